@@ -1,0 +1,44 @@
+"""Generative classification that answers with evidence, and can take it back.
+
+Names are loaded when they are first used, so that `import deciban` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    # families: how one class produces data
+    "Bernoulli": "families.bernoulli",
+    "Categorical": "families.categorical",
+    "Gaussian": "families.gaussian",
+    "Multinomial": "families.multinomial",
+    "Poisson": "families.poisson",
+    "Product": "families.product",
+    # hidden variables
+    "Mixture": "latent.mixture",
+    # projections from statistics
+    "PCA": "project",
+    "Fisher": "project",
+    # the classifier
+    "GenerativeClassifier": "estimators.classifier",
+    # the algebra, for those who add a family
+    "Axis": "statistics",
+    "Members": "statistics",
+    "Stats": "statistics",
+}
+
+__all__ = [*_HOME, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'deciban' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"deciban.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,174 @@
+"""The contract that every family keeps, and what it gets for keeping it.
+
+A family says how one class produces data. It writes
+
+    collect(X, members) → Stats            the sums it needs of the data, for all K classes at once
+    estimate(stats, rule) → Density        parameters from the sums and the prior, never from the data
+
+and inherits: fit with or without classes, learn, unlearn, merge, weights, growth, k-fold, leave-one-out (by
+subtraction; most families override it with an identity), mixtures, and every law in tests/laws.
+
+X inside a family is what its `encode` returned: a float array with NaN for missing values, a CSR matrix, or codes.
+`encode` checks what can be checked cheaply; whatever else is bad shows as a sum or a score that is not finite, and
+then `check` is called to say which value it was.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
+
+import numpy as np
+
+from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
+from deciban.features.numbers import dense_numbers
+from deciban.statistics import Array, Axis, Members, Stats
+
+if TYPE_CHECKING:
+    from deciban.families.fitted import Fitted
+    from deciban.families.posterior import Posterior
+
+Rule: TypeAlias = Literal["ml", "map", "mean", "predictive"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+
+
+class Density(ABC):
+    """K densities side by side, ready to score rows."""
+
+    @property
+    @abstractmethod
+    def K(self) -> int:  # noqa: N802 — the mathematics' name
+        """How many groups."""
+
+    @abstractmethod
+    def log_density(self, X: Any) -> Array:
+        """(n, K) log f(x|k)."""
+
+    @abstractmethod
+    def sample(self, codes: Array, rng: np.random.Generator) -> Any:
+        """One row from group codes[i] for each i."""
+
+    def log_base(self, X: Any) -> Array | float:
+        """(n,) what `log_density` leaves out because it is the same for every group, such as a coefficient."""
+        return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Family(ABC):
+    """How one class produces data; frozen hyper-parameters only."""
+
+    @abstractmethod
+    def collect(self, X: Any, members: Members) -> Stats:
+        """The sums this family needs, for every group at once."""
+
+    @abstractmethod
+    def estimate(self, stats: Any, rule: Rule) -> Density:
+        """Parameters from sums and prior; `predictive` integrates them out and is just another density."""
+
+    # -- derived; families override what they know a shorter way to -----------------------------------------------
+    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
+        """(n, K) log f(x_i | k) from sums without row i, all of its weight removed; by subtraction, row by row."""
+        scores = np.empty((len(members), members.K))
+        for i in range(len(members)):
+            row = X[i : i + 1]
+            left = stats - self.collect(row, members.take(slice(i, i + 1)))
+            try:
+                scores[i] = self.estimate(left, rule).log_density(row)[0]
+            except DecibanError:  # the class is undefined without the row: it has no density left to give
+                scores[i] = self.estimate(stats, rule).log_density(row)[0]
+                scores[i, own_codes(members)[i]] = -np.inf
+        return scores
+
+    def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Self:
+        """Freeze what was left open (origin, prior scale and strength, structure) from the first rows' statistics."""
+        return self
+
+    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
+        """Turn columns as given into what this family works on; `stats` holds the names already known."""
+        return dense_numbers(X, columns)
+
+    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
+        """Raise a DomainError that names the first bad value, if there is one."""
+
+    def select(self, features: Array) -> Self:
+        """The same prior for some of the features only."""
+        return self
+
+    def fit(self, X: Any, sample_weight: Any = None) -> Fitted:
+        """Learn without classes: one coin, one die, one Gaussian."""
+        from deciban.families.fitted import Fitted
+
+        return Fitted.of(self, X, sample_weight)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return False
+        return all(_alike(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@runtime_checkable
+class HasEvidence(Protocol):
+    """Families whose marginal likelihood has a closed form."""
+
+    def log_evidence(self, stats: Any) -> Array:
+        """(K,) log ∫ p(D|θ) p(θ) dθ; one number where classes share parameters."""
+
+
+@runtime_checkable
+class HasPosterior(Protocol):
+    """Families that can describe the posterior of every parameter."""
+
+    def posterior(self, stats: Any) -> Posterior:
+        """Mean, mode, standard deviation and credible interval of every parameter."""
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """Densities that are a sum over features."""
+
+    def parts(self, X: Any) -> Array:
+        """(n, K, D) log density per feature; sums over D to `log_density`."""
+
+
+@runtime_checkable
+class HasPolynomial(Protocol):
+    """Densities whose logarithm is a polynomial of degree two at most."""
+
+    def polynomial(self) -> tuple[Array | None, Array, Array]:
+        """A (K, D, D) or None, b (K, D), c (K,) with log f(x|k) = xᵀA x + xᵀb + c, up to what all k share."""
+
+
+def check_rule(rule: str) -> None:
+    """Refuse a rule that is not one of the four."""
+    if rule not in RULES:
+        raise HyperparameterError(f"rule={rule!r} is not a rule. Choose one of {', '.join(RULES)}.")
+
+
+def own_codes(members: Members) -> Array:
+    """The class of each row; leave-one-out makes sense for hard members alone."""
+    if members.codes is None:
+        raise HyperparameterError("rows that belong to several classes cannot be left out. Use hard labels.")
+    return members.codes
+
+
+def require_rows(weight: Array, classes: Axis, family: str) -> None:
+    """Refuse a maximum-likelihood estimate of a class with nothing to estimate it from; weight is (K,) or (K, D)."""
+    empty = np.argwhere(weight <= 0)
+    if len(empty):
+        at = empty[0]
+        name = classes.names[at[0]]
+        where = f"class {name!r}" if len(at) == 1 else f"class {name!r}, feature {at[1]}"
+        raise EmptyClassError(
+            f"{where} has no rows, so rule 'ml' has no {family} estimate for it. "
+            "Use rule 'mean', 'map' or 'predictive', which fall back on the prior, or learn rows of that class."
+        )
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return a is b or (a is not None and b is not None and np.array_equal(a, b))
+    return type(a) is type(b) and a == b

@@ -1,0 +1,176 @@
+"""The numpy twins: what every kernel computes, written to be read.
+
+They run on small inputs and are the truth that kernels are tested against. Arguments come checked from the dispatching
+functions of the same names, which say what is computed; formulas here are the same without the speed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .choice import Array
+
+quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore")  # NaN and inf are meant to propagate
+
+
+def _present(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
+    """Rows of weight 0 dropped: they are as if absent, even when they hold NaN."""
+    if weight is None or weight.all():
+        return weight, arrays
+    keep = weight != 0
+    return weight[keep], tuple(array[keep] for array in arrays)
+
+
+def _by_class(rows: Array, codes: Array, K: int) -> Array:
+    """Sums of rows per class; a class without rows has sum 0."""
+    sums = np.zeros((K, *rows.shape[1:]))
+    if len(rows):
+        order = np.argsort(codes, kind="stable")
+        present, starts = np.unique(codes[order], return_index=True)
+        sums[present] = np.add.reduceat(rows[order], starts, axis=0)
+    return sums
+
+
+@quiet
+def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    weight, (X, codes) = _present(weight, X, codes)
+    Z = X - origin
+    weighted = Z if weight is None else Z * weight[:, None]
+    return _by_class(weighted, codes, K), _by_class(weighted * Z, codes, K)
+
+
+@quiet
+def class_moments_with_gaps(
+    X: Array, codes: Array, weight: Array | None, origin: Array, K: int
+) -> tuple[Array, Array, Array]:
+    weight, (X, codes) = _present(weight, X, codes)
+    seen = ~np.isnan(X)
+    counted = seen * (1.0 if weight is None else weight[:, None])
+    Z = np.where(seen, X - origin, 0.0)
+    return _by_class(counted, codes, K), _by_class(counted * Z, codes, K), _by_class(counted * Z * Z, codes, K)
+
+
+@quiet
+def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    weight, (X, codes) = _present(weight, X, codes)
+    Z = X - origin
+    first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
+    for k in np.unique(codes):
+        z = Z[codes == k]
+        wz = z if weight is None else z * weight[codes == k, None]
+        first[k], second[k] = wz.sum(axis=0), wz.T @ z
+    return first, (second + second.transpose(0, 2, 1)) / 2
+
+
+@quiet
+def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+    scores = np.empty((len(X), len(mean)))
+    seen = ~np.isnan(X)
+    for k in range(len(mean)):
+        terms = log_norm[k] - half_precision[k] * (X - mean[k]) ** 2
+        scores[:, k] = np.where(seen, terms, 0.0).sum(axis=1)
+    return scores
+
+
+@quiet
+def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
+    distances = np.empty((len(X), len(mean)))
+    for k in range(len(mean)):
+        z = (X - mean[k]) @ whitener[k if len(whitener) > 1 else 0]
+        distances[:, k] = np.einsum("nd,nd->n", z, z)
+    return distances
+
+
+def _row_of_entry(indptr: Array) -> Array:
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+@quiet
+def sparse_class_sums(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> Array:
+    row = _row_of_entry(indptr)
+    data, indices = data[indptr[0] : indptr[-1]], indices[indptr[0] : indptr[-1]]
+    if weight is not None:
+        weight, (data, indices, row) = _present(weight[row], data, indices, row)
+        data = data * weight
+    cell = codes[row] * V + indices
+    return np.bincount(cell, data, minlength=K * V).reshape(K, V)
+
+
+@quiet
+def sparse_class_moments(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> tuple[Array, Array]:
+    return (
+        sparse_class_sums(data, indices, indptr, codes, weight, K, V),
+        sparse_class_sums(data * data, indices, indptr, codes, weight, K, V),
+    )
+
+
+@quiet
+def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
+    row = _row_of_entry(indptr)
+    data, indices = data[indptr[0] : indptr[-1]], indices[indptr[0] : indptr[-1]]
+    kept = data != 0  # 0 · −inf counts as 0
+    terms = data[kept, None] * weights[indices[kept]]
+    return bias + _by_class(terms, row[kept], len(indptr) - 1)
+
+
+def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
+    weight, (X, codes) = _present(weight, X, codes)
+    total = int(sizes.sum())
+    seen = X >= 0
+    cell = (codes[:, None] * total + np.cumsum(sizes) - sizes + X)[seen]
+    each = None if weight is None else np.broadcast_to(weight[:, None], X.shape)[seen]
+    return np.bincount(cell, each, minlength=K * total).astype(np.float64).reshape(K, total)
+
+
+def first_outside(X: Array, weight: Array | None, sizes: Array) -> tuple[int, int] | None:
+    """Row and column of the first value that is neither −1 nor below its column's size."""
+    outside = (X < -1) | (X >= sizes)
+    if weight is not None:
+        outside &= (weight != 0)[:, None]
+    if not outside.any():
+        return None
+    row, column = np.unravel_index(int(outside.argmax()), X.shape)
+    return int(row), int(column)
+
+
+def category_sizes(X: Array, weight: Array | None) -> Array:
+    """One more than the largest value of each column."""
+    _, (X,) = _present(weight, X)
+    return X.max(axis=0, initial=-1).astype(np.int64) + 1
+
+
+def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unseen: Array) -> Array:
+    # Below the weights one row of zeros for what is missing, then the unseen rows: every value has a row to add.
+    table = np.concatenate([weights, np.zeros((1, weights.shape[1])), unseen])
+    absent = np.where(X == -1, len(weights), len(weights) + 1 + np.arange(X.shape[1]))
+    return table[np.where((X >= 0) & (X < sizes), starts + X, absent)].sum(axis=1)
+
+
+@quiet
+def log_sum_exp(scores: Array) -> Array:
+    top = scores.max(axis=1, initial=-np.inf)
+    top = np.where(top == -np.inf, 0.0, top)  # a row of −inf: −inf − −inf would be NaN
+    return top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+
+
+@quiet
+def log_softmax(scores: Array) -> Array:
+    norm = log_sum_exp(scores)
+    return scores - np.where(norm == -np.inf, 0.0, norm)[:, None]
+
+
+@quiet
+def softmax(scores: Array) -> Array:
+    return np.exp(log_softmax(scores))
+
+
+def encode_offsets(offsets: Array, span: int) -> tuple[Array, Array]:
+    """Which of 0 … span − 1 occur, and each entry's rank among them."""
+    seen = np.zeros(span, bool)
+    seen[offsets] = True
+    rank = np.cumsum(seen, dtype=np.intp) - 1
+    return np.flatnonzero(seen), rank[offsets]
