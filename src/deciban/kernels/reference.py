@@ -33,6 +33,7 @@ def _by_class(rows: Array, codes: Array, K: int) -> Array:
 
 @quiet
 def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    """Σ w (x−o) and Σ w (x−o)² per class."""
     weight, (X, codes) = _present(weight, X, codes)
     Z = X - origin
     weighted = Z if weight is None else Z * weight[:, None]
@@ -43,6 +44,7 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
 def class_moments_with_gaps(
     X: Array, codes: Array, weight: Array | None, origin: Array, K: int
 ) -> tuple[Array, Array, Array]:
+    """Σ w, Σ w (x−o) and Σ w (x−o)² per class over the values that are not NaN."""
     weight, (X, codes) = _present(weight, X, codes)
     seen = ~np.isnan(X)
     counted = seen * (1.0 if weight is None else weight[:, None])
@@ -52,6 +54,7 @@ def class_moments_with_gaps(
 
 @quiet
 def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class."""
     weight, (X, codes) = _present(weight, X, codes)
     Z = X - origin
     first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
@@ -64,6 +67,7 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
 
 @quiet
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+    """Σ over d seen of log_norm − half_precision (x−mean)²."""
     scores = np.empty((len(X), len(mean)))
     seen = ~np.isnan(X)
     for k in range(len(mean)):
@@ -74,6 +78,7 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
 
 @quiet
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
+    """‖(x − mean) whitener‖²; taken from the mean directly, the origin is not needed."""
     distances = np.empty((len(X), len(mean)))
     for k in range(len(mean)):
         z = (X - mean[k]) @ whitener[k if len(whitener) > 1 else 0]
@@ -89,6 +94,7 @@ def _row_of_entry(indptr: Array) -> Array:
 def sparse_class_sums(
     data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
 ) -> Array:
+    """Σ w x per class and word."""
     row = _row_of_entry(indptr)
     data, indices = data[indptr[0] : indptr[-1]], indices[indptr[0] : indptr[-1]]
     if weight is not None:
@@ -102,6 +108,7 @@ def sparse_class_sums(
 def sparse_class_moments(
     data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
 ) -> tuple[Array, Array]:
+    """Σ w x and Σ w x² per class and word."""
     return (
         sparse_class_sums(data, indices, indptr, codes, weight, K, V),
         sparse_class_sums(data * data, indices, indptr, codes, weight, K, V),
@@ -110,6 +117,7 @@ def sparse_class_moments(
 
 @quiet
 def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
+    """The bias + Σ x weights over the stored entries of each row."""
     row = _row_of_entry(indptr)
     data, indices = data[indptr[0] : indptr[-1]], indices[indptr[0] : indptr[-1]]
     kept = data != 0  # 0 · −inf counts as 0
@@ -118,6 +126,7 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
 
 
 def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
+    """Σ w per class and category, all columns side by side."""
     weight, (X, codes) = _present(weight, X, codes)
     total = int(sizes.sum())
     seen = X >= 0
@@ -128,7 +137,7 @@ def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, 
 
 def first_outside(X: Array, weight: Array | None, sizes: Array) -> tuple[int, int] | None:
     """Row and column of the first value that is neither −1 nor below its column's size."""
-    outside = (X < -1) | (X >= sizes)
+    outside = (X < -1) | np.greater_equal(X, sizes)
     if weight is not None:
         outside &= (weight != 0)[:, None]
     if not outside.any():
@@ -144,14 +153,16 @@ def category_sizes(X: Array, weight: Array | None) -> Array:
 
 
 def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unseen: Array) -> Array:
+    """Σ over columns of the weight of the category found there."""
     # Below the weights one row of zeros for what is missing, then the unseen rows: every value has a row to add.
     table = np.concatenate([weights, np.zeros((1, weights.shape[1])), unseen])
     absent = np.where(X == -1, len(weights), len(weights) + 1 + np.arange(X.shape[1]))
-    return table[np.where((X >= 0) & (X < sizes), starts + X, absent)].sum(axis=1)
+    return table[np.where((X >= 0) & np.less(X, sizes), starts + X, absent)].sum(axis=1)
 
 
 @quiet
 def log_sum_exp(scores: Array) -> Array:
+    """The log Σ exp along each row."""
     top = scores.max(axis=1, initial=-np.inf)
     top = np.where(top == -np.inf, 0.0, top)  # a row of −inf: −inf − −inf would be NaN
     return top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
@@ -159,13 +170,18 @@ def log_sum_exp(scores: Array) -> Array:
 
 @quiet
 def log_softmax(scores: Array) -> Array:
+    """Scores less their log Σ exp."""
     norm = log_sum_exp(scores)
     return scores - np.where(norm == -np.inf, 0.0, norm)[:, None]
 
 
 @quiet
 def softmax(scores: Array) -> Array:
-    return np.exp(log_softmax(scores))
+    """exp(score) / Σ exp(scores)."""
+    top = scores.max(axis=1, initial=-np.inf, keepdims=True)
+    powers = np.exp(scores - np.where(top == -np.inf, 0.0, top))
+    total = powers.sum(axis=1, keepdims=True)
+    return powers / np.where(total == 0, 1.0, total)
 
 
 def encode_offsets(offsets: Array, span: int) -> tuple[Array, Array]:

@@ -1,0 +1,63 @@
+"""Dense tables: sums per class, and Gaussian scores.
+
+X may be of any numeric type and layout; float64, float32 and common integers in C order are read where they lie.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import reference
+from .choice import Array, class_codes, readable, row_weights
+
+
+def _floats(X: Array) -> Array:
+    return np.asarray(X, dtype=np.float64)
+
+
+def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    """Σ w (x−o) and Σ w (x−o)² per class: (K, D) each.
+
+    NaN and inf reach the sums of their own class and feature only, so finite sums show that the data were finite.
+    """
+    codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
+    return reference.class_moments(_floats(X), codes, weight, origin, K)
+
+
+def class_moments_with_gaps(
+    X: Array, codes: Array, weight: Array | None, origin: Array, K: int
+) -> tuple[Array, Array, Array]:
+    """Σ w, Σ w (x−o) and Σ w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
+    codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
+    return reference.class_moments_with_gaps(_floats(X), codes, weight, origin, K)
+
+
+def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class: (K, D) and (K, D, D), the latter symmetric to the bit.
+
+    NaN and inf propagate, within their class, into first[d] and into the row and column d of second.
+    """
+    codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
+    return reference.class_scatter(_floats(X), codes, weight, origin, K)
+
+
+def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+    """Σ over d of log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])², leaving out what is NaN in x: (n, K).
+
+    With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is a diagonal Gaussian's log density of what was
+    seen. Differences are squared, not expanded: no digits are lost far from zero.
+    """
+    mean, half_precision, log_norm = (readable(each, np.float64) for each in (mean, half_precision, log_norm))
+    return reference.diagonal_scores(_floats(X), mean, half_precision, log_norm)
+
+
+def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
+    """Squared Mahalanobis distances ‖(x − mean[k]) @ whitener[k]‖²: (n, K).
+
+    `whitener` is (K, D, D), or (1, D, D) if all classes share it, with whitener @ whitenerᵀ the precision matrix. Any
+    square root will do; an upper triangular one (the transposed inverse of the lower Cholesky factor of the covariance)
+    takes three quarters of the time. `origin` is a point near the data: x and mean are both taken relative to it before
+    they are multiplied.
+    """
+    mean, whitener, origin = (readable(each, np.float64) for each in (mean, whitener, origin))
+    return reference.whitened_distances(_floats(X), mean, whitener, origin)
