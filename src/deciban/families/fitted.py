@@ -60,13 +60,13 @@ class Fitted:
         return self.family.posterior(self.stats)
 
     def log_evidence(self) -> float:
-        """log ∫ p(D|θ) p(θ) dθ."""
+        """Log ∫ p(D|θ) p(θ) dθ."""
         if not isinstance(self.family, HasEvidence):
             raise NotAvailableError(f"{type(self.family).__name__} has no closed-form evidence.")
         return float(np.sum(self.family.log_evidence(self.stats)))
 
     def sample(self, n: int, rule: Rule = "mean", random_state: Any = None) -> Any:
-        """n rows like the ones learnt."""
+        """N rows like the ones learnt."""
         return self.density(rule).sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
 
     def learn(self, X: Any, sample_weight: Any = None) -> Fitted:

@@ -59,7 +59,9 @@ class Poisson(Family):
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         """Counts are finite and at least 0."""
         refuse_infinite(X, columns)
-        refuse(X, columns, lambda x: x < 0, "Poisson counts must be ≥ 0", "Drop the row, or declare the column Gaussian().")
+        refuse(
+            X, columns, lambda x: x < 0, "Poisson counts must be ≥ 0", "Drop the row, or declare the column Gaussian()."
+        )
 
     def collect(self, X: Array, members: Members) -> PoissonStats:
         """Σw, Σwx and Σw·log x!, per class and feature."""
@@ -107,8 +109,10 @@ class Poisson(Family):
                 parts = _poisson_parts(x, np.where(weight > 0, total / weight, np.nan))
             else:
                 a, b = total + self.choose(stats).shape, weight + self.rate
-                parts = _negative_binomial_parts(x, a, b) if rule == "predictive" else _poisson_parts(
-                    x, (np.where(a >= 1, a - 1, np.nan) if rule == "map" else a) / b
+                parts = (
+                    _negative_binomial_parts(x, a, b)
+                    if rule == "predictive"
+                    else _poisson_parts(x, (np.where(a >= 1, a - 1, np.nan) if rule == "map" else a) / b)
                 )
         own_score = np.where(seen, parts, 0.0).sum(axis=1)
         scores[np.arange(len(own)), own] = np.where(np.isnan(own_score), -np.inf, own_score)  # no class left
@@ -146,7 +150,7 @@ class PoissonDensity(Density):
     rate: Array
 
     @property
-    def K(self) -> int:  # noqa: N802
+    def K(self) -> int:
         return len(self.rate)
 
     def parts(self, X: Array) -> Array:
@@ -175,7 +179,7 @@ class NegativeBinomialDensity(Density):
     b: Array
 
     @property
-    def K(self) -> int:  # noqa: N802
+    def K(self) -> int:
         return len(self.a)
 
     def parts(self, X: Array) -> Array:
@@ -185,7 +189,9 @@ class NegativeBinomialDensity(Density):
     def log_density(self, X: Array) -> Array:
         """A class at a time keeps memory at (n, D)."""
         pairs = zip(self.a, self.b)
-        return np.stack([NegativeBinomialDensity(a[None], b[None]).parts(X)[:, 0].sum(axis=1) for a, b in pairs], axis=1)
+        return np.stack(
+            [NegativeBinomialDensity(a[None], b[None]).parts(X)[:, 0].sum(axis=1) for a, b in pairs], axis=1
+        )
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """A rate from its posterior for each row, then counts."""

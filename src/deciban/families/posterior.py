@@ -7,7 +7,7 @@ the posterior stand in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ class Marginal:
     mean: Array
     sd: Array
     distribution: Any = None  # frozen SciPy distribution over the array, where there is one
-    draws: Array | None = field(default=None)  # (draws, …) otherwise
-    modes: Array | None = field(default=None)  # NaN where the density has no maximum
+    draws: Any = None  # (draws, …) otherwise
+    modes: Any = None  # NaN where the density has no maximum
 
     @classmethod
     def exact(cls, distribution: Any, mode: Any = None) -> Marginal:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, get_a
 import numpy as np
 
 from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
-from deciban.features.numbers import dense_numbers
+from deciban.features.numbers import dense_numbers, refuse_infinite
 from deciban.statistics import Array, Axis, Members, Stats
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Density(ABC):
 
     @property
     @abstractmethod
-    def K(self) -> int:  # noqa: N802 — the mathematics' name
+    def K(self) -> int:
         """How many groups."""
 
     @abstractmethod
@@ -91,6 +91,7 @@ class Family(ABC):
 
     def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
         """Raise a DomainError that names the first bad value, if there is one."""
+        refuse_infinite(X, columns)
 
     def select(self, features: Array) -> Self:
         """The same prior for some of the features only."""

@@ -1,0 +1,1 @@
+"""Columns as given, turned into what families work on."""

@@ -23,7 +23,8 @@ def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
     """
     if sp.issparse(X):
         raise InputError(
-            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only. Use one of them, or .toarray()."
+            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only. "
+            "Use one of them, or X.toarray()."
         )
     X = np.asarray(X)
     if X.ndim == 1:
@@ -58,10 +59,10 @@ def find_bad(X: Any, bad: Callable[[Array], Array]) -> tuple[int, int, float] | 
             return None
         row = int(np.searchsorted(X.indptr, hits[0], side="right")) - 1
         return row, int(X.indices[hits[0]]), float(X.data[hits[0]])
-    hits = np.argwhere(bad(X))
-    if not len(hits):
+    where = np.argwhere(bad(X))
+    if not len(where):
         return None
-    row, column = (int(at) for at in hits[0])
+    row, column = (int(at) for at in where[0])
     return row, column, float(X[row, column])
 
 

@@ -1,0 +1,1 @@
+"""Hidden variables: one EM loop over any family."""

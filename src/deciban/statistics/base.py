@@ -59,7 +59,9 @@ class Stats:
 
     def __mul__(self, factor: float) -> Self:
         return self._map(
-            lambda values, f: _map_parts(values, lambda part: part * factor) if f.metadata["kind"] != "fixed" else values
+            lambda values, f: (
+                _map_parts(values, lambda part: part * factor) if f.metadata["kind"] != "fixed" else values
+            )
         )
 
     __rmul__ = __mul__
@@ -211,7 +213,7 @@ def align(a: Stats, b: Stats) -> tuple[Any, Any]:
 
 
 def _subtract_to_zero(a: Array, b: Array) -> Array:
-    """a − b, where a remainder of pure rounding is exactly zero."""
+    """A − b, where a remainder of pure rounding is exactly zero."""
     left = np.asarray(a - b)
     return np.where(np.abs(left) <= 4 * np.finfo(float).eps * np.abs(a), 0.0, left)
 

@@ -28,9 +28,9 @@ class Members:
     """
 
     classes: Axis
-    codes: Array | None = None  # (n,)    hard: the row's group
+    codes: Any = None  # (n,)    hard: the row's group
     weight: Array | None = None  # (n,)    hard: its weight; None means 1 each
-    shares: Array | None = None  # (n, K)  soft: weight of the row in each group
+    shares: Any = None  # (n, K)  soft: weight of the row in each group
 
     @classmethod
     def hard(cls, codes: Any, classes: int | Axis, weight: Any = None) -> Members:
@@ -51,13 +51,11 @@ class Members:
         return cls.hard(np.zeros(n, dtype=np.intp), 1, weight)
 
     @property
-    def K(self) -> int:  # noqa: N802 — the mathematics' name
+    def K(self) -> int:
         return self.classes.size
 
     def __len__(self) -> int:
-        rows = self.codes if self.shares is None else self.shares
-        assert rows is not None
-        return len(rows)
+        return len(self.codes if self.shares is None else self.shares)
 
     def take(self, rows: Any) -> Members:
         """Some of the rows."""

@@ -1,0 +1,95 @@
+"""One entry per family: how to make rows, which prior, what SciPy says, and what is awkward about it.
+
+Every law in tests/laws runs over every case. A new family is one file in src/deciban/families and one entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats as sps
+
+from deciban.families.poisson import Poisson
+from deciban.statistics import Members, Stats, align
+
+RULES = ("ml", "map", "mean", "predictive")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    family: Any  # with whatever it leaves open
+    rows: Callable[[np.random.Generator, int], Any]  # (rng, n) → raw X, as a user gives it
+    exact: bool = False  # unweighted sums are integers: equal to the bit
+    gaps: bool = False  # NaN is allowed in learning and scoring
+    rules: tuple[str, ...] = RULES
+    # (family, stats, encoded X, rule) → (n, K) log density by SciPy or brute force
+    truth: Callable[[Any, Stats, Any, str], Any] | None = None
+    support: Callable[[], Any] | None = None  # every possible raw row, where they can be listed
+    tolerance: float = 1e-9
+
+    def data(self, seed: int, n: int = 40, K: int = 3, weighted: bool = False, gaps: bool = False):
+        """(frozen family, encoded X, members): every class has rows."""
+        rng = np.random.default_rng(seed)
+        codes = np.concatenate([np.arange(K), rng.integers(0, K, max(n - K, 0))])[:n]
+        rng.shuffle(codes)
+        raw = self.rows(rng, n)
+        if gaps:
+            raw = with_gaps(raw, rng)
+        weight = rng.uniform(0.3, 2.5, n) if weighted else None
+        X = self.family.encode(raw, [f"x{j}" for j in range(np.shape(raw)[1])])
+        members = Members.hard(codes, K, weight)
+        family = self.family.choose(self.family.collect(X, members), (X, members))
+        return family, X, members
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def with_gaps(raw, rng):
+    raw = np.array(raw, dtype=object if np.asarray(raw).dtype.kind in "OU" else float)
+    hole = rng.random(raw.shape) < 0.2
+    hole[: len(raw) // 2] = False  # every class keeps whole rows
+    raw[hole] = None if raw.dtype == object else np.nan
+    return raw
+
+
+def close(a: Stats, b: Stats, exact: bool = False, rtol: float = 1e-9) -> None:
+    """Two statistics agree, to the bit or nearly."""
+    a, b = align(a, b)
+    for f, values in a._items():
+        theirs = getattr(b, f.name)
+        if isinstance(values, Stats):
+            close(values, theirs, exact, rtol)
+        elif isinstance(values, dict):
+            for name, part in values.items():
+                close(part, theirs[name], exact, rtol)
+        elif exact:
+            np.testing.assert_array_equal(values, theirs, err_msg=f.name)
+        else:
+            np.testing.assert_allclose(
+                values, theirs, rtol=rtol, atol=rtol * max(1, np.abs(values).max()), err_msg=f.name
+            )
+
+
+def poisson_truth(family, stats, X, rule):
+    if rule == "predictive":
+        a, b = stats.total + family.shape, stats.weight + family.rate
+        return sps.nbinom.logpmf(X[:, None, :], a, b / (b + 1)).sum(axis=2)
+    a, b = (0, 0) if rule == "ml" else (family.shape - (rule == "map"), family.rate)
+    return sps.poisson.logpmf(X[:, None, :], (stats.total + a) / (stats.weight + b)).sum(axis=2)
+
+
+CASES = [
+    Case(
+        "poisson",
+        Poisson(shape=2.0, rate=0.5),
+        lambda rng, n: rng.poisson(rng.uniform(0.5, 6, 3), (n, 3)).astype(float),
+        gaps=True,
+        truth=poisson_truth,
+    ),
+    Case("poisson-chosen", Poisson(), lambda rng, n: rng.poisson(3.0, (n, 2)).astype(float), gaps=True),
+]

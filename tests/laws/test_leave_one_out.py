@@ -1,0 +1,72 @@
+"""A row left out scores as if it had never been learnt."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import CASES, RULES
+from deciban.errors import DecibanError
+from deciban.families.protocol import Family
+
+every = [pytest.param(case, rule, id=f"{case.name}-{rule}") for case in CASES for rule in RULES if rule in case.rules]
+
+
+def by_refits(family, X, members, rule):
+    """n refits; where the class cannot be estimated without the row, its density is −inf."""
+    n = len(members)
+    scores = np.empty((n, members.K))
+    whole = family.estimate(family.collect(X, members), rule).log_density(X)
+    for i in range(n):
+        others = np.arange(n) != i
+        try:
+            density = family.estimate(family.collect(X[others], members.take(others)), rule)
+            scores[i] = density.log_density(X[i : i + 1])[0]
+        except DecibanError:
+            scores[i] = whole[i]
+            scores[i, members.codes[i]] = -np.inf
+    return scores
+
+
+def undefined_without_a_row(family, X, members, rule):
+    """The named exception: the class is singular, or empty, without the row."""
+    n = len(members)
+    undefined = np.zeros(n, dtype=bool)
+    for i in range(n):
+        others = np.arange(n) != i
+        try:
+            family.estimate(family.collect(X[others], members.take(others)), rule)
+        except DecibanError:
+            undefined[i] = True
+    return undefined
+
+
+@pytest.mark.parametrize(("case", "rule"), every)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(12, 30), data=st.data())
+@settings(max_examples=8, deadline=None)
+def test_a_row_left_out_scores_as_if_never_learnt(case, rule, seed, n, data):
+    weighted = data.draw(st.booleans(), label="weighted")
+    gaps = case.gaps and data.draw(st.booleans(), label="gaps")
+    family, X, members = case.data(seed, n, weighted=weighted, gaps=gaps)
+    stats = family.collect(X, members)
+    try:
+        family.estimate(stats, rule)
+    except DecibanError:
+        return  # no model, nothing to leave out of it
+    fast = family.leave_one_out(stats, X, members, rule)
+    slow = by_refits(family, X, members, rule)
+    undefined = undefined_without_a_row(family, X, members, rule)
+    own = fast[np.arange(n), members.codes]
+    assert not np.isnan(fast).any()
+    assert (own[undefined] == -np.inf).all()
+    np.testing.assert_allclose(fast[~undefined], slow[~undefined], rtol=case.tolerance, atol=case.tolerance)
+
+
+@pytest.mark.parametrize(("case", "rule"), every)
+def test_the_short_way_is_the_derived_way(case, rule):
+    family, X, members = case.data(5, 60)
+    stats = family.collect(X, members)
+    fast = family.leave_one_out(stats, X, members, rule)
+    np.testing.assert_allclose(
+        fast, Family.leave_one_out(family, stats, X, members, rule), rtol=case.tolerance, atol=case.tolerance
+    )
