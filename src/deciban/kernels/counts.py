@@ -79,7 +79,7 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
 def _integers(X: Array) -> Array:
     """Category numbers of a type that can be compared with −1 and added to int64."""
     X = np.asarray(X)
-    return X if X.dtype.kind == "i" or X.dtype.itemsize < 8 and X.dtype.kind == "u" else X.astype(np.int64)
+    return X if X.dtype.kind == "i" or (X.dtype.itemsize < 8 and X.dtype.kind == "u") else X.astype(np.int64)
 
 
 def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:

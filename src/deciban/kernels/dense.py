@@ -8,7 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from . import reference
-from .choice import Array, class_codes, readable, row_weights
+from .choice import Array, class_codes, compiled, or_unweighted, pieces, readable, row_weights
+
+# Types that kernels read as they are; anything else is converted to float64.
+NATIVE = ("float64", "float32", "int64", "int32", "uint8")
 
 
 def _floats(X: Array) -> Array:
@@ -21,7 +24,14 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
     NaN and inf reach the sums of their own class and feature only, so finite sums show that the data were finite.
     """
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
-    return reference.class_moments(_floats(X), codes, weight, origin, K)
+    if not compiled(X.size):
+        return reference.class_moments(_floats(X), codes, weight, origin, K)
+    from .moments import add_moments
+
+    first, second = np.zeros((2, K, len(origin)))
+    for rows, part in pieces(X, NATIVE, np.float64):
+        add_moments(part, codes[rows], or_unweighted(weight, rows), origin, first, second)
+    return first, second
 
 
 def class_moments_with_gaps(
@@ -29,7 +39,14 @@ def class_moments_with_gaps(
 ) -> tuple[Array, Array, Array]:
     """Σ w, Σ w (x−o) and Σ w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
-    return reference.class_moments_with_gaps(_floats(X), codes, weight, origin, K)
+    if not compiled(X.size):
+        return reference.class_moments_with_gaps(_floats(X), codes, weight, origin, K)
+    from .moments import add_moments_with_gaps
+
+    seen, first, second = np.zeros((3, K, len(origin)))
+    for rows, part in pieces(X, NATIVE, np.float64):
+        add_moments_with_gaps(part, codes[rows], or_unweighted(weight, rows), origin, seen, first, second)
+    return seen, first, second
 
 
 def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
@@ -38,7 +55,11 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
     NaN and inf propagate, within their class, into first[d] and into the row and column d of second.
     """
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
-    return reference.class_scatter(_floats(X), codes, weight, origin, K)
+    if not compiled(X.size):
+        return reference.class_scatter(_floats(X), codes, weight, origin, K)
+    from . import scatter
+
+    return scatter.class_scatter(pieces(X, NATIVE, np.float64), codes, weight, origin, K)
 
 
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from . import reference
-from .choice import Array
+from .choice import Array, compiled, readable
 
 # Labels spread wider than this are left to sorting: a table of every possible value would not stay in cache.
 WIDEST_SPAN = 65_536
+
+# Elementary operations that encoding a label takes, and that exp takes: what the choice of body reckons with.
+PASSES = 5
 
 
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
@@ -27,9 +30,16 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
     if span > WIDEST_SPAN:
         return None
     # In 64 bits differences are right even where the labels' own type, or its sign, would overflow.
-    offsets = y.astype(np.int64) - low.astype(np.int64)
-    found, codes = reference.encode_offsets(offsets, span)
-    return (found + low.astype(np.int64)).astype(y.dtype), codes
+    numbers, base = readable(y, np.int64), int(low.astype(np.int64))
+    if compiled(PASSES * y.size):
+        from .labels import encode_offsets
+
+        rank, codes = np.full(span, -1, np.intp), np.empty(y.size, np.intp)
+        encode_offsets(numbers, base, rank, codes)
+        found = np.flatnonzero(rank >= 0)
+    else:
+        found, codes = reference.encode_offsets(numbers - base, span)
+    return (found + base).astype(y.dtype), codes
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:

@@ -1,0 +1,52 @@
+"""How kernels are compiled: without the GIL, kept on disk where that is possible.
+
+Importing this module imports numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+# Fused multiply-adds only. Flags that assume away NaN or inf would break the checks that rely on them.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+# Part of a kernel: compiled into its callers, so there is nothing to keep.
+part = numba.njit(**OPTIONS)
+
+
+class Kernel:
+    """A function compiled on its first call for each combination of argument types.
+
+    Machine code is kept beside the source or in the user's cache directory. Where neither can be written to, numba
+    refuses, either when it looks for a place or when it comes to write: the kernel is then compiled for this process
+    alone. Nothing has run at that point, so the call is simply made again.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        try:
+            self.run = numba.njit(cache=True, **OPTIONS)(function)
+        except (RuntimeError, OSError):
+            self._forgo_cache()
+
+    def _forgo_cache(self) -> None:
+        self.cached = False
+        self.run = numba.njit(**OPTIONS)(self.function)
+
+    cached = True
+
+    def __call__(self, *args: Any) -> Any:
+        if self.cached:
+            try:
+                return self.run(*args)
+            except (RuntimeError, OSError, EOFError):
+                self._forgo_cache()
+        return self.run(*args)
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Compile a function that the dispatching modules call."""
+    return Kernel(function)
