@@ -1,4 +1,4 @@
-"""Log-likelihoods → log-likelihood ratios → posteriors.
+"""Log-likelihoods → log-likelihood ratios → posteriors; the units and words for them, and the llr's threshold.
 
     llr(x)           = log f(x|c) − log f(x|j)                          evidence, free of any prior
     llr against rest = log f(x|c) − log Σ_{j≠c} P(j)/(1−P(c)) f(x|j)
@@ -14,13 +14,15 @@ Shapes: n rows, K classes; log-likelihoods are (n, K), log priors (K,).
 from __future__ import annotations
 
 import warnings
-from math import log
+from math import exp, floor, inf, isinf, log, log1p
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
-from deciban.errors import ImpossibleRowWarning, InputError, shortlist
+from deciban.errors import CostError, ImpossibleRowWarning, InputError, PriorError, shortlist
+from deciban.kernels import log_softmax, log_sum_exp
 
 Array = NDArray[np.float64]
 
@@ -35,7 +37,46 @@ def convert(nats: Any, unit: str) -> Any:
     """
     if unit not in UNITS:
         raise InputError(f"unit {unit!r} is unknown. Use one of {', '.join(map(repr, UNITS))}.")
-    return nats * UNITS[unit] if np.isscalar(nats) else np.asarray(nats, dtype=float) * UNITS[unit]
+    evidence = np.multiply(nats, UNITS[unit])
+    return evidence if np.ndim(evidence) else float(evidence)
+
+
+def decibans_text(nats: float) -> str:
+    """Evidence as people read it.
+
+    >>> decibans_text(1.505), decibans_text(-2.197), decibans_text(inf)
+    ('+6.5', '−9.5', '+∞')
+    """
+    return f"{convert(nats, 'decibans'):+z,.1f}".replace("inf", "∞").replace("-", "−")
+
+
+def odds_text(nats: float) -> str:
+    """Odds as people read them, in favour of whichever side they favour.
+
+    >>> [odds_text(nats) for nats in (0, 1.505, -7.1, 29.28, -inf)]
+    ['even', '4.5 to 1', '1,200 to 1', '5.2e12 to 1', 'certain']
+    """
+    nats = abs(nats)
+    if nats in (0, inf):
+        return "certain" if nats else "even"
+    if nats > log(1e6):
+        return f"{_scientific(nats / log(10))} to 1"
+    odds = exp(nats)
+    return f"{odds:.1f} to 1" if odds < 9.95 else f"{float(f'{odds:.2g}'):,.0f} to 1"
+
+
+def probability_text(log_odds: float) -> str:
+    """A probability as people read it, with the digits that tell it from 0 and 1.
+
+    >>> [probability_text(nats) for nats in (.89, -20, 20, inf)]
+    ['.709', '2.1e−9', '1 − 2.1e−9', '1']
+    """
+    if isinf(log_odds):
+        return "1" if log_odds > 0 else "0"
+    least = -abs(log_odds) - log1p(exp(-abs(log_odds)))  # log of the smaller of P and 1 − P
+    if least < log(0.0005):
+        return _scientific(least / log(10)) if log_odds < 0 else f"1 − {_scientific(least / log(10))}"
+    return f"{exp(least) if log_odds < 0 else 1 - exp(least):.3f}".removeprefix("0")
 
 
 def log_probability(probability: ArrayLike) -> Array:
@@ -63,7 +104,7 @@ def log_marginal(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
     >>> log_marginal(np.log([[.05395, .01198]]), np.log([.5, .5])).round(3).tolist()
     [-3.412]
     """
-    return _log_sum_exp(log_joint(log_likelihood, log_prior))
+    return log_sum_exp(log_joint(log_likelihood, log_prior))
 
 
 def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
@@ -77,10 +118,10 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
     """
     joint = log_joint(log_likelihood, log_prior)
     impossible = np.isneginf(joint.max(axis=1))
-    posterior = _log_softmax(joint)
+    posterior = log_softmax(joint, out=joint)
     if impossible.any():
         posterior[impossible] = log_prior
-        _warn_impossible(impossible, "under every class", "their posterior is the class prior")
+        _warn_impossible(impossible, "under every class", "the posterior is the class prior")
     return posterior
 
 
@@ -109,7 +150,7 @@ def llr(log_likelihood: ArrayLike, over: int, against: int | None = None, log_pr
     rival = log_likelihood[:, against] if against is not None else _log_rest(log_likelihood, over, log_prior)
     impossible = np.isneginf(log_likelihood[:, over]) & np.isneginf(rival)
     if impossible.any():
-        _warn_impossible(impossible, "on both sides of the llr", "their llr is 0")
+        _warn_impossible(impossible, "on both sides of the llr", "the llr is 0")
     return log_ratio(log_likelihood[:, over], rival)
 
 
@@ -135,18 +176,55 @@ def llr_over_runner_up(log_likelihood: ArrayLike, decided: ArrayLike, log_prior:
     return log_ratio(log_likelihood[rows, decided], log_likelihood[rows, runner_up])
 
 
+def threshold(
+    prior: ArrayLike, c_miss: float = 1, c_fa: float = 1, *, c_hit: float = 0, c_pass: float = 0
+) -> float | Array:
+    """The llr, in nats, above which h1 is decided: −log π̃/(1−π̃), with π̃ the effective prior of h1.
+
+    Missing h1 costs `c_miss`, a false alarm `c_fa`; `c_hit` and `c_pass` are what deciding h1 and h0 rightly costs.
+    Of people of whom one in ten is male, male is decided only by evidence above nine to one:
+
+    >>> round(float(np.exp(threshold(.1))), 9)
+    9.0
+    """
+    prior = np.asarray(prior, dtype=float)
+    if not ((prior >= 0) & (prior <= 1)).all():
+        raise PriorError(f"the prior of h1 is {prior}; probabilities lie between 0 and 1.")
+    if not (0 <= c_hit <= c_miss < inf and 0 <= c_pass <= c_fa < inf):
+        raise CostError(
+            f"c_miss={c_miss}, c_fa={c_fa}, c_hit={c_hit}, c_pass={c_pass}: costs must be finite and ≥ 0, and a right "
+            "decision must not cost more than a wrong one."
+        )
+    miss = log_probability(prior) + log_probability(c_miss - c_hit)
+    alarm = log_probability(1 - prior) + log_probability(c_fa - c_pass)
+    if np.isneginf(np.maximum(miss, alarm)).any():
+        raise CostError("no error that can happen costs anything, so nothing decides. Let c_miss and c_fa be > 0.")
+    nats = alarm - miss
+    return nats if np.ndim(nats) else float(nats)
+
+
+def effective_prior(
+    prior: ArrayLike, c_miss: float = 1, c_fa: float = 1, *, c_hit: float = 0, c_pass: float = 0
+) -> float | Array:
+    """The prior of h1 that decides, at equal costs, as this one does at the given costs.
+
+    >>> round(effective_prior(.1, c_miss=9), 9)
+    0.5
+    """
+    effective = expit(np.negative(threshold(prior, c_miss, c_fa, c_hit=c_hit, c_pass=c_pass)))
+    return effective if np.ndim(effective) else float(effective)
+
+
 def _log_rest(log_likelihood: Array, over: int, log_prior: ArrayLike | None) -> Array:
     """How well the other classes together explain each row: log Σ_{j≠over} P(j|not over) f(x|j)."""
     K = log_likelihood.shape[1]
     if K == 1:
-        raise InputError(
-            "the model has one class, so there is no rest to weigh it against. Learn a second class first."
-        )
+        raise InputError("the model has one class: there is no rest to weigh it against. Learn a second class first.")
     rest = np.delete(np.arange(K), over)
     weights = np.zeros(K - 1) if log_prior is None else np.asarray(log_prior, dtype=float)[rest]
     if np.isneginf(weights).all():
         weights = np.zeros(K - 1)
-    return _log_sum_exp(log_likelihood[:, rest] + (weights - _log_sum_exp(weights[None, :])))
+    return log_sum_exp(log_likelihood[:, rest] + (weights - log_sum_exp(weights[None, :])))
 
 
 def _warn_impossible(rows: NDArray[np.bool_], where: str, answer: str) -> None:
@@ -161,19 +239,10 @@ def _warn_impossible(rows: NDArray[np.bool_], where: str, answer: str) -> None:
     )
 
 
-def _log_sum_exp(scores: Array) -> Array:
-    """Sum per row without leaving log space; −inf where all are −inf."""
-    top = _finite_top(scores)
-    return top[:, 0] + log_probability(np.exp(scores - top).sum(axis=1))
-
-
-def _log_softmax(scores: Array) -> Array:
-    """Normalise per row without leaving log space; −inf throughout where all are −inf."""
-    shifted = scores - _finite_top(scores)  # first, so that large scores keep their digits
-    total = np.exp(shifted).sum(axis=1, keepdims=True)
-    return shifted - np.log(total, out=np.zeros_like(total), where=total > 0)
-
-
-def _finite_top(scores: Array) -> Array:
-    top = scores.max(axis=1, keepdims=True)
-    return np.where(np.isneginf(top), 0.0, top)
+def _scientific(log10: float) -> str:
+    """A number too large or small for a float, by its log10."""
+    exponent = floor(log10)
+    mantissa = f"{10 ** (log10 - exponent):.1f}"
+    if mantissa == "10.0":
+        mantissa, exponent = "1.0", exponent + 1
+    return f"{mantissa}e{exponent}".replace("-", "−")
