@@ -153,6 +153,18 @@ def test_posterior_log_odds_are_evidence_plus_prior_log_odds(problem):
     np.testing.assert_allclose(log_posterior(scores, log_prior)[:, 0] - others, odds, atol=1e-9)
 
 
+@unhurried
+@given(problems(), st.data())
+def test_each_row_may_have_its_own_prior(problem, data):
+    scores, log_prior = problem
+    n, K = scores.shape
+    own = np.array([data.draw(st.permutations(log_prior.tolist())) for _ in range(n)]).reshape(n, K)
+    for answer in (log_posterior, log_marginal, lambda rows, prior: llr(rows, 0, None, prior)):
+        together = quietly(answer, scores, own)
+        apart = [quietly(answer, scores[i : i + 1], own[i])[0] for i in range(n)]
+        np.testing.assert_allclose(together, np.reshape(apart, together.shape), rtol=1e-12)
+
+
 def test_one_impossible_side_is_infinite_evidence():
     scores = np.array([[0.0, -np.inf, -np.inf]])
     assert llr(scores, 0, 1) == [np.inf]

@@ -8,7 +8,8 @@
 All in log space, from end to end. A zero probability is −inf and stays so; a row that is −inf under every class is
 impossible, and is answered with the class prior (posterior) or 0 (llr) and an `ImpossibleRowWarning`; never NaN.
 
-Shapes: n rows, K classes; log-likelihoods are (n, K), log priors (K,).
+Shapes: n rows, K classes; log-likelihoods are (n, K); log priors are (K,), or (n, K) where each row has its own, as in
+leave-one-out.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
     impossible = np.isneginf(joint.max(axis=1))
     posterior = log_softmax(joint, out=joint)
     if impossible.any():
-        posterior[impossible] = log_prior
+        posterior[impossible] = np.broadcast_to(log_prior, joint.shape)[impossible]
         _warn_impossible(impossible, "under every class", "the posterior is the class prior")
     return posterior
 
@@ -221,10 +222,9 @@ def _log_rest(log_likelihood: Array, over: int, log_prior: ArrayLike | None) -> 
     if K == 1:
         raise InputError("the model has one class: there is no rest to weigh it against. Learn a second class first.")
     rest = np.delete(np.arange(K), over)
-    weights = np.zeros(K - 1) if log_prior is None else np.asarray(log_prior, dtype=float)[rest]
-    if np.isneginf(weights).all():
-        weights = np.zeros(K - 1)
-    return log_sum_exp(log_likelihood[:, rest] + (weights - log_sum_exp(weights[None, :])))
+    weights = np.atleast_2d(np.zeros(K) if log_prior is None else np.asarray(log_prior, dtype=float))[:, rest]
+    weights = np.where(np.isneginf(weights).all(axis=1, keepdims=True), 0.0, weights)
+    return log_sum_exp(log_likelihood[:, rest] + (weights - log_sum_exp(weights)[:, None]))
 
 
 def _warn_impossible(rows: NDArray[np.bool_], where: str, answer: str) -> None:
