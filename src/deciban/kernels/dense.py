@@ -69,7 +69,14 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     seen. Differences are squared, not expanded: no digits are lost far from zero.
     """
     mean, half_precision, log_norm = (readable(each, np.float64) for each in (mean, half_precision, log_norm))
-    return reference.diagonal_scores(_floats(X), mean, half_precision, log_norm)
+    if not compiled(X.size * len(mean)):
+        return reference.diagonal_scores(_floats(X), mean, half_precision, log_norm)
+    from . import gaussian
+
+    scores = np.empty((len(X), len(mean)))
+    for rows, part in pieces(X, NATIVE, np.float64):
+        gaussian.diagonal_scores(part, mean, half_precision, log_norm, scores[rows])
+    return scores
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
@@ -77,8 +84,12 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
 
     `whitener` is (K, D, D), or (1, D, D) if all classes share it, with whitener @ whitenerᵀ the precision matrix. Any
     square root will do; an upper triangular one (the transposed inverse of the lower Cholesky factor of the covariance)
-    takes three quarters of the time. `origin` is a point near the data: x and mean are both taken relative to it before
+    spares a quarter of the time. `origin` is a point near the data: x and mean are both taken relative to it before
     they are multiplied.
     """
     mean, whitener, origin = (readable(each, np.float64) for each in (mean, whitener, origin))
-    return reference.whitened_distances(_floats(X), mean, whitener, origin)
+    if not compiled(X.size * len(mean)):
+        return reference.whitened_distances(_floats(X), mean, whitener, origin)
+    from . import whitened
+
+    return whitened.distances(pieces(X, NATIVE, np.float64), len(X), mean, whitener, origin)

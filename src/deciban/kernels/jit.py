@@ -10,8 +10,10 @@ from typing import Any
 
 import numba
 
-# Fused multiply-adds only. Flags that assume away NaN or inf would break the checks that rely on them.
+# Fused multiply-adds are welcome. Flags that assume away NaN or inf would break the checks that rely on them.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+# Sums may be taken in any order: needed to vectorise a sum along a row, fatal to arithmetic that counts its roundings.
+ANY_ORDER: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "reassoc"}}
 
 # Part of a kernel: compiled into its callers, so there is nothing to keep.
 part = numba.njit(**OPTIONS)
@@ -25,18 +27,16 @@ class Kernel:
     alone. Nothing has run at that point, so the call is simply made again.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.function, self.options, self.cached = function, options, True
         try:
-            self.run = numba.njit(cache=True, **OPTIONS)(function)
+            self.run = numba.njit(cache=True, **options)(function)
         except (RuntimeError, OSError):
             self._forgo_cache()
 
     def _forgo_cache(self) -> None:
         self.cached = False
-        self.run = numba.njit(**OPTIONS)(self.function)
-
-    cached = True
+        self.run = numba.njit(**self.options)(self.function)
 
     def __call__(self, *args: Any) -> Any:
         if self.cached:
@@ -49,4 +49,9 @@ class Kernel:
 
 def kernel(function: Callable[..., Any]) -> Kernel:
     """Compile a function that the dispatching modules call."""
-    return Kernel(function)
+    return Kernel(function, OPTIONS)
+
+
+def any_order_kernel(function: Callable[..., Any]) -> Kernel:
+    """Compile a function whose sums may be taken in any order."""
+    return Kernel(function, ANY_ORDER)

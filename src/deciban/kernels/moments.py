@@ -6,7 +6,7 @@ from .choice import Array
 from .intrinsics import prefetch
 from .jit import kernel, part
 
-# Values to ask memory for in advance. The processor's own guesses stop at page ends: asking saves a quarter of the time.
+# Values to ask memory for in advance: the processor's own guesses stop at page ends. Saves a quarter of the time.
 AHEAD = 512
 LINE = 8  # float64 values in a cache line
 

@@ -10,8 +10,9 @@ from .choice import Array, compiled, readable
 # Labels spread wider than this are left to sorting: a table of every possible value would not stay in cache.
 WIDEST_SPAN = 65_536
 
-# Elementary operations that encoding a label takes, and that exp takes: what the choice of body reckons with.
-PASSES = 5
+# Elementary operations for each label and for each exp: what the choice of body reckons with.
+LABEL_WORK = 5
+EXP_WORK = 5
 
 
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
@@ -31,7 +32,7 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
         return None
     # In 64 bits differences are right even where the labels' own type, or its sign, would overflow.
     numbers, base = readable(y, np.int64), int(low.astype(np.int64))
-    if compiled(PASSES * y.size):
+    if compiled(LABEL_WORK * y.size):
         from .labels import encode_offsets
 
         rank, codes = np.full(span, -1, np.intp), np.empty(y.size, np.intp)
@@ -44,23 +45,40 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
     """Scores less their log Σ exp along each row. Rows that are −inf throughout stay so. `out` may be `scores`."""
-    result = reference.log_softmax(np.asarray(scores, np.float64))
-    return _into(out, result)
+    scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
+    if compiled(EXP_WORK * scores.size) and _plain(out):
+        from .probabilities import log_softmax as kernel
+
+        kernel(scores, out)
+    else:
+        out[...] = reference.log_softmax(scores)
+    return out
 
 
 def softmax(scores: Array, out: Array | None = None) -> Array:
-    """exp(score) / Σ exp(scores) along each row. Rows that are −inf throughout become 0. `out` may be `scores`."""
-    result = reference.softmax(np.asarray(scores, np.float64))
-    return _into(out, result)
+    """Each row's exp(score) / Σ exp(scores). Rows that are −inf throughout become 0. `out` may be `scores`."""
+    scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
+    if compiled(EXP_WORK * scores.size) and _plain(out):
+        from .probabilities import softmax as kernel
+
+        kernel(scores, out)
+    else:
+        out[...] = reference.softmax(scores)
+    return out
 
 
 def log_sum_exp(scores: Array) -> Array:
     """The log Σ exp(scores) along each row: (n,)."""
-    return reference.log_sum_exp(np.asarray(scores, np.float64))
+    scores = readable(scores, np.float64)
+    if not compiled(EXP_WORK * scores.size):
+        return reference.log_sum_exp(scores)
+    from .probabilities import log_sum_exp as kernel
+
+    sums = np.empty(len(scores))
+    kernel(scores, sums)
+    return sums
 
 
-def _into(out: Array | None, result: Array) -> Array:
-    if out is None:
-        return result
-    out[...] = result
-    return out
+def _plain(out: Array) -> bool:
+    """Whether a kernel can write to it; anything else is left to numpy's assignment."""
+    return type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
