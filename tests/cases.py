@@ -14,6 +14,7 @@ from scipy import stats as sps
 
 from deciban.families.poisson import Poisson
 from deciban.statistics import Members, Stats, align
+from toy_family import Geometric
 
 RULES = ("ml", "map", "mean", "predictive")
 
@@ -83,7 +84,23 @@ def poisson_truth(family, stats, X, rule):
     return sps.poisson.logpmf(X[:, None, :], (stats.total + a) / (stats.weight + b)).sum(axis=2)
 
 
+def geometric_truth(family, stats, X, rule):
+    a, b = {"ml": (0, 0), "map": (family.a - 1, family.b - 1)}.get(rule, (family.a, family.b))
+    a, b = stats.weight + a, stats.total + b
+    if rule == "predictive":
+        return sps.betanbinom.logpmf(X[:, None, :], 1, a, b).sum(axis=2)
+    return sps.geom.logpmf(X[:, None, :] + 1, a / (a + b)).sum(axis=2)
+
+
 CASES = [
+    Case(
+        "toy-geometric",
+        Geometric(2.0, 3.0),
+        lambda rng, n: rng.geometric(0.3, (n, 2)) - 1.0,
+        exact=True,
+        gaps=True,
+        truth=geometric_truth,
+    ),
     Case(
         "poisson",
         Poisson(shape=2.0, rate=0.5),

@@ -124,6 +124,10 @@ class Poisson(Family):
         a0, b0 = self.choose(stats).shape, self.rate
         return (a0 * np.log(b0) - gammaln(a0) + gammaln(a) - a * np.log(b) - stats.log_factorial).sum(axis=1)
 
+    def log_prior(self, density: PoissonDensity) -> float:
+        """log Gamma(a, b) of the rates, up to a constant: what `map` adds to the log-likelihood."""
+        return float(np.sum(xlogy(self.shape - 1.0, density.rate) - self.rate * density.rate))
+
     def posterior(self, stats: PoissonStats) -> Posterior:
         """Gamma marginals of the rates, (K, D)."""
         a, b = self._gamma(stats)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
@@ -53,6 +53,10 @@ class Density(ABC):
     def log_base(self, X: Any) -> Array | float:
         """(n,) what `log_density` leaves out because it is the same for every group, such as a coefficient."""
         return 0.0
+
+    def encode(self, X: Any, columns: Sequence[str]) -> Any:
+        """Turn columns as given into what this density scores; for densities that are known, not learnt."""
+        return dense_numbers(X, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,24 @@ class Family(ABC):
         """The same prior for some of the features only."""
         return self
 
+    def subset(self, stats: Any, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
+        """Family and statistics of some of the features, in the order given."""
+        return self.select(features), stats.select("feature", features)
+
+    def settled(self, chosen: Any) -> Self:
+        """What was asked for, less the choices that statistics alone cannot make again: they stay as chosen."""
+        return self
+
+    def rewritten(self, **hyper: Any) -> Self:
+        """The same family with other hyper-parameters; the statistics it reads stay the same."""
+        known = {f.name for f in fields(self)}
+        for name in hyper:
+            if name not in known:
+                raise HyperparameterError(
+                    f"{type(self).__name__} has no hyper-parameter {name!r}; it has {', '.join(sorted(known)) or 'none'}."
+                )
+        return replace(self, **hyper)
+
     def fit(self, X: Any, sample_weight: Any = None) -> Fitted:
         """Learn without classes: one coin, one die, one Gaussian."""
         from deciban.families.fitted import Fitted
@@ -133,6 +155,14 @@ class HasParts(Protocol):
 
     def parts(self, X: Any) -> Array:
         """(n, K, D) log density per feature; sums over D to `log_density`."""
+
+
+@runtime_checkable
+class HasSelection(Protocol):
+    """Densities that can be read for some of the features only."""
+
+    def select(self, features: Array) -> Density:
+        """The density of these features."""
 
 
 @runtime_checkable
