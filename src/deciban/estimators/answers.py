@@ -1,0 +1,212 @@
+"""Answers: evidence first, then posteriors and decisions at whatever prior and cost the asker has."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from deciban import decide, score
+from deciban.errors import InputError, NotAvailableError
+from deciban.estimators import model
+from deciban.explain import Explanation
+from deciban.families.product import Blocks, Product
+from deciban.families.protocol import HasParts, HasPolynomial, HasSelection
+from deciban.statistics import Array
+
+
+class Discriminant(NamedTuple):
+    """llr(x) = xᵀA x + xᵀb + c; A is None when it is linear."""
+
+    A: Array | None
+    b: Array
+    c: float
+
+
+class Answers:
+    """What a classifier says of rows."""
+
+    # -- evidence: no prior in it ----------------------------------------------------------------------------------
+    def log_likelihood(self, X: Any) -> Array:
+        """(n, K) log f(x|class), every constant included."""
+        block = self._block(X)
+        return self._scores(block) + np.reshape(self.density.log_base(block), (-1, 1))
+
+    def llr(self, X: Any, over: Any = None, against: Any = None, *, unit: str = "nats", prior: Any = None) -> Array:
+        """(n,) the weight of evidence for a class over another, or over the rest weighed by the prior.
+
+        With two classes and nothing named: classes_[1] over classes_[0].
+        """
+        scores = self._scores(self._block(X))
+        one, other = self._pair(over, against)
+        return score.convert(score.llr(scores, one, other, self._log_prior(prior)), unit)
+
+    # -- posteriors -----------------------------------------------------------------------------------------------
+    def predict_log_proba(self, X: Any, prior: Any = None) -> Array:
+        """(n, K) log P(class|x)."""
+        return score.log_posterior(self._scores(self._block(X)), self._log_prior(prior))
+
+    def predict_proba(self, X: Any, prior: Any = None) -> Array:
+        """(n, K) P(class|x)."""
+        return np.exp(self.predict_log_proba(X, prior))
+
+    def decision_function(self, X: Any, prior: Any = None) -> Array:
+        """Posterior log-odds (n,) of classes_[1] where there are two classes, else log posteriors (n, K)."""
+        return self._answer("decision_function", self._scores(self._block(X)), self._log_prior(prior))
+
+    def log_marginal(self, X: Any, prior: Any = None) -> Array:
+        """(n,) log Σ_c P(c) f(x|c): how well the model as a whole explains each row."""
+        return score.log_marginal(self.log_likelihood(X), self._log_prior(prior))
+
+    # -- decisions --------------------------------------------------------------------------------------------------
+    def predict(self, X: Any, prior: Any = None, cost: Any = None) -> Array:
+        """(n,) the class of least expected cost; at equal costs the most probable one."""
+        return self._answer("predict", self._scores(self._block(X)), self._log_prior(prior), cost)
+
+    def decide(
+        self, X: Any, *, unsure: float | None = None, reject_cost: float | None = None, prior: Any = None, cost: Any = None
+    ) -> decide.Decisions:
+        """Label (None where unsure), posterior, llr over the runner-up, and expected cost of each row."""
+        scores = self._scores(self._block(X))
+        prior, cost = np.exp(self._log_prior(prior)), self._cost(cost)
+        return decide.Decisions.of(scores, prior, self.classes_, cost, unsure=unsure, reject_cost=reject_cost)
+
+    # -- why ----------------------------------------------------------------------------------------------------------
+    def explain(self, X: Any, over: Any = None, against: Any = None, *, prior: Any = None) -> Explanation:
+        """Which feature, or block, said how much for one class over another; prints as bars.
+
+        With nothing named: classes_[1] over classes_[0] of two, else the first row's best class over its second.
+        """
+        table = self._table(X)
+        block = model.encode(self.family_, table, self.stats_.family)
+        log_prior = self._log_prior(prior)
+        if over is None and len(self.classes_) > 2:
+            best = np.argsort(-(self._scores(block[:1])[0] + log_prior), kind="stable")
+            over, against = self.classes_[best[0]], self.classes_[best[1]]
+        one, other = self._pair(over, against)
+        if other is None:
+            raise InputError("the evidence against all the rest has no parts. Name the class to compare with.")
+        names, parts, values = self._parts(table, block)
+        evidence = np.stack([score.log_ratio(p[one], p[other]) for p in np.moveaxis(parts, 2, 0).swapaxes(1, 2)], axis=1)
+        odds = score.log_ratio(log_prior[one], log_prior[other])
+        two = len(self.classes_) == 2
+        return Explanation(
+            names, evidence, self.classes_[one], self.classes_[other], values=values, prior_part=odds, exhaustive=two
+        )
+
+    def discriminant(self, over: Any = None, against: Any = None) -> Discriminant:
+        """The llr as a formula of x: linear, or quadratic."""
+        check_is_fitted(self)
+        one, other = self._pair(over, against)
+        if other is None or not isinstance(self.density, HasPolynomial):
+            raise NotAvailableError(
+                "a discriminant is the llr of one class over another, for families whose log density is linear or "
+                "quadratic in x. Name two classes, and use rule 'ml', 'map' or 'mean'."
+            )
+        A, b, c = self.density.polynomial()
+        return Discriminant(None if A is None else A[one] - A[other], b[one] - b[other], float(c[one] - c[other]))
+
+    def sample(self, n: int = 1, random_state: Any = None, *, prior: Any = None) -> tuple[Any, Array]:
+        """n rows like the ones learnt, and their labels."""
+        check_is_fitted(self)
+        rng = np.random.default_rng(random_state)
+        codes = rng.choice(len(self.classes_), size=n, p=np.exp(self._log_prior(prior)))
+        rows = self.density.sample(codes, rng)
+        if isinstance(rows, Blocks):  # columns side by side, in the order of the blocks
+            columns = list(rows.parts.values())
+            rows = sp.hstack(columns).tocsr() if all(map(sp.issparse, columns)) else np.column_stack(columns)
+        return rows, self.classes_[codes]
+
+    # -- the machinery --------------------------------------------------------------------------------------------
+    def _block(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return model.encode(self.family_, self._table(X), self.stats_.family)
+
+    def _scores(self, block: Any) -> Array:
+        """(n, K) log f(x|class) up to what all classes share; bad values are named when they show."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = self.density.log_density(block)
+            whole = np.isfinite(scores.sum())
+        if not whole:
+            self.family_.check(block, [str(name) for name in self.columns_])
+        return scores
+
+    def _answer(self, method: str, scores: Array, log_prior: Array, cost: Any = None) -> Array:
+        """What `method` says of these log-likelihoods; log_prior is (K,), or (n, K) in leave-one-out."""
+        if method == "log_likelihood":
+            return scores
+        if method == "decision_function" and len(self.classes_) == 2:
+            joint = score.log_joint(scores, log_prior)
+            return score.log_ratio(joint[:, 1], joint[:, 0])
+        if method == "llr":
+            return score.llr(scores, *self._pair(None, None))
+        if method == "predict" and cost is None and self.cost is None:
+            joint = score.log_joint(scores, log_prior)
+            best = joint.argmax(axis=1)
+            if not np.isneginf(joint[np.arange(len(best)), best]).any():
+                return self.classes_[best]
+        log_posterior = score.log_posterior(scores, log_prior)
+        if method == "predict":
+            return self.classes_[decide.decide(log_posterior, self._cost(cost))]
+        if method == "predict_proba":
+            return np.exp(log_posterior)
+        if method == "decision_function" and len(self.classes_) == 1:
+            return log_posterior[:, 0]
+        if method in ("predict_log_proba", "decision_function"):
+            return log_posterior
+        raise InputError(
+            f"method={method!r} is not an answer. Use predict, predict_proba, predict_log_proba, decision_function, "
+            "log_likelihood or llr."
+        )
+
+    def _log_prior(self, prior: Any = None) -> Array:
+        check_is_fitted(self)
+        given = self.prior if prior is None else prior
+        return score.log_probability(decide.resolve_prior(given, self.classes_, self.stats_.rows))
+
+    def _cost(self, cost: Any = None) -> Array:
+        return decide.resolve_cost(self.cost if cost is None else cost, self.classes_)
+
+    def _pair(self, over: Any, against: Any) -> tuple[int, int | None]:
+        if over is None:
+            if len(self.classes_) != 2:
+                raise InputError(f"there are {len(self.classes_)} classes: name the one the evidence is for.")
+            return 1, 0
+        place = {name: at for at, name in enumerate(self.classes_.tolist())}
+        for name in (over, against):
+            if name is not None and name not in place:
+                raise InputError(f"no such class: {name!r}; the model knows {list(place)}.")
+        return place[over], None if against is None else place[against]
+
+    def _parts(self, table: Any, block: Any) -> tuple[list[str], Array, Array]:
+        """Names (P,), log densities (n, K, P) and values (n, P) of the parts the density is a sum of."""
+        product = isinstance(self.family_, Product)
+        names: list[str] = []
+        parts: list[Array] = []
+        values: list[Array] = []
+        for name, at in self._places().items():
+            density, X = (self.density.blocks[name], block.parts[name]) if product else (self.density, block)
+            total = density.log_density(X)
+            if isinstance(density, HasParts) and sp.issparse(X) and isinstance(density, HasSelection):
+                at = [at[j] for j in np.unique(X.indices[X.data != 0])]  # only the events that occur in these rows
+                density, X = density.select(np.array(at, dtype=np.intp)), X[:, at].toarray()
+            if isinstance(density, HasParts):
+                names += [str(self.columns_[j]) for j in at]
+                parts.append(density.parts(X))
+                values.append(table.pick(at))
+                rest = score.log_ratio(total, parts[-1].sum(axis=2))  # what no single feature says
+            else:
+                rest, name = total, name if product else "all features together"
+            if np.abs(rest).max(initial=0) > 1e-12 * max(1, np.abs(total[np.isfinite(total)]).max(initial=0)):
+                names.append(f"{name}: all else" if isinstance(density, HasParts) else name)
+                parts.append(rest[:, :, None])
+                values.append(np.full((len(table), 1), None, dtype=object))
+        held = [np.asarray(v.toarray() if sp.issparse(v) else v).astype(object) for v in values]
+        return names, np.concatenate(parts, axis=2), np.concatenate(held, axis=1)
+
+    def _places(self) -> dict[str, list[int]]:
+        if isinstance(self.family_, Product):
+            return self.family_.positions(self.columns_)
+        return {f"all {len(self.columns_)} columns": list(range(len(self.columns_)))}

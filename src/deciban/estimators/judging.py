@@ -1,0 +1,111 @@
+"""Honest answers about learnt rows: each scored as if it had never been learnt, without refitting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted
+
+from deciban import decide, score
+from deciban.errors import DecibanError, InputError, NotLearntError
+from deciban.estimators import model
+from deciban.features.labels import encode_labels, place_labels
+from deciban.features.weights import row_weights
+from deciban.statistics import Array, Members, all_but_one
+
+
+class Judging:
+    """Leave-one-out, leave-group-out and k-fold from sums."""
+
+    def leave_one_out(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        method: str = "predict_proba",
+        *,
+        sample_weight: Any = None,
+        prior: Any = None,
+        cost: Any = None,
+    ) -> Array:
+        """What the model says of each learnt row without having learnt it; `groups` leaves out a whole group at a time.
+
+        The answer is exact, given the frozen choices. Rows that were never learnt are refused.
+        """
+        check_is_fitted(self)
+        table = self._table(X)
+        n = len(table)
+        codes = self._learnt_codes(y, n)
+        weight = row_weights(sample_weight, n)
+        members = Members.hard(codes, self.stats_.labels["class"], weight)
+        block = model.encode(self.family_, table, self.stats_.family)
+        kept = members if weight is None or weight.all() else members.take(weight > 0)
+        present = block if kept is members else block[weight > 0]
+        self.stats_.without(model.collect(self.family_, present, kept, self.columns_), NotLearntError)
+        if groups is None:
+            scores = self.family_.leave_one_out(self.stats_.family, block, members, self.rule)
+            rows = model.one_hot_prior(self.stats_.rows, codes, members.row_weights())
+        else:
+            scores, rows = self._leave_groups_out(block, members, groups)
+        given = self.prior if prior is None else prior
+        learnt = isinstance(given, str) and given == "learnt"
+        return self._answer(method, scores, rows if learnt else self._log_prior(given), cost)
+
+    def cross_val_predict(
+        self, X: Any, y: Any, cv: Any = 5, method: str = "predict_proba", *, groups: Any = None, prior: Any = None
+    ) -> Array:
+        """k-fold answers from all-but-one sums: one pass, k estimates, no refits; frozen choices are kept.
+
+        An unfitted classifier takes its choices from these rows first.
+        """
+        judge = self if hasattr(self, "stats_") else clone(self).fit(X, y)
+        table = judge._table(X)
+        names, codes = encode_labels(y, len(table))
+        block = model.encode(judge.family_, table, judge.stats_.family)
+        splitter = check_cv(cv, np.asarray(y), classifier=True)
+        tests = [test for _, test in splitter.split(np.zeros(len(table)), codes, groups)]
+        if sorted(np.concatenate(tests).tolist()) != list(range(len(table))):
+            raise InputError("cross_val_predict needs folds that cover each row once. Use KFold or StratifiedKFold.")
+        axis = model.class_axis(names, names)
+        parts = [
+            model.collect(judge.family_, block[test], Members.hard(codes[test], axis), judge.columns_) for test in tests
+        ]
+        reader = judge.reestimate()
+        reader.classes_ = np.array(names)
+        answers: list[Any] = []
+        for rest, test in zip(all_but_one(parts), tests):
+            density = model.estimate(judge.family_, rest, judge.rule, judge.columns_)  # type: ignore[arg-type]
+            scores = density.log_density(block[test])
+            wanted = decide.resolve_prior(self.prior if prior is None else prior, names, rest.rows)  # type: ignore[attr-defined]
+            answers.append(reader._answer(method, scores, score.log_probability(wanted)))
+        return np.concatenate(answers)[np.argsort(np.concatenate(tests), kind="stable")]
+
+    def _learnt_codes(self, y: Any, n: int) -> Array:
+        try:
+            return place_labels(y, n, self.stats_.classes)
+        except InputError as error:
+            if "does not know" in str(error):
+                raise NotLearntError(str(error)) from None
+            raise
+
+    def _leave_groups_out(self, block: Any, members: Members, groups: Any) -> tuple[Array, Array]:
+        """Each group scored by the sums without it."""
+        groups = np.asarray(groups)
+        if groups.shape != (len(members),):
+            raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one a row.")
+        _, codes = np.unique(groups, return_inverse=True)
+        scores = np.empty((len(members), members.K))
+        prior = np.empty_like(scores)
+        for group in range(codes.max() + 1):
+            rows = np.flatnonzero(codes == group)
+            left = self.stats_ - model.collect(self.family_, block[rows], members.take(rows), self.columns_)
+            try:
+                scores[rows] = model.estimate(self.family_, left, self.rule, self.columns_).log_density(block[rows])
+            except DecibanError as error:
+                name = groups[rows[0]]
+                raise type(error)(f"without group {name!r}: {error}") from None
+            prior[rows] = score.log_probability(np.maximum(left.rows, 0) / np.maximum(left.rows, 0).sum())
+        return scores, prior

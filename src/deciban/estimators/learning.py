@@ -1,0 +1,207 @@
+"""Learning and taking back: every change of a model is a sum."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
+from deciban.estimators import auto, model
+from deciban.families.product import Product
+from deciban.families.protocol import Density, check_rule
+from deciban.features.labels import encode_labels
+from deciban.features.weights import row_weights
+from deciban.read.tables import Table
+from deciban.statistics import Members
+
+
+class Learning:
+    """What a classifier can do with rows: + − ·."""
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from nothing: choose what is open from the first rows, freeze it, and sum over all."""
+        return self._fit(X, y, sample_weight, self.classes)
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows; new classes may arrive. The first call is `fit`."""
+        if not hasattr(self, "stats_"):
+            return self.fit(X, y, sample_weight)
+        return self._set(self.stats_ + self._batch(X, y, sample_weight))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """scikit-learn's name for `learn`; `classes` declares them at the first call."""
+        if not hasattr(self, "stats_"):
+            return self._fit(X, y, sample_weight, self.classes if classes is None else classes)
+        return self.learn(X, y, sample_weight)
+
+    def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows back, as if they had never been learnt; refused where the sums show that they were not."""
+        check_is_fitted(self)
+        if self.decayed_:
+            raise NotLearntError(
+                "this model has decayed, so the weight its rows have now is not the one they were learnt with. "
+                "Nothing was changed: unlearn before decay, or refit."
+            )
+        self._set(self.stats_.without(self._batch(X, y, sample_weight), NotLearntError))
+        self.unlearnt_ = True
+        return self
+
+    def correct(self, X: Any, was: Any, now: Any, sample_weight: Any = None) -> Self:
+        """Move rows from one label to another."""
+        check_is_fitted(self)
+        old, new = self._batch(X, was, sample_weight), self._batch(X, now, sample_weight)
+        return self._set((self.stats_ + new).without(old, NotLearntError))
+
+    def merge(self, other: Self, keep: str | None = None) -> Self:
+        """A model that has learnt the rows of both; `keep="left"` or `"right"` says whose frozen choices hold."""
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if not isinstance(other, Learning):
+            raise MergeError(f"{type(other).__name__} is not a classifier of this kind.")
+        if keep not in (None, "left", "right"):
+            raise HyperparameterError(f"keep={keep!r}: say 'left' or 'right', or nothing.")
+        if self.columns_ != other.columns_:
+            raise MergeError(f"the models have different columns: {self.columns_} and {other.columns_}.")
+        if keep is None and self.family_ != other.family_:
+            raise MergeError(
+                "the models froze different choices (prior scale, strength or structure) at their first fit. "
+                "Say whose to keep: a.merge(b, keep='left'); or fit the second with the first's: "
+                "GenerativeClassifier(a.family_)."
+            )
+        both = copy(other if keep == "right" else self)
+        return both._set(self.stats_ + other.stats_)
+
+    __add__ = merge
+
+    def decay(self, factor: float) -> Self:
+        """Forget: what was learnt so far counts `factor` times."""
+        check_is_fitted(self)
+        if not 0 < factor <= 1:
+            raise HyperparameterError(f"decay({factor}): the factor must be > 0 and at most 1.")
+        self._set(self.stats_ * factor)
+        self.decayed_ = self.decayed_ or factor < 1
+        return self
+
+    # -- other readings of the same sums ------------------------------------------------------------------------------
+    def reestimate(self, *, rule: Any = None, classes: Any = None, columns: Any = None, **hyper: Any) -> Self:
+        """Another model from the same sums, without data: rule, classes, columns, or any field of the family."""
+        check_is_fitted(self)
+        other = copy(self)
+        if rule is not None:
+            check_rule(rule)
+            other.rule = rule
+        stats = self.stats_
+        if hyper:
+            other.family_ = self.family_.rewritten(**hyper)
+        if classes is not None:
+            place = {name: at for at, name in enumerate(stats.classes)}
+            unknown = [name for name in classes if name not in place]
+            if unknown:
+                raise InputError(f"no such class: {unknown}; the model knows {list(place)}.")
+            stats = stats.select("class", np.array([place[name] for name in classes], dtype=np.intp))
+        if columns is not None:
+            stats = other._select_columns(stats, columns)
+        return other._set(stats, eager=True)
+
+    def rechoose(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take the frozen choices anew from the current statistics; a structure chosen by leave-one-out needs rows."""
+        check_is_fitted(self)
+        asked = self.asked_
+        if X is None:
+            self.family_ = asked.settled(self.family_).choose(self.stats_.family, None, self.rule)
+        else:
+            block, members = self._encoded(X, y, sample_weight)
+            self.family_ = asked.choose(self.stats_.family, (block, members), self.rule)
+        self.unlearnt_ = False
+        return self._set(self.stats_)
+
+    # -- the machinery ----------------------------------------------------------------------------------------------
+    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
+        check_rule(self.rule)
+        table, y, weight = _with_weight(Table.of(X), y, sample_weight)
+        names, codes = encode_labels(y, len(table))
+        family, reasons = auto.resolve(self.families, table)
+        members = Members.hard(codes, model.class_axis(names, declared), weight)
+        if tuple(members.classes.names) != names:
+            members = Members.hard(members.classes.positions(model.class_axis(names, None))[codes], members.classes, weight)
+        frozen, stats = model.fit(family, model.encode(family, table), members, table.columns, self.rule)
+        density = model.estimate(frozen, stats, self.rule, table.columns)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        self.columns_, self.asked_, self.family_, self.reasons_ = table.columns, family, frozen, reasons
+        self.decayed_ = self.unlearnt_ = False
+        self._set(stats)
+        self._density = density
+        return self
+
+    def _table(self, X: Any) -> Table:
+        table = Table.of(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return table
+
+    def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Members]:
+        table, y, weight = _with_weight(self._table(X), y, sample_weight)
+        names, codes = encode_labels(y, len(table))
+        block = model.encode(self.family_, table, self.stats_.family)
+        return block, Members.hard(codes, model.class_axis(names, None), weight)
+
+    def _batch(self, X: Any, y: Any, sample_weight: Any) -> model.ModelStats:
+        block, members = self._encoded(X, y, sample_weight)
+        return model.collect(self.family_, block, members, self.columns_)
+
+    def _set(self, stats: model.ModelStats, eager: bool = False) -> Self:
+        if not np.isfinite(stats.rows).all():
+            raise InputError("the weights are so large that their sum overflows. Rescale them.")
+        self.stats_ = stats
+        self.classes_ = _array(stats.classes)
+        self._density = model.estimate(self.family_, stats, self.rule, self.columns_) if eager else None
+        return self
+
+    def _select_columns(self, stats: model.ModelStats, columns: Any) -> model.ModelStats:
+        place = {name: at for at, name in enumerate(self.columns_)}
+        unknown = [name for name in columns if name not in place]
+        if unknown:
+            raise InputError(f"no such column: {unknown}; the model knows {list(place)}.")
+        at = np.array([place[name] for name in columns], dtype=np.intp)
+        self.family_, sums = self.family_.subset(stats.family, at, self.columns_)
+        self.columns_ = tuple(columns) if isinstance(columns[0], str) else tuple(range(len(columns)))
+        self.n_features_in_ = len(self.columns_)
+        if hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = np.array(self.columns_, dtype=object)
+        return model.ModelStats(stats.labels, stats.rows, sums)
+
+    @property
+    def density(self) -> Density:
+        """The densities of all classes under the rule, estimated when first needed after a change."""
+        if self._density is None:
+            self._density = model.estimate(self.family_, self.stats_, self.rule, self.columns_)
+        return self._density
+
+    @property
+    def families_(self) -> dict[str, str]:
+        """For each block what models it, and why."""
+        families = self.family_.families.values() if isinstance(self.family_, Product) else [self.family_]
+        return {name: f"{family!r}: {why}" for (name, why), family in zip(self.reasons_.items(), families)}
+
+
+def _with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any, Any]:
+    """Rows of weight 0 are as if absent, in everything."""
+    n = len(table)
+    if n == 0:
+        raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
+    weight = row_weights(sample_weight, n)
+    if weight is None or weight.all() or y is None:
+        return table, y, weight
+    kept = np.flatnonzero(weight)
+    labels = np.asarray(y) if hasattr(y, "dtype") else np.array(list(y), dtype=object)
+    if len(labels) != n:
+        raise InputError(f"X has {n} rows, but y has {len(labels)} labels. Give one label a row.")
+    weight = weight[kept]
+    return table.take(kept), labels[kept], None if (weight == 1).all() else weight
+
+
+def _array(names: tuple[Any, ...]) -> Any:
+    return np.array(names) if names else np.array([], dtype=object)

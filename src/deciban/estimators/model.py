@@ -1,0 +1,103 @@
+"""What a classifier has learnt: rows per class, and the family's sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from deciban.errors import DecibanError, InputError, SingularError
+from deciban.families.fitted import collect_checked
+from deciban.families.product import Product
+from deciban.families.protocol import Density, Rule
+from deciban.read.tables import HEAD, Table
+from deciban.statistics import Array, Axis, Members, Stats, nested, summed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelStats(Stats):
+    """The class prior's sums and the family's, over one class axis."""
+
+    rows: Array = summed("class", floor=True)  # Σ w of each class, with or without values
+    family: Any = nested()
+
+    def pruned(self) -> Self:
+        """Also without the undeclared classes that have no rows."""
+        classes = self.labels["class"]
+        kept = super().pruned()
+        doomed = (self.rows == 0) & (np.arange(classes.size) >= classes.declared)  # type: ignore[union-attr]
+        return kept.select("class", np.flatnonzero(~doomed)) if doomed.any() else kept
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The names of the classes, in order."""
+        return tuple(self.labels["class"].names)  # type: ignore[union-attr]
+
+    def __repr__(self) -> str:
+        return f"ModelStats(class {len(self.rows)}, rows {self.rows.sum():g}, {self.family!r})"
+
+
+def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
+    """The class axis of a batch: declared classes first, then those found."""
+    if declared is None:
+        return Axis(tuple(found))
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in declared)
+    if len(set(names)) < len(names):
+        raise InputError(f"classes={list(declared)} names a class twice.")
+    return Axis.of(names).union(Axis(tuple(found)))
+
+
+def encode(family: Any, table: Table, stats: Any = None) -> Any:
+    """A table as the family takes it."""
+    names = [str(name) for name in table.columns]
+    return family.encode(table if isinstance(family, Product) else table.pick(), names, stats)
+
+
+def collect(family: Any, X: Any, members: Members, columns: Sequence[Any]) -> ModelStats:
+    """One batch's statistics."""
+    sums = collect_checked(family, X, members, [str(name) for name in columns])
+    return ModelStats({"class": members.classes}, members.weights(), sums)
+
+
+def fit(family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rule) -> tuple[Any, ModelStats]:
+    """Choose from the first rows, freeze, and sum over all; one pass over the data."""
+    n = len(members)
+    head = X if n <= HEAD else X[:HEAD]
+    first = members if n <= HEAD else members.take(slice(0, HEAD))
+    stats = collect(family, head, first, columns)
+    family = family.choose(stats.family, (head, first), rule)
+    if n > HEAD:
+        stats = stats + collect(family, X[HEAD:], members.take(slice(HEAD, n)), columns)
+    return family, stats
+
+
+def estimate(family: Any, stats: ModelStats, rule: Rule, columns: Sequence[Any]) -> Density:
+    """The density; a singular covariance is reported by the names of its columns."""
+    if not len(stats.rows):
+        raise InputError("the model holds no rows and no classes any more. Learn some.")
+    try:
+        return family.estimate(stats.family, rule)
+    except SingularError as error:
+        at = getattr(error, "columns", None)
+        if not at or not any(isinstance(name, str) for name in columns):
+            raise
+        named = ", ".join(repr(columns[j]) for j in at if j < len(columns))
+        raise SingularError(f"{error} (Columns at fault: {named}.)") from None
+
+
+def one_hot_prior(rows: Array, codes: Array, weight: Array) -> Array:
+    """(n, K) the learnt log prior without each row: (N_c − w)/(N − w) for its class, N_j/(N − w) for the others."""
+    left = np.repeat(rows[None, :], len(codes), axis=0)
+    at = np.arange(len(codes)), codes
+    left[at] = np.maximum(left[at] - weight, 0.0)
+    total = left.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        prior = np.log(left) - np.log(total)
+    return np.where(total > 0, prior, -np.log(len(rows)))  # nothing left: every class alike
+
+
+def contains(stats: ModelStats, batch: ModelStats, error: type[DecibanError]) -> ModelStats:
+    """The model without a batch; refused where the sums show that it was never learnt."""
+    return stats.without(batch, error)

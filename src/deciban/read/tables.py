@@ -1,0 +1,137 @@
+"""Tables as given: arrays, sparse matrices, and the frames of pandas, polars and pyarrow.
+
+A `Table` hands out columns as plain arrays, so that nothing further down knows where they came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from deciban.errors import InputError
+
+Kind = Literal["number", "yes/no", "category"]
+HEAD = 65_536  # rows of positive weight from which choices are taken
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """n rows and D columns, dense, sparse or a frame.
+
+    >>> table = Table.of([[1, 2], [3, 4], [5, 6]])
+    >>> table.pick([1]).ravel()
+    array([2, 4, 6])
+    """
+
+    data: Any  # (n, D) array, CSR, or a narwhals frame
+    columns: tuple[Any, ...]  # names, or positions where there are none
+    named: bool
+
+    @classmethod
+    def of(cls, X: Any) -> Table:
+        """Look at what was given, without copying it."""
+        if isinstance(X, Table):
+            return X
+        if sp.issparse(X):
+            return cls(_checked(X.tocsr()), tuple(range(X.shape[1])), False)
+        frame = _frame(X)
+        if frame is not None:
+            _checked(frame)
+            return cls(frame, tuple(frame.columns), all(isinstance(name, str) for name in frame.columns))
+        array = _checked(_array(X))
+        return cls(array, tuple(range(array.shape[1])), False)
+
+    @property
+    def sparse(self) -> bool:
+        return sp.issparse(self.data)
+
+    @property
+    def framed(self) -> bool:
+        return not self.sparse and not isinstance(self.data, np.ndarray)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.data.shape
+
+    def __len__(self) -> int:
+        return self.data.shape[0]
+
+    def take(self, rows: Any) -> Table:
+        """Some of the rows: a slice, a mask or positions."""
+        if self.framed:
+            rows = np.arange(len(self))[rows]
+            return Table(self.data[rows.tolist(), :], self.columns, self.named)
+        return Table(self.data[rows], self.columns, self.named)
+
+    def pick(self, positions: Sequence[int] | None = None) -> Any:
+        """Columns as one (n, d) array, or CSR; numbers where all are numbers, else objects with None for missing."""
+        every = positions is None or list(positions) == list(range(self.shape[1]))
+        if not self.framed:
+            return self.data if every else self.data[:, list(positions or ())]
+        wanted = range(self.shape[1]) if positions is None else positions
+        if every and all(self.kind(j) == "number" for j in wanted):
+            return self.data.to_numpy()
+        columns = [self._column(j) for j in wanted]
+        if all(column.dtype.kind in "iufb" for column in columns):
+            return np.column_stack(columns)
+        return np.column_stack([column.astype(object) for column in columns])
+
+    def kind(self, position: int) -> Kind:
+        """What a frame's column holds, by its type; an array holds numbers."""
+        if not self.framed:
+            return "number"
+        dtype = self.data[:, position].dtype
+        if dtype.is_numeric():
+            return "number"
+        return "yes/no" if str(dtype) == "Boolean" else "category"
+
+    def _column(self, position: int) -> Any:
+        series = self.data[:, position]
+        if series.dtype.is_numeric():
+            return series.to_numpy()
+        if dtype_is(series, "Datetime", "Date", "Duration", "Time"):
+            raise InputError(
+                f"column {self.columns[position]!r} holds dates or times ({series.dtype}). "
+                "Take the parts that matter (hour, weekday, …) as columns of their own."
+            )
+        column = np.empty(len(series), dtype=object)
+        column[:] = series.to_list()
+        if dtype_is(series, "Boolean") and not any(value is None for value in column):
+            return column.astype(bool)
+        return column
+
+
+def dtype_is(series: Any, *names: str) -> bool:
+    """Whether a narwhals series is of one of these types, whatever their parameters."""
+    return str(series.dtype).split("(")[0] in names
+
+
+def _frame(X: Any) -> Any:
+    if isinstance(X, (np.ndarray, list, tuple)):
+        return None
+    import narwhals.stable.v1 as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _array(X: Any) -> Any:
+    try:
+        return np.asarray(X)
+    except ValueError:
+        raise InputError("rows have different lengths; a table needs the same columns in every row.") from None
+
+
+def _checked(table: Any) -> Any:
+    if len(table.shape) != 2:
+        raise InputError(
+            f"Expected 2D array, got an array of shape {table.shape} instead. Reshape your data: "
+            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row."
+        )
+    if table.shape[1] == 0:
+        raise InputError(f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    return table
