@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import stats as sps
 
+from deciban.families.gaussian import Gaussian
+import discrete
+from deciban.families.bernoulli import Bernoulli
+from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.statistics import Members, Stats, align
+from gaussian_truth import gaussian_truth
 from toy_family import Geometric
 
 RULES = ("ml", "map", "mean", "predictive")
@@ -92,6 +98,34 @@ def geometric_truth(family, stats, X, rule):
     return sps.geom.logpmf(X[:, None, :] + 1, a / (a + b)).sum(axis=2)
 
 
+def gaussian_rows(at=3.0, D=3):
+    """Correlated columns of different widths, about `at`."""
+
+    def rows(rng, n):
+        mix = rng.normal(size=(D, D)) + 2 * np.eye(D)
+        return at + rng.normal(size=(n, D)) @ mix * np.arange(1, D + 1)
+
+    return rows
+
+
+def gaussian_case(structure, name="", rows=None, **choices):
+    return Case(
+        f"gaussian-{structure}{name}".replace(" ", "-"),
+        Gaussian(structure, **choices),
+        rows or gaussian_rows(),
+        gaps=structure not in ("full", "tied") and choices.get("keep") != "full",
+        truth=gaussian_truth,
+    )
+
+
+GAUSSIANS = [
+    *map(gaussian_case, ("full", "tied", "diagonal", "tied diagonal", "spherical", "tied spherical")),
+    gaussian_case("full", "-shrunk", target="tied", strength=5.0),
+    gaussian_case("full", "-far", gaussian_rows(at=1e6)),
+    gaussian_case("diagonal", "-far", gaussian_rows(at=1e6)),
+    gaussian_case("tied diagonal", "-kept", keep="full"),
+]
+
 CASES = [
     Case(
         "toy-geometric",
@@ -105,8 +139,68 @@ CASES = [
         "poisson",
         Poisson(shape=2.0, rate=0.5),
         lambda rng, n: rng.poisson(rng.uniform(0.5, 6, 3), (n, 3)).astype(float),
+        exact=True,
         gaps=True,
         truth=poisson_truth,
     ),
-    Case("poisson-chosen", Poisson(), lambda rng, n: rng.poisson(3.0, (n, 2)).astype(float), gaps=True),
+    Case("poisson-chosen", Poisson(), lambda rng, n: rng.poisson(3.0, (n, 2)).astype(float), exact=True, gaps=True),
+    Case(
+        "bernoulli",
+        Bernoulli(2.0, 1.5),
+        discrete.flags,
+        exact=True,
+        gaps=True,
+        truth=discrete.bernoulli_truth,
+        support=lambda: discrete.every((0.0, 1.0), 3),
+    ),
+    Case("bernoulli-flat", Bernoulli(), discrete.flags, exact=True, gaps=True, truth=discrete.bernoulli_truth),
+    Case(
+        "bernoulli-sparse",
+        Bernoulli(2.0, 1.5),
+        lambda rng, n: sp.csr_array(discrete.flags(rng, n)),
+        exact=True,
+        truth=discrete.bernoulli_truth,
+        support=lambda: sp.csr_array(discrete.every((0.0, 1.0), 3)),
+    ),
+    Case(
+        "bernoulli-vectors",
+        Bernoulli([1.0, 2.5, 1.25], [3.0, 1.0, 1.5]),
+        discrete.flags,
+        exact=True,
+        gaps=True,
+        truth=discrete.bernoulli_truth,
+    ),
+    Case(
+        "multinomial",
+        Multinomial(1.5),
+        discrete.tokens,
+        exact=True,
+        truth=discrete.multinomial_truth,
+        support=discrete.four_tokens,
+    ),
+    Case(
+        "multinomial-sparse",
+        Multinomial(),
+        lambda rng, n: sp.csr_array(discrete.tokens(rng, n)),
+        exact=True,
+        truth=discrete.multinomial_truth,
+        support=lambda: sp.csr_array(discrete.four_tokens()),
+    ),
+    Case(
+        "multinomial-base",
+        Multinomial(6.0, base=[0.5, 0.3, 0.2]),
+        lambda rng, n: sp.csr_matrix(discrete.tokens(rng, n)),
+        exact=True,
+        rules=("ml", "mean", "predictive"),
+        truth=discrete.multinomial_truth,
+    ),
+    Case(
+        "multinomial-evidence",
+        Multinomial("evidence"),
+        discrete.tokens,
+        exact=True,
+        rules=("ml", "mean", "predictive"),
+        truth=discrete.multinomial_truth,
+    ),
+    *GAUSSIANS,
 ]

@@ -1,0 +1,201 @@
+"""Full and tied covariance: the normal–inverse-Wishart posterior, its readings, and one row out of it.
+
+Reference: Murphy, Conjugate Bayesian analysis of the Gaussian distribution (2007), section 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import stats as sps
+from scipy.special import multigammaln
+
+from deciban.errors import SingularError, shortlist
+from deciban.families.gaussian.densities import MatrixDensity, NormalDensity, StudentDensity, distances, elliptical
+from deciban.families.gaussian.prior import Prior
+from deciban.families.gaussian.sums import GaussianStats
+from deciban.families.posterior import Marginal
+from deciban.families.protocol import Rule, own_codes, require_rows
+from deciban.linalg import (
+    EPS,
+    Whitened,
+    determinant_without,
+    distance_without,
+    own_distance_without,
+    singular_columns,
+    whiten,
+)
+from deciban.statistics import Array, Members
+
+COVARIANCE_DRAWS = 2000
+MOST_DRAWN = 2e7  # numbers
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixPosterior:
+    """κ, m, ν and Ψ of every class; ν and Ψ are shared where tied. Without a prior: counts, means and scatter."""
+
+    stats: GaussianStats
+    prior: Prior | None
+    tied: bool
+    kappa: Array  # (K,)
+    mean: Array  # (K, D) from the origin
+    nu: Array  # (K,) or (1,)
+    psi: Array  # (K, D, D) or (1, D, D)
+
+    @classmethod
+    def of(cls, stats: GaussianStats, prior: Prior | None, tied: bool) -> MatrixPosterior:
+        """Prior and sums make the posterior: Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ."""
+        n = stats.weight
+        mean, psi = stats.scatter()
+        if prior is None:
+            require_rows(n, stats.labels["class"], "Gaussian")  # type: ignore[arg-type]
+            return cls(stats, None, tied, n, mean, _pooled(n, tied), _pooled(psi, tied))
+        kappa = prior.kappa + n
+        off = mean - prior.mean
+        psi = psi + np.einsum("k,ki,kj->kij", prior.kappa * n / kappa, off, off)
+        mean = (stats.first + prior.kappa * prior.mean) / kappa[:, None]
+        nu = prior.strength + mean.shape[1] + 1 + _pooled(n, tied)
+        return cls(stats, prior, tied, kappa, mean, nu, _pooled(psi, tied) + prior.strength * prior.matrix)
+
+    @cached_property
+    def root(self) -> Whitened:
+        """Ψ whitened; an error that names class and columns where it is singular.
+
+        Singular means: of some column's variance the columns before it leave less than rounding can show.
+        """
+        root = whiten(self.psi)
+        D = self.psi.shape[1]
+        raw = _pooled(np.diagonal(self.stats.second, axis1=1, axis2=2), self.tied)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lost = np.nan_to_num((raw / np.diagonal(self.psi, axis1=1, axis2=2)).max(axis=1, initial=0.0), posinf=0.0)
+        tolerance = 16 * EPS * (D + lost)
+        bad = np.flatnonzero(~(root.pivot > tolerance))
+        if len(bad):
+            raise self._singular(bad[0], tolerance[bad[0]])
+        return root
+
+    def _singular(self, k: int, tolerance: float) -> SingularError:
+        constant, dependent = singular_columns(self.psi[k], max(tolerance, 1e-10))
+        label = None if self.tied else self.stats.labels["class"].names[k]  # type: ignore[union-attr]
+        who = "the classes together have" if self.tied else f"class {label!r} has"
+        reasons = [f"column {shortlist(constant)} does not vary"] if constant else []
+        if dependent:
+            reasons += [f"column {shortlist(dependent)} is a linear combination of the others"]
+        rows, D = float(self.stats.weight.sum() if self.tied else self.stats.weight[k]), self.psi.shape[1]
+        if rows <= D:
+            reasons += [f"{rows:g} rows are too few for {D} columns"]
+        error = SingularError(
+            f"{who} a singular covariance: {'; '.join(reasons) or 'it is not positive definite'}. "
+            "Use rule 'mean' (its prior keeps it regular), structure 'diagonal' or 'tied', or drop the columns."
+        )
+        error.columns, error.label = constant + dependent, label  # type: ignore[attr-defined]
+        return error
+
+    # -- readings --------------------------------------------------------------------------------------------------
+    def read(self, rule: Rule, kappa: Array, nu: Array) -> tuple[Array, Array | None]:
+        """What Ψ is divided by, and the Student degrees of freedom."""
+        D, K = self.psi.shape[1], len(self.mean)
+        if rule == "predictive":
+            return (nu - D + 1) * kappa / (kappa + 1), nu - D + 1 + 0 * kappa
+        divisors = {"ml": nu, "map": nu + D + 1 + (K if self.tied else 1), "mean": nu - D - 1}
+        return divisors[rule] + 0 * kappa, None
+
+    def density(self, rule: Rule) -> MatrixDensity:
+        """Plug-in normals, or the Student densities that integrate the parameters out."""
+        divisor, dof = self.read(rule, self.kappa, self.nu)
+        kind = NormalDensity if dof is None else StudentDensity
+        root = self.root
+        return kind(self.stats.origin, self.mean, self.psi, divisor, dof, root.whitener, root.log_det)
+
+    def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
+        """(n, K) from the distances alone: the row's removal is a rank-one step in Ψ."""
+        own, w = own_codes(members), members.row_weights()
+        each = np.arange(len(own))
+        root, D = self.root, X.shape[1]
+        q = distances(X, self.stats.origin, self.mean, root.whitener, float(np.sqrt(np.max(self.nu))))
+        divisor, dof = self.read(rule, self.kappa, self.nu)
+        scores = elliptical(q * divisor, root.log_det - D * np.log(divisor), dof, D)
+        kappa = self.kappa[own] - w
+        alone = kappa <= 1e-12 * self.kappa[own]  # nobody else in the class
+        step = self.kappa[own] / np.where(alone, 1.0, kappa)
+        a = np.where(alone, 0.0, w * step)
+        share = np.zeros(len(own), dtype=np.intp) if self.tied else own
+        shrink = determinant_without(q[each, own], a)
+        singular = shrink <= (1e-12 + 64 * EPS / root.pivot[share] if self.prior is None else 0.0)
+        shrink = np.where(singular, 1.0 if self.prior is None else EPS, shrink)
+        nu, log_det = self.nu[share] - w, root.log_det[share] + np.log(shrink)
+        if self.tied:
+            moved = self._others(q, own, a, shrink)
+            for j in range(len(self.mean)):
+                divisor, dof = self.read(rule, np.full(len(own), self.kappa[j]), nu)
+                others = elliptical(moved[:, j] * divisor, log_det - D * np.log(divisor), dof, D)
+                scores[:, j] = np.where(singular, scores[:, j], others)
+        divisor, dof = self.read(rule, np.where(alone, 1.0, kappa), nu)
+        mine = own_distance_without(q[each, own], step, shrink)
+        scores[each, own] = elliptical(mine * divisor, log_det - D * np.log(divisor), dof, D)
+        if self.prior is None:
+            scores[each[alone | singular], own[alone | singular]] = -np.inf
+        return scores
+
+    def _others(self, q: Array, own: Array, a: Array, shrink: Array) -> Array:
+        """Distances to all means once the row has left the shared Ψ."""
+        between = distances(self.mean, np.zeros(self.mean.shape[1]), self.mean, self.root.whitener)
+        cross = (q + q[np.arange(len(own)), own][:, None] - between[own]) / 2  # v·u = (v² + u² − (v−u)²)/2
+        return distance_without(q, cross, a[:, None], shrink[:, None])
+
+    def separation(self) -> float:
+        """The largest squared distance of a mean from the origin, in variances."""
+        variance = np.diagonal(self.psi, axis1=1, axis2=2) / self.nu[:, None]
+        return float((self.mean**2 / variance).max(initial=0.0))
+
+    # -- what is known of the parameters ---------------------------------------------------------------------------
+    def log_evidence(self) -> Array:
+        """(K,), or (1,) where tied: the normalisers of the posterior over those of the prior."""
+        prior, D, n = _given(self.prior), self.mean.shape[1], _pooled(self.stats.weight, self.tied)
+        nu0 = prior.strength + D + 1
+        before = whiten((prior.strength * prior.matrix)[None]).log_det
+        means = _pooled(np.log(prior.kappa) - np.log(self.kappa), self.tied)
+        gammas = multigammaln_each(self.nu / 2, D) - multigammaln(nu0 / 2, D)
+        return (D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas
+
+    def marginals(self) -> dict[str, Marginal]:
+        """Student means, inverse-gamma variances, and covariances by draws from the inverse Wishart."""
+        K, D = self.mean.shape
+        dof = self.nu - D + 1
+        variance = np.diagonal(self.psi, axis1=1, axis2=2)
+        scale = np.sqrt(variance / (self.kappa * dof)[:, None])
+        spread = np.broadcast_to(dof[:, None], scale.shape)
+        mean = self.stats.origin + self.mean
+        shape = (dof / 2)[:, None]
+        out = {
+            "mean": Marginal.exact(sps.t(df=spread, loc=mean, scale=scale), mean),
+            "variance": Marginal.exact(sps.invgamma(shape, scale=variance / 2), variance / (2 * shape + 2)),
+        }
+        draws = int(min(COVARIANCE_DRAWS, MOST_DRAWN / (K * D * D)))
+        if draws >= COVARIANCE_DRAWS / 10:  # beyond that the draws would not fit in memory
+            rng = np.random.default_rng(0)
+            sampled = [
+                np.reshape(sps.invwishart(nu, psi).rvs(draws, rng), (draws, D, D)) for nu, psi in zip(self.nu, self.psi)
+            ]
+            mode = self.psi / (self.nu + D + 1)[:, None, None]
+            out["covariance"] = Marginal.sampled(
+                np.stack(sampled, axis=1), mode, self.psi / (self.nu - D - 1)[:, None, None]
+            )
+        return out
+
+
+def multigammaln_each(a: Array, D: int) -> Array:
+    """Multivariate log gamma of each entry."""
+    return np.array([multigammaln(each, D) for each in a])
+
+
+def _pooled(values: Array, tied: bool) -> Array:
+    return values.sum(axis=0, keepdims=True) if tied else values
+
+
+def _given(prior: Prior | None) -> Prior:
+    assert prior is not None
+    return prior

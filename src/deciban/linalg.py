@@ -1,0 +1,83 @@
+"""Whitening, determinants, the identities of taking one row out, and the columns that make a matrix singular."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf, dtrtri
+
+Array = NDArray[Any]
+
+EPS = float(np.finfo(float).eps)
+
+
+class Whitened(NamedTuple):
+    """What scores need of symmetric positive matrices M."""
+
+    whitener: Array  # (m, D, D) upper triangular, whitener @ whitenerᵀ = M⁻¹
+    log_det: Array  # (m,) log |M|
+    pivot: Array  # (m,) the least share of a column's variance that the columns before it leave unexplained
+
+
+def whiten(matrices: Array) -> Whitened:
+    """Square roots of the inverses, by Cholesky of the correlation matrices so that units do not matter.
+
+    A matrix that is not positive definite has pivot 0 and NaN in the rest: the caller decides what is singular.
+
+    >>> root = whiten(np.array([[[4.0, 0.0], [0.0, 9.0]]]))
+    >>> root.whitener[0].diagonal(), root.log_det.round(3)
+    (array([0.5       , 0.33333333]), array([3.584]))
+    """
+    whitener, log_det, pivot = np.full_like(matrices, np.nan), np.full(len(matrices), np.nan), np.zeros(len(matrices))
+    for k, matrix in enumerate(matrices):
+        variance = matrix.diagonal()
+        if not (variance > 0).all():
+            continue
+        sd = np.sqrt(variance)
+        try:
+            lower = np.linalg.cholesky(matrix / sd / sd[:, None])
+        except np.linalg.LinAlgError:
+            continue
+        left = lower.diagonal()
+        # M = sd·L·Lᵀ·sd, so its inverse has the root sd⁻¹·L⁻ᵀ
+        whitener[k] = dtrtri(lower, lower=1)[0].T / sd[:, None]
+        log_det[k] = 2 * np.log(left * sd).sum()
+        pivot[k] = left.min(initial=1.0) ** 2
+    return Whitened(whitener, log_det, pivot)
+
+
+def singular_columns(matrix: Array, tolerance: float) -> tuple[list[int], list[int]]:
+    """Columns that do not vary, and columns that are linear combinations of the others.
+
+    >>> x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 1.0, 2.0])
+    >>> table = np.stack([x, y, x - y, np.zeros(3)])
+    >>> singular_columns(table @ table.T, 1e-12)
+    ([3], [1])
+    """
+    variance = matrix.diagonal()
+    constant = np.flatnonzero(~(variance > 0))
+    varying = np.flatnonzero(variance > 0)
+    if not len(varying):
+        return constant.tolist(), []
+    sd = np.sqrt(variance[varying])
+    correlation = matrix[np.ix_(varying, varying)] / sd / sd[:, None]
+    _, order, rank, _ = dpstrf(correlation, tol=tolerance)
+    return constant.tolist(), sorted(varying[order[rank:] - 1].tolist())
+
+
+# -- one row out: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ------------------------------------------------------------
+def determinant_without(distance: Array, a: Array) -> Array:
+    """|Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
+    return 1 - a * distance
+
+
+def distance_without(distance: Array, cross: Array, a: Array, shrink: Array) -> Array:
+    """vᵀΨ'⁻¹v from vᵀΨ⁻¹v and the cross product vᵀΨ⁻¹u (Sherman–Morrison)."""
+    return distance + a * cross**2 / shrink
+
+
+def own_distance_without(distance: Array, step: Array, shrink: Array) -> Array:
+    """(x−m')ᵀΨ'⁻¹(x−m'), the mean having moved too: x − m' = step·u with step = κ/(κ−w)."""
+    return step**2 * distance / shrink
