@@ -19,6 +19,8 @@ from scipy import stats as sps
 from scipy.special import gammaln, xlogy
 
 from deciban.errors import HyperparameterError, NoModeError
+from deciban.families.dirichlet import log_rising
+from deciban.families.factorials import log_factorial
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
 from deciban.features.numbers import dense_numbers, refuse, refuse_infinite
@@ -31,7 +33,7 @@ class PoissonStats(Stats):
 
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that had a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
-    log_factorial: Array = summed("class", "feature", floor=True)  # Σ w·log x!   for the evidence
+    log_factorial: Array = summed("class", "feature", "digit")  # Σ w·log x!   two numbers that add exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,8 @@ class Poisson(Family):
         """Σw, Σwx and Σw·log x!, per class and feature."""
         seen, total, _ = members.moments(X, np.zeros(X.shape[1]))
         labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
-        return PoissonStats(labels, seen, total, members.total(np.nan_to_num(gammaln(X + 1.0))))
+        digits = log_factorial(np.where(np.isnan(X), 0.0, X)).reshape(len(X), 2 * X.shape[1])
+        return PoissonStats(labels, seen, total, members.total(digits).reshape(*total.shape, 2))
 
     def choose(self, stats: PoissonStats, rows: Any = None, rule: Rule = "mean") -> Poisson:
         """One pseudo-row at the pooled mean."""
@@ -122,10 +125,11 @@ class Poisson(Family):
         """(K,) each feature's Gamma normaliser after over before, less Σ log x!."""
         a, b = self._gamma(stats)
         a0, b0 = self.choose(stats).shape, self.rate
-        return (a0 * np.log(b0) - gammaln(a0) + gammaln(a) - a * np.log(b) - stats.log_factorial).sum(axis=1)
+        each = a0 * np.log(b0) - a * np.log(b) + log_rising(a0, stats.total) - stats.log_factorial.sum(axis=2)
+        return np.asarray(each.sum(axis=1))
 
     def log_prior(self, density: PoissonDensity) -> float:
-        """log Gamma(a, b) of the rates, up to a constant: what `map` adds to the log-likelihood."""
+        """The log of Gamma(a, b) at the rates, up to a constant: what `map` adds to the log-likelihood."""
         return float(np.sum(xlogy(self.shape - 1.0, density.rate) - self.rate * density.rate))
 
     def posterior(self, stats: PoissonStats) -> Posterior:
@@ -144,7 +148,7 @@ def _poisson_parts(x: Array, rate: Array) -> Array:
 
 
 def _negative_binomial_parts(x: Array, a: Array, b: Array) -> Array:
-    return gammaln(a + x) - gammaln(a) - gammaln(x + 1.0) - a * np.log1p(1 / b) - x * np.log1p(b)
+    return log_rising(a, x) - gammaln(x + 1.0) - a * np.log1p(1 / b) - x * np.log1p(b)
 
 
 @dataclass(frozen=True, eq=False)

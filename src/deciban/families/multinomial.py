@@ -1,0 +1,186 @@
+"""Counts of events such as words, with a Dirichlet prior.
+
+    x | θ, L  ~  Multinomial(L, θ)          L = Σx tokens, whose number says nothing about the class
+    θ         ~  Dirichlet(α)
+    θ | D     ~  Dirichlet(α + N)
+    x | D, L  ~  Dirichlet-multinomial(L, α + N)       Pólya: a word's second occurrence surprises less
+
+The coefficient L!/Πx_j! is the same for every class: `log_density` leaves it out, `log_base` is its logarithm. Its sum
+is kept for the evidence, as two numbers that add exactly (see `factorials`), so unlearning is exact to the bit.
+
+Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4; Minka, Estimating a Dirichlet, 2000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import HyperparameterError
+from deciban.families.dirichlet import (
+    check_strength,
+    left_over,
+    log_prior,
+    log_rising,
+    log_theta,
+    marginals,
+    require_modes,
+)
+from deciban.families.posterior import Posterior
+from deciban.families.protocol import Family, Rule, own_codes, require_rows
+from deciban.families.strength import best_strength
+from deciban.families.tokens import MultinomialDensity, PolyaDensity, log_coefficient
+from deciban.features.numbers import refuse
+from deciban.features.sparse import entries, plain_numbers, row_sums
+from deciban.statistics import Array, Axis, Members, Stats, summed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultinomialStats(Stats):
+    """How often each word, in how many rows."""
+
+    counts: Array = summed("class", "word", floor=True)  # Σ w·x
+    rows: Array = summed("class", floor=True)  # Σ w; with the counts, the mean length
+    coefficient: Array = summed("class", "digit")  # Σ w·log L!/Πx!, as two numbers that add exactly
+
+
+@dataclass(frozen=True, eq=False)
+class Multinomial(Family):
+    """Counts of V events, dense or CSR; fractional values are weights.
+
+    >>> rolls = Multinomial().fit([[1, 0, 2], [0, 1, 4]])
+    >>> rolls.density().p.round(3)
+    array([[0.182, 0.182, 0.636]])
+    """
+
+    pseudo_count: Any = 1.0  # α: a number, one per word, or "evidence" / "loo": chosen at the first fit
+    base: Any = None  # probabilities per word; α is then pseudo_count × base
+
+    def __post_init__(self) -> None:
+        check_strength("Multinomial", self.pseudo_count, self.base)
+        for name in ("pseudo_count", "base"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                value = np.asarray(value, dtype=float)
+                object.__setattr__(self, name, value if value.ndim else float(value))
+
+    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
+        """Counts, checked: finite and at least 0."""
+        X = plain_numbers(X, columns)
+        self.check(X, columns)
+        return X
+
+    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
+        """Counts are finite and at least 0; none is missing."""
+        refuse(
+            X,
+            columns,
+            lambda x: ~((x >= 0) & (x < np.inf)),
+            "multinomial counts must be finite and ≥ 0",
+            "Drop the row, put 0 where an event was not seen, or declare Gaussian().",
+        )
+
+    def collect(self, X: Any, members: Members) -> MultinomialStats:
+        """Σwx per class and word, Σw and Σw·log coefficient per class."""
+        labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
+        return MultinomialStats(labels, members.total(X), members.weights(), members.total(log_coefficient(X)))
+
+    def choose(self, stats: MultinomialStats, rows: Any = None, rule: Rule = "mean") -> Multinomial:
+        """The strength that the counts call for."""
+        if not isinstance(self.pseudo_count, str):
+            return self
+        base = np.ones(stats.counts.shape[1]) if self.base is None else self.base
+        totals = stats.counts.sum(axis=1)
+        return replace(
+            self, pseudo_count=best_strength(self.pseudo_count, base, stats.counts, float(np.sum(base)), totals)
+        )
+
+    def select(self, words: Array) -> Multinomial:
+        """The prior of some words."""
+        if np.ndim(self.pseudo_count):
+            return replace(self, pseudo_count=self.pseudo_count[words])
+        if self.base is None:
+            return self
+        share = float(self.base[words].sum())  # so that every word keeps its own pseudo-count
+        strength = self.pseudo_count if isinstance(self.pseudo_count, str) else self.pseudo_count * share
+        return replace(self, pseudo_count=strength, base=self.base[words] / share)
+
+    def alpha(self, stats: MultinomialStats) -> tuple[Array, float]:
+        """(V,) the pseudo-count of each word, and their sum."""
+        V = stats.counts.shape[1]
+        chosen = self.choose(stats)
+        alpha = chosen.pseudo_count * (1.0 if chosen.base is None else chosen.base)
+        if np.ndim(alpha) and len(alpha) != V:
+            raise HyperparameterError(f"the prior has {len(alpha)} numbers, but there are {V} words. Give one each.")
+        return np.broadcast_to(alpha, (V,)), float(alpha * V if np.ndim(alpha) == 0 else np.sum(alpha))
+
+    def estimate(self, stats: MultinomialStats, rule: Rule) -> MultinomialDensity | PolyaDensity:
+        """Probabilities of the words, or the Pólya distribution that integrates them out."""
+        classes: Any = stats.labels["class"]
+        totals = stats.counts.sum(axis=1)
+        length = np.divide(totals, stats.rows, out=np.zeros(len(totals)), where=stats.rows > 0)
+        if rule == "ml":
+            require_rows(totals, classes, "Multinomial")
+        alpha, alpha0 = self.alpha(stats)
+        counts = np.ascontiguousarray(stats.counts.T)  # a word's K numbers side by side
+        if rule == "predictive":
+            return PolyaDensity(counts + alpha[:, None], totals + alpha0, length)
+        log_p = log_theta(counts, totals, alpha[:, None], alpha0, len(alpha), rule)
+        if rule == "map":
+            require_modes(log_p, classes.names, "multinomial")
+        return MultinomialDensity(log_p, length)
+
+    def leave_one_out(self, stats: MultinomialStats, X: Any, members: Members, rule: Rule) -> Array:
+        """Only the row's own words in its own class move: O(entries)."""
+        scores = self.estimate(stats, rule).log_density(X)
+        codes, weight = own_codes(members), members.weight
+        alpha, alpha0 = self.alpha(stats)
+        row, word, x = entries(X)
+        length = row_sums(X)
+        removed = (x, length) if weight is None else (x * weight[row], length * weight)
+        counts = left_over(stats.counts[codes[row], word], removed[0])
+        totals = left_over(stats.counts.sum(axis=1)[codes], removed[1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if rule == "predictive":
+                own = np.bincount(row, log_rising(counts + alpha[word], x), len(codes))
+                own -= log_rising(totals + alpha0, length)
+            else:
+                terms = x * log_theta(counts, totals[row], alpha[word], alpha0, len(alpha), rule)
+                own = np.bincount(row, terms, len(codes))
+        if rule == "ml":
+            own = np.where(totals > 0, own, -np.inf)
+        elif rule == "map":
+            own = np.where(totals + (alpha0 - len(alpha)) > 0, own, -np.inf)
+        scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
+        return scores
+
+    def log_evidence(self, stats: MultinomialStats) -> Array:
+        """(K,) Dirichlet normaliser after over before, and the coefficients of the rows."""
+        alpha, alpha0 = self.alpha(stats)
+        words = log_rising(alpha, stats.counts).sum(axis=1)
+        return words - log_rising(alpha0, stats.counts.sum(axis=1)) + stats.coefficient.sum(axis=1)
+
+    def log_prior(self, density: MultinomialDensity) -> float:
+        """The log of Dirichlet(α) at the probabilities, up to a constant: what `map` adds to the log-likelihood."""
+        alpha = self.pseudo_count * (1.0 if self.base is None else self.base)
+        return log_prior(density.log_p.T, alpha)
+
+    def posterior(self, stats: MultinomialStats) -> Posterior:
+        """Beta marginals of the probabilities, (K, V); the mode is that of all of them together."""
+        alpha, alpha0 = self.alpha(stats)
+        totals = stats.counts.sum(axis=1)[:, None]
+        mode = np.exp(log_theta(stats.counts, totals, alpha, alpha0, len(alpha), "map"))
+        none = np.isnan(mode).any(axis=1, keepdims=True)
+        return marginals(stats.counts + alpha, totals + alpha0, np.where(none, np.nan, mode))
+
+    @staticmethod
+    def of(p: Any, length: Any = 100) -> MultinomialDensity:
+        """Known probabilities of the words; samples have `length` tokens on average."""
+        p = np.atleast_2d(np.asarray(p, dtype=float))
+        if (p < 0).any() or np.abs(p.sum(axis=1) - 1).max() > 1e-6:
+            raise HyperparameterError(f"Multinomial.of(…) holds {p.min():.6g} … and sums to {p.sum(axis=1)}, not 1.")
+        with np.errstate(divide="ignore"):
+            return MultinomialDensity(np.ascontiguousarray(np.log(p.T)), np.broadcast_to(length, (len(p),)))

@@ -1,0 +1,117 @@
+"""Counts given their number: known probabilities, or probabilities integrated out.
+
+    multinomial             log f(x) = log L!/Πx_j! + Σ x_j log θ_j
+    Dirichlet-multinomial   log f(x) = log L!/Πx_j! + Σ log a_j^(x_j) − log a_0^(L)     rising factorials
+
+The coefficient is the same for every class: it is `log_base`, not part of `log_density`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import xlogy
+
+from deciban.errors import NotAvailableError
+from deciban.families.dirichlet import log_rising
+from deciban.families.factorials import log_factorial
+from deciban.families.linear import linear_scores
+from deciban.families.protocol import Density
+from deciban.families.urns import draw_tokens
+from deciban.features.sparse import entries, row_sums
+from deciban.statistics import Array
+
+MOST_PARTS = 2**27  # numbers in a table of parts
+
+
+def log_coefficient(X: Any) -> Array:
+    """(n, 2) log L!/Πx! of each row, as two numbers that add exactly."""
+    row, _, x = entries(X)
+    more = x != 1  # most words occur once, and log 1! = 0
+    digits, n = log_factorial(x[more]), X.shape[0]
+    words = np.stack([np.bincount(row[more], digit, n) for digit in digits.T], axis=1)
+    return log_factorial(row_sums(X)) - words
+
+
+class GivenLength(Density):
+    """What both densities share: they speak of the words, given how many there are."""
+
+    length: Array  # (K,) tokens a row has on average; only samples need it
+
+    def log_base(self, X: Any) -> Array:
+        """(n,) the log coefficient, the same for every class."""
+        return np.asarray(log_coefficient(X).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialDensity(GivenLength):
+    """Known probabilities."""
+
+    log_p: Array  # (V, K)
+    length: Array  # (K,)
+
+    @property
+    def K(self) -> int:
+        return self.log_p.shape[1]
+
+    @property
+    def p(self) -> Array:
+        """(K, V) the probabilities."""
+        return np.exp(self.log_p.T)
+
+    def log_density(self, X: Any) -> Array:
+        """Σ x log p; a word that did not occur adds nothing, possible or not."""
+        return linear_scores(X, self.log_p, np.zeros(self.K))
+
+    def parts(self, X: Any) -> Array:
+        """(n, K, V); the parts of large tables are refused."""
+        if X.shape[0] * self.log_p.size > MOST_PARTS:
+            raise NotAvailableError(f"the parts of {X.shape[0]} rows are too many numbers. Ask for fewer rows.")
+        x = (X.toarray() if sp.issparse(X) else X)[:, None, :]
+        return np.asarray(xlogy(x, self.p))
+
+    def polynomial(self) -> tuple[None, Array, Array]:
+        """Linear in the counts."""
+        return None, self.log_p.T, np.zeros(self.K)
+
+    def sample(self, codes: Array, rng: np.random.Generator) -> Any:
+        """Poisson many tokens a row; dense up to 1,000 words, else CSR."""
+        return draw_tokens(self.p, rng.poisson(self.length[codes]), codes, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class PolyaDensity(GivenLength):
+    """Dirichlet-multinomial: probabilities integrated out."""
+
+    concentration: Array  # (V, K) α + N
+    total: Array  # (K,) their sums
+    length: Array  # (K,)
+
+    @property
+    def K(self) -> int:
+        return len(self.total)
+
+    @cached_property
+    def _log_concentration(self) -> Array:
+        return np.log(self.concentration)
+
+    def log_density(self, X: Any) -> Array:
+        """A single occurrence scores log a, which is linear; only repeated words need rising factorials."""
+        row, word, x = entries(X)
+        n, V = X.shape
+        once = x == 1
+        starts = np.r_[0, np.cumsum(np.bincount(row[once], minlength=n))]
+        single = sp.csr_array((x[once], word[once], starts), (n, V))
+        scores = linear_scores(single, self._log_concentration, np.zeros(self.K))
+        rising = log_rising(self.concentration[word[~once]], x[~once, None])
+        more = sp.csr_array((np.ones(len(rising)), (row[~once], np.arange(len(rising)))), (n, len(rising)))
+        return np.asarray(scores + more @ rising - log_rising(self.total, row_sums(X)[:, None]))
+
+    def sample(self, codes: Array, rng: np.random.Generator) -> Any:
+        """Poisson many tokens a row, drawn from an urn to which each is returned with another like it."""
+        p = (self.concentration / self.total).T
+        return draw_tokens(p, rng.poisson(self.length[codes]), codes, rng, self.total)

@@ -1,0 +1,47 @@
+"""Sparse rows as families take them: CSR of float64, each entry stored once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from deciban.features.numbers import numbers
+
+Array = NDArray[Any]
+
+
+def plain_numbers(X: Any, columns: Sequence[str]) -> Any:
+    """Dense as it is, sparse as CSR without repeated or stored-zero entries; the caller's matrix stays as it was.
+
+    >>> twice = sp.csr_array(([1, 1, 0], [2, 2, 0], [0, 3]), shape=(1, 3))
+    >>> plain_numbers(twice, []).data
+    array([2.])
+    """
+    X = numbers(X, columns)
+    if not sp.issparse(X):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if not X.data.all():
+        X = X.copy()
+        X.eliminate_zeros()
+    return X
+
+
+def entries(X: Any) -> tuple[Array, Array, Array]:
+    """Row, column and value of every entry that is not zero, dense or CSR; row by row."""
+    if sp.issparse(X):
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        return row, X.indices, X.data
+    row, column = np.nonzero(X)
+    return row, column, X[row, column]
+
+
+def row_sums(X: Any) -> Array:
+    """(n,) Σ of each row, dense or CSR."""
+    return np.asarray(X.sum(axis=1), dtype=float).ravel()
