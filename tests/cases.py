@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import stats as sps
 
-from deciban.families.gaussian import Gaussian
 import discrete
 from deciban.families.bernoulli import Bernoulli
+from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.statistics import Members, Stats, align
