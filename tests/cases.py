@@ -37,6 +37,7 @@ class Case:
     truth: Callable[[Any, Stats, Any, str], Any] | None = None
     support: Callable[[], Any] | None = None  # every possible raw row, where they can be listed
     tolerance: float = 1e-9
+    more: int = 0  # rows added where few would leave a class nearly singular: no two ways agree to nine digits there
 
     def data(self, seed: int, n: int = 40, K: int = 3, weighted: bool = False, gaps: bool = False):
         """(frozen family, encoded X, members): every class has rows."""
@@ -102,7 +103,7 @@ def gaussian_rows(at=3.0, D=3):
     """Correlated columns of different widths, about `at`."""
 
     def rows(rng, n):
-        mix = rng.normal(size=(D, D)) + 2 * np.eye(D)
+        mix = np.eye(D) + np.tril(rng.normal(size=(D, D)), -1)
         return at + rng.normal(size=(n, D)) @ mix * np.arange(1, D + 1)
 
     return rows
@@ -115,6 +116,7 @@ def gaussian_case(structure, name="", rows=None, **choices):
         rows or gaussian_rows(),
         gaps=structure not in ("full", "tied") and choices.get("keep") != "full",
         truth=gaussian_truth,
+        more=40,
     )
 
 

@@ -47,6 +47,7 @@ def undefined_without_a_row(family, X, members, rule):
 def test_a_row_left_out_scores_as_if_never_learnt(case, rule, seed, n, data):
     weighted = data.draw(st.booleans(), label="weighted")
     gaps = case.gaps and data.draw(st.booleans(), label="gaps")
+    n += case.more
     family, X, members = case.data(seed, n, weighted=weighted, gaps=gaps)
     stats = family.collect(X, members)
     try:

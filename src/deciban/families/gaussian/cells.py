@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy import stats as sps
 from scipy.special import gammaln
 
@@ -21,16 +20,13 @@ from deciban.families.gaussian.axis_densities import (
     DiagonalNormal,
     DiagonalStudent,
     SphericalStudent,
-    axis_scores,
 )
+from deciban.families.gaussian.one_out import leave_one_out
 from deciban.families.gaussian.prior import Prior
 from deciban.families.gaussian.sums import DiagonalStats
 from deciban.families.posterior import Marginal
-from deciban.families.protocol import Density, Rule, own_codes, require_rows
-from deciban.linalg import EPS
+from deciban.families.protocol import Density, Rule, require_rows
 from deciban.statistics import Array, Members
-
-DENSE_CELLS = 2**22  # of a sparse table made dense at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,51 +84,9 @@ class CellPosterior:
             return SphericalStudent(self.stats.origin, self.mean, variance, np.broadcast_to(dof[:, 0], K))
         return DiagonalStudent(self.stats.origin, self.mean, variance, np.broadcast_to(dof, (K, D)))
 
-    # -- one row out -----------------------------------------------------------------------------------------------
     def leave_one_out(self, X: Any, members: Members, rule: Rule) -> Array:
-        """(n, K); a sparse table is made dense a block of rows at a time, for every zero is a value."""
-        if not sp.issparse(X):
-            return self._without(X, members, rule)
-        block = max(1, DENSE_CELLS // max(1, X.shape[1]))
-        rows = [slice(at, at + block) for at in range(0, X.shape[0], block)]
-        return np.concatenate([self._without(X[here].toarray(), members.take(here), rule) for here in rows])
-
-    def _without(self, X: Array, members: Members, rule: Rule) -> Array:
-        own, w = own_codes(members), members.row_weights()[:, None]
-        each, share = np.arange(len(own)), np.zeros(len(own), dtype=np.intp) if self.tied else own
-        seen = ~np.isnan(X)
-        weight = w if seen.all() else w * seen
-        Z = X - self.stats.origin
-        u = Z - self.mean[own]
-        if weight is not w:
-            u[~seen] = 0.0
-        kappa = self.kappa[own] - weight
-        alone = kappa <= 1e-12 * self.kappa[own]  # nobody else has a value here
-        step = np.where(alone, 0.0, self.kappa[own] / np.where(alone, 1.0, kappa))  # x − m' = step·u
-        u *= step
-        removed = weight / np.where(step > 0, step, 1.0) * u**2  # wκ/κ'·(x−m)²
-        gone = np.broadcast_to(weight, X.shape) if self.pooled else weight
-        if self.pooled:
-            removed, gone = removed.sum(axis=1, keepdims=True), gone.sum(axis=1, keepdims=True)
-        psi, nu = self.psi[share] - removed, self.nu[share] - gone
-        undefined = np.zeros(len(own), dtype=bool)
-        if self.prior is None:
-            constant = (psi <= 1e-12 * self.psi[share]) & (gone > 0)
-            undefined = (alone & (weight > 0)).any(axis=1) | constant.any(axis=1)
-            psi, nu, kappa = (np.where(bad, 1.0, v) for bad, v in ((constant, psi), (nu <= 0, nu), (alone, kappa)))
-        else:
-            psi = np.maximum(psi, EPS * self.psi[share])  # the prior's share stays, whatever rounding says
-        mask = None if weight is w else seen
-        scores = self.density(rule).log_density(X)
-        if self.tied:
-            for j in range(len(self.mean)):
-                divisor, dof = self.read(rule, self.kappa[j], nu)
-                others = axis_scores((Z - self.mean[j]) ** 2, psi / divisor, dof, mask, self.pooled)
-                scores[:, j] = np.where(undefined, scores[:, j], others)
-        divisor, dof = self.read(rule, kappa, nu)
-        mine = axis_scores(u**2, psi / divisor, dof, mask, self.pooled)
-        scores[each, own] = np.where(undefined, -np.inf, mine)
-        return scores
+        """(n, K) as if each row had never been learnt."""
+        return leave_one_out(self, X, members, rule)
 
     def separation(self) -> float:
         """The largest squared distance of a mean from the origin, in variances."""
