@@ -17,6 +17,10 @@ class DomainError(DecibanError):
     """A value lies outside what the family can produce."""
 
 
+class NotANumberError(DomainError, TypeError):
+    """A value that is not a number where numbers are needed; a `TypeError` too, as float() would raise."""
+
+
 class InputError(DecibanError):
     """The input's form is wrong: shape, columns, type, or labels."""
 

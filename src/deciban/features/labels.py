@@ -31,7 +31,7 @@ def encode_labels(y: Any, n: int) -> tuple[tuple[Any, ...], Array]:
     if labels.dtype.kind == "f":
         _refuse_continuous(labels)
     if labels.dtype.kind == "c":
-        raise InputError("Unknown label type: complex. Labels are names: strings, whole numbers or booleans.")
+        raise InputError("Complex data not supported: labels are names, that is strings, whole numbers or booleans.")
     if labels.dtype == object:
         _refuse_unnamed(labels)
     names, codes = np.unique(labels, return_inverse=True)

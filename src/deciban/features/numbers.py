@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from deciban.errors import DomainError, InputError
+from deciban.errors import DomainError, InputError, NotANumberError
 
 Array = NDArray[Any]
 
@@ -94,9 +94,9 @@ def _not_a_number(X: Array, columns: Sequence[str]) -> DomainError:
     for row, column in np.ndindex(X.shape):
         try:
             float(X[row, column])
-        except (TypeError, ValueError):
-            return DomainError(
-                f"column {name_of(columns, column)} holds {X[row, column]!r} (row {row}), which is not a number. "
+        except (TypeError, ValueError) as error:
+            return NotANumberError(
+                f"column {name_of(columns, column)} holds {X[row, column]!r} (row {row}), which is not a number ({error}). "
                 "Declare the column Categorical(), or convert it."
             )
-    return DomainError("the table holds something that is not a number. Convert it to floats.")
+    return NotANumberError("the table holds something that is not a number. Convert it to floats.")
