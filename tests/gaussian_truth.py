@@ -1,7 +1,27 @@
-"""Gaussian log densities by SciPy, from raw sums and the textbook formulas: a plain twin of the family."""
+"""Gaussian log densities by SciPy, from raw sums and the textbook formulas: a plain twin of the family; and rows."""
 
 import numpy as np
 from scipy import stats as sps
+
+from deciban.families.gaussian import STRUCTURES, Gaussian
+from deciban.statistics import Members
+
+CONCRETE = STRUCTURES[:-1]
+DIAGONAL = [s for s in CONCRETE if s not in ("full", "tied")]
+
+
+def blobs(n=60, D=3, K=3, seed=0, apart=2.0, at=0.0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % K
+    mix = np.eye(D) + np.tril(rng.normal(size=(D, D)), -1)
+    X = at + apart * rng.normal(size=(K, D))[y] + rng.normal(size=(n, D)) @ mix
+    return X, Members.hard(y, K)
+
+
+def fitted(structure, X, members, **choices):
+    family = Gaussian(structure, **choices)
+    stats = family.collect(X, members)
+    return family.choose(stats, (X, members)), stats
 
 
 def gaussian_truth(family, stats, X, rule):

@@ -22,40 +22,44 @@ if TYPE_CHECKING:
     from deciban.families.gaussian.family import Gaussian
 
 AUTO_FEATURES = 200  # beyond this many, only the diagonal structures are tried: products of columns cost too much
-MOST_WORK = 1e9  # multiplications per candidate; of more rows an even selection is left out
-TIE = 1e-9  # relative; a loss no lower than this is no reason for a richer structure
+MOST_WORK = 3e8  # multiplications per candidate; of more rows an even selection is left out
+GAIN = 1.0  # nats, over all rows together: less is no reason for a richer structure
 
 
-def candidates(family: Gaussian, stats: Any, rule: Rule) -> list[Gaussian]:
-    """Structures from the simplest to the richest, each with the strengths worth trying.
+def candidates(family: Gaussian, stats: Any, rule: Rule, own_scale: bool = False) -> list[Gaussian]:
+    """Structures from the simplest to the richest, each as given and leaning on its targets.
 
-    Diagonal and full covariances may lean on the pooled one, as if a tenth as many rows, or as many, had been seen of
-    it as of a class: between the quadratic and the linear discriminant. A tied one may lean on its own diagonal.
+    A covariance leans on a target as if a tenth as many rows, or as many, had been seen of it as of a class; a tied
+    one as if a hundredth or a tenth. Leaning on the tied covariance is between quadratic and linear; leaning on the
+    spherical one helps where columns hardly vary. A scale that was given (`own_scale`) is the only target.
     """
-    K, strength = stats.weight.shape[0], family.strength
-    each = [(name, strength, family.target) for name in ("tied spherical", "spherical", "tied diagonal", "diagonal")]
-    rows = float(np.max(stats.weight.reshape(K, -1).sum(axis=0)))
-    share = max(rows / K, 1.0)
-    lean = [share / 10, share] if rule != "ml" else []
-    each += [("diagonal", some, "diagonal") for some in lean]
-    if not isinstance(stats, DiagonalStats):
-        each += [("tied", strength, family.target)]
-        each += [("tied", rows / 10, "diagonal")] if lean else []
-        each += [("full", strength, family.target)]
-        each += [("full", some, "tied") for some in lean]
-    if K == 1:
-        each = [one for one in each if not one[0].startswith("tied") and one[2] != "tied"]
-    return [replace(family, structure=name, strength=s, target=t) for name, s, t in each]  # type: ignore[arg-type]
+    K, full = stats.weight.shape[0], not isinstance(stats, DiagonalStats)
+    rows = float(np.max(stats.weight.reshape(K, -1).sum(axis=0), initial=0.0))
+    some, many = max(rows / K / 10, 0.1), max(rows / K, 1.0)
+    targets: list[str] = [family.target] if own_scale else ["diagonal", "spherical"]
+    leaning: list[tuple[str, list[float], list[str]]] = [("tied spherical", [], []), ("spherical", [], [])]
+    leaning += [("tied diagonal", [], []), ("diagonal", [some, many], targets)]
+    if full:
+        leaning += [("tied", [rows / 100, rows / 10], targets)]
+        leaning += [("full", [some, many], targets), ("full", [some, many, 4 * many], [] if own_scale else ["tied"])]
+    found: list[Gaussian] = []
+    for structure, strengths, aims in leaning:
+        if K == 1 and (structure.startswith("tied") or "tied" in aims):
+            continue
+        each: list[tuple[float, str]] = [(family.strength, family.target)]
+        each += [(strength, aim) for aim in aims for strength in strengths if rule != "ml" and strength > 0]
+        found += [replace(family, structure=structure, strength=s, target=t) for s, t in each]  # type: ignore[arg-type]
+    return found
 
 
 def choose_structure(family: Gaussian, stats: Any, X: Any, members: Members, rule: Rule, own_scale: bool) -> Gaussian:
-    """The candidate with the least loss; the simplest of equals. `own_scale`: the user gave the prior's scale."""
+    """The candidate with the least loss, the simpler of near equals. `own_scale`: the user gave the prior's scale."""
     X, members, weight = _judged(stats, X, members)
     fallback = replace(family, structure="diagonal" if members.K == 1 else "tied diagonal")
     best, least = fallback, np.inf
     if not len(members):
         return best
-    for one in candidates(family, stats, rule):
+    for one in candidates(family, stats, rule, own_scale):
         if not own_scale:
             one = replace(one, scale=pooled_target(stats, one.target))
         try:
@@ -63,7 +67,7 @@ def choose_structure(family: Gaussian, stats: Any, X: Any, members: Members, rul
         except DecibanError:  # singular under ml: not a candidate
             continue
         loss = _loss(scores, stats, members, weight)
-        if loss < least - TIE * abs(loss):
+        if loss < least - GAIN / weight.sum():
             best, least = one, loss
     return best
 

@@ -64,7 +64,7 @@ class DiagonalStats(OriginSums):
 
     weight: Array = summed("class", "feature", floor=True)  # Σ w          rows that had a value
     first: Array = summed("class", "feature")  # Σ w(x−o)
-    second: Array = summed("class", "feature", floor=True)  # Σ w(x−o)²
+    second: Array = summed("class", "feature")  # Σ w(x−o)²
     origin: Array = fixed("feature")  # o
 
     def about(self, origin: Array) -> DiagonalStats:
