@@ -15,6 +15,7 @@ from scipy import stats as sps
 
 import discrete
 from deciban.families.bernoulli import Bernoulli
+from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
@@ -79,7 +80,7 @@ def close(a: Stats, b: Stats, exact: bool = False, rtol: float = 1e-9) -> None:
             np.testing.assert_array_equal(values, theirs, err_msg=f.name)
         else:
             np.testing.assert_allclose(
-                values, theirs, rtol=rtol, atol=rtol * max(1, np.abs(values).max()), err_msg=f.name
+                values, theirs, rtol=rtol, atol=rtol * np.abs(values).max(initial=1), err_msg=f.name
             )
 
 
@@ -172,6 +173,44 @@ CASES = [
         gaps=True,
         truth=discrete.bernoulli_truth,
     ),
+    Case(
+        "categorical",
+        Categorical(1.5),
+        discrete.cats,
+        exact=True,
+        gaps=True,
+        truth=discrete.categorical_truth,
+        support=discrete.every_cat,
+    ),
+    Case(
+        "categorical-numbers",
+        Categorical(),
+        discrete.numbers,
+        exact=True,
+        gaps=True,
+        truth=discrete.categorical_truth,
+        support=discrete.every_number,
+    ),
+    Case(
+        "categorical-open",
+        Categorical(1.25, open=True),
+        discrete.cats,
+        exact=True,
+        gaps=True,
+        truth=discrete.categorical_truth,
+        support=lambda: discrete.every_cat("pink"),
+    ),
+    Case(
+        "categorical-joint",
+        Categorical(2.0, joint=True),
+        discrete.cats,
+        exact=True,
+        gaps=True,
+        truth=discrete.joint_truth,
+        support=discrete.every_cat,
+    ),
+    Case("categorical-rare", Categorical(0.5), discrete.rare, exact=True, gaps=True, rules=("ml", "mean")),
+    Case("categorical-rare-joint", Categorical(1.5, joint=True, open=True), discrete.rare, exact=True, gaps=True),
     Case(
         "multinomial",
         Multinomial(1.5),

@@ -51,3 +51,57 @@ def multinomial_truth(family, stats, X, rule):
     if rule == "predictive":
         return np.stack([sps.dirichlet_multinomial.logpmf(X.astype(int), a, X.sum(axis=1).astype(int)) for a in A], 1)
     return np.stack([sps.multinomial.logpmf(X, X.sum(axis=1), a / a.sum()) for a in A], 1)
+
+
+COLOURS, SIZES = np.array(["black", "orange", "white"]), np.array(["L", "S"])
+
+
+def cats(rng, n):
+    """Two columns of strings, as a user has them."""
+    return np.stack([rng.choice(COLOURS, n, p=[0.5, 0.2, 0.3]), rng.choice(SIZES, n)], axis=1).astype(object)
+
+
+def every_cat(*others):
+    return np.array(list(product([*COLOURS, *others], [*SIZES, *others])), dtype=object)
+
+
+def numbers(rng, n):
+    """Integers that are their own names, some of them never used."""
+    return np.stack([rng.choice([0, 2, 5], n), rng.choice([1, 0], n), rng.choice(4, n)], axis=1)
+
+
+def rare(rng, n):
+    """Names that often occur once, so that leaving the row out leaves the name unknown."""
+    return np.stack([rng.geometric(0.3, n), rng.geometric(0.5, n)], axis=1).astype(str).astype(object)
+
+
+def every_number():
+    return np.array(list(product([0, 2, 5], [0, 1], range(4))))
+
+
+def one_of(counts, prior, rule, onehot):
+    """(n, K) by SciPy: one draw from each class's table."""
+    A = counts + {"ml": 0.0, "map": prior - 1}.get(rule, prior)
+    if rule == "predictive":
+        return np.stack([sps.dirichlet_multinomial.logpmf(onehot.astype(int), a, 1) for a in A], 1)
+    return np.stack([sps.multinomial.logpmf(onehot, 1, a / a.sum()) for a in A], 1)
+
+
+def categorical_truth(family, stats, X, rule):
+    X, scores = X.named(), np.zeros((len(X), len(stats.counts)))
+    for j, (start, part) in enumerate(zip(stats.labels["category"].starts, stats.labels["category"].parts)):
+        cells = part.size + family.open
+        table = np.zeros((len(scores[0]), cells))
+        table[:, : part.size] = stats.counts[:, start : start + part.size]
+        onehot = np.eye(cells)[[part.names.index(X.names[j][v]) for v in X.values[:, j]]]
+        scores += one_of(table, family.pseudo_count, rule, onehot)
+    return scores
+
+
+def joint_truth(family, stats, X, rule):
+    X = X.named()
+    cells = list(product(*X.names))
+    table = np.zeros((len(stats.counts), len(cells)))
+    table[:, [cells.index(name) for name in stats.labels["combination"].names]] = stats.counts
+    onehot = np.eye(len(cells))[[cells.index(tuple(X.names[j][v] for j, v in enumerate(row))) for row in X.values]]
+    return one_of(table, family.pseudo_count, rule, onehot)

@@ -1,0 +1,122 @@
+"""What a categorical feature can be, how often it was, and how the prior is spread over it.
+
+The known categories are the support: those declared, and those counted in some class. A joint table's support is every
+combination of its features' known categories, of which only the counted ones are listed. An open table has one more
+cell, for anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import HyperparameterError, NotAvailableError
+from deciban.families.dirichlet import left_over, log_theta
+from deciban.families.protocol import Rule
+from deciban.statistics import Array, Axis, Ragged
+
+MOST_CELLS = 10**6  # of a joint table
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """D tables side by side, M listed cells in all, K classes."""
+
+    axis: Ragged  # names of the listed cells
+    counts: Array  # (M, K)
+    alpha: Array  # (M,)  pseudo-count of a listed cell
+    alpha_new: Array  # (D,)  of a cell that is not listed
+    alpha0: Array  # (D,)  of the whole table
+    cells: Array  # (D,)  in the support, listed or not
+    features: tuple[Axis, ...] | None = None  # of a joint table: the known categories of each feature
+
+    @property
+    def table(self) -> Array:
+        """(M,) the table of each cell."""
+        return np.repeat(np.arange(len(self.cells)), self.axis.sizes)
+
+    @property
+    def totals(self) -> Array:
+        """(D, K) counts of whole tables."""
+        sums = np.zeros((len(self.cells), self.counts.shape[1]))
+        some = self.axis.sizes > 0
+        if some.any():
+            sums[some] = np.add.reduceat(self.counts, self.axis.starts[some], axis=0)
+        return sums
+
+    @property
+    def unlisted(self) -> Array:
+        """(D,) cells of the support that are not listed."""
+        return self.cells - self.axis.sizes
+
+    def logs(self, rule: Rule) -> tuple[Array, Array]:
+        """(M, K) of the listed cells, (D, K) of any other; NaN where the rule defines none."""
+        table, totals = self.table, self.totals
+        prior = self.alpha0[:, None], self.cells[:, None]
+        listed = log_theta(self.counts, totals[table], self.alpha[:, None], prior[0][table], prior[1][table], rule)
+        other = log_cell(np.zeros_like(totals), totals, self.alpha_new[:, None], *prior, rule)
+        # a mode that exists gives nothing to what is outside the support
+        return listed, np.where(np.isnan(other) & (self.unlisted == 0)[:, None] & (totals > 0), -np.inf, other)
+
+    def without(self, cell: Array, known: Array, weight: Array) -> tuple[Array, Array]:
+        """(n, D) each: pseudo-counts and cells of the tables once a row is gone, perhaps the last of its category."""
+        if self.features is None:
+            total, stays = self.counts.sum(axis=1), ~self.axis.undeclared
+            gone = known & ~stays[cell] & (left_over(total[cell], weight[:, None]) == 0)
+            return self.alpha0 - gone * self.alpha[cell], self.cells - gone
+        total, cells = self.counts.sum(axis=1), np.ones(cell.shape)
+        for j, feature in enumerate(self.features):
+            place = {name: at for at, name in enumerate(feature.names)}
+            code = np.array([place[name[j]] for name in self.axis.parts[0].names], dtype=np.intp)
+            each, category = np.bincount(code, total, feature.size), code[cell]
+            gone = known & (category >= feature.declared) & (left_over(each[category], weight[:, None]) == 0)
+            cells *= feature.size - gone
+        cells += self.cells - prod(feature.size for feature in self.features)  # the open cell
+        return self.alpha_new * cells, cells
+
+
+def log_cell(counts: Any, totals: Any, alpha: Any, alpha0: Any, cells: Any, rule: Rule) -> Array:
+    """As `log_theta`; a table without a single cell says nothing."""
+    logs = log_theta(counts, totals, alpha, alpha0, cells, rule)
+    return logs if rule == "ml" else np.where(np.equal(cells, 0), 0.0, logs)
+
+
+def separate(axis: Ragged, counts: Array, prior: Any, open: bool) -> Support:
+    """A table for each feature; `prior` is a number, or numbers for every cell of every feature."""
+    sizes = axis.sizes
+    cells = sizes + int(open)
+    if np.ndim(prior) == 0:
+        each = np.full(len(sizes), float(prior))
+        return Support(axis, counts, np.full(axis.size, float(prior)), each, prior * cells, cells)
+    vectors = [np.asarray(vector, dtype=float) for vector in prior]
+    for j, (vector, size) in enumerate(zip(vectors, cells)):
+        if len(vector) != size:
+            raise HyperparameterError(
+                f"the prior of feature {j} has {len(vector)} numbers, but there are {size} categories"
+                f"{', one of them for anything else' if open else ''}: {axis.parts[j].names}. "
+                "Declare categories=, or give one pseudo-count for all."
+            )
+    new = [vector[-1] if open else vector.mean() for vector in vectors]
+    listed = [vector[: len(vector) - int(open)] for vector in vectors]
+    return Support(
+        axis, counts, np.concatenate(listed), np.array(new), np.array([vector.sum() for vector in vectors]), cells
+    )
+
+
+def joint(names: Axis, counts: Array, declared: Sequence[Axis], prior: float, open: bool) -> Support:
+    """One table over all combinations of the features' known categories."""
+    found = [Axis(tuple(sorted(set(values)))) for values in zip(*names.names)]
+    features = tuple(a.union(b) for a, b in zip(declared, found)) if found and declared else tuple(found or declared)
+    size = prod(feature.size for feature in features) if features else 0
+    if size > MOST_CELLS:
+        raise NotAvailableError(
+            f"a joint table of {' × '.join(str(feature.size) for feature in features)} categories has {size:,} cells, "
+            f"more than {MOST_CELLS:,}. Leave out features, merge rare categories, or use joint=False."
+        )
+    cells = np.array([size + int(open)])
+    alpha = np.full(names.size, float(prior))
+    return Support(Ragged((names,)), counts, alpha, np.array([float(prior)]), prior * cells, cells, features)
