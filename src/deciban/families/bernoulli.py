@@ -122,18 +122,18 @@ class Bernoulli(Family):
         """Only the own class moves; rows of one class and weight move alike, so they share a table."""
         scores = self.estimate(stats, rule).log_density(X)
         codes = own_codes(members)
-        pairs, at = np.unique(np.stack([codes, members.row_weights()]), axis=1, return_inverse=True)
+        pairs, at = np.unique(codes + 1j * members.row_weights(), return_inverse=True)
         score_own = self._own_sparse if sp.issparse(X) else self._own_dense
-        own = score_own(stats, X, pairs[0].astype(np.intp), pairs[1], at.ravel(), rule)
+        own = score_own(stats, X, pairs.real.astype(np.intp), pairs.imag, at, rule)
         scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
         return scores
 
     def _without(self, stats: Any, k: Array, w: Array, rule: Rule) -> tuple[Array, Array]:
         """(pairs, D) each: log p less a row of weight w that had a one, and log(1 − p) less one that had a zero."""
-        ones, zeros = stats.ones[k], stats.zeros[k]
-        on, _ = self._logs(left_over(ones, w[:, None]), zeros, rule)
-        _, off = self._logs(ones, left_over(zeros, w[:, None]), rule)
-        return on, off
+        ones, zeros, both = stats.ones[k], stats.zeros[k], self.a + self.b
+        total = left_over(ones + zeros, w[:, None])
+        on = log_theta(left_over(ones, w[:, None]), total, self.a, both, 2, rule)
+        return on, log_theta(left_over(zeros, w[:, None]), total, self.b, both, 2, rule)
 
     def _own_dense(self, stats: Any, X: Array, k: Array, w: Array, at: Array, rule: Rule) -> Array:
         own = np.empty(len(X))

@@ -25,7 +25,25 @@ from deciban.families.protocol import Rule
 from deciban.statistics import Array
 
 ROUNDING = 1e-12  # relative; what subtracting a sum of weights from itself may leave
+SMALL = 16  # a rising factorial of so many factors cannot overflow
 LARGE = 64.0  # from here on Stirling's series beats a difference of log-gammas
+
+
+def numerator(counts: Any, alpha: Any, rule: Rule) -> Any:
+    """What a cell has of its table by a rule; NaN where it has no mode."""
+    if rule == "ml":
+        return counts
+    if rule == "map":
+        left = np.asarray(counts + (alpha - 1.0))
+        if left.min(initial=0.0) < 0:
+            left[left < 0] = np.nan
+        return left
+    return counts + alpha  # one draw from the predictive has the posterior mean as its probability
+
+
+def denominator(total: Any, alpha0: Any, cells: Any, rule: Rule) -> Any:
+    """What the whole table has."""
+    return total if rule == "ml" else total + (alpha0 - cells if rule == "map" else alpha0)
 
 
 def log_theta(counts: Any, total: Any, alpha: Any, alpha0: Any, cells: Any, rule: Rule) -> Array:
@@ -34,16 +52,25 @@ def log_theta(counts: Any, total: Any, alpha: Any, alpha0: Any, cells: Any, rule
     >>> np.exp(log_theta(np.array([3.0, 0.0]), 3.0, 1.0, 2.0, 2, "mean")).round(3)
     array([0.8, 0.2])
     """
-    if rule == "ml":
-        top, bottom = counts, total
-    elif rule == "map":
-        top, bottom = counts + (alpha - 1.0), total + (alpha0 - cells)
-        top = np.where(top < 0, np.nan, top)
-    else:  # one draw from the predictive has the posterior mean as its probability
-        top, bottom = counts + alpha, total + alpha0
+    top, bottom = numerator(counts, alpha, rule), denominator(total, alpha0, cells, rule)
+    # large tables are divided in place: fetching fresh memory costs more than the division
+    mine = rule != "ml" and np.shape(top) == np.broadcast_shapes(np.shape(top), np.shape(bottom)) != ()
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.divide(top, bottom)
-        return np.log(ratio, out=ratio) if np.ndim(ratio) else np.log(ratio)
+        return log_in_place(np.divide(top, bottom, out=top if mine else None))
+
+
+def log_in_place(p: Any) -> Array:
+    """The logarithm, written over its argument; numpy's own is slow where many are zero."""
+    p = np.asarray(p)
+    zero = p == 0
+    some = zero.any()
+    if some:
+        np.putmask(p, zero, 1.0)
+    with np.errstate(invalid="ignore"):
+        np.log(p, out=p)
+    if some:
+        np.putmask(p, zero, -np.inf)
+    return p
 
 
 def require_modes(log_p: Array, classes: Sequence[Any], family: str) -> None:
@@ -64,12 +91,36 @@ def log_rising(a: Any, x: Any) -> Array:
     """
     a, x = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(x, dtype=float))
     large = a >= LARGE
+    if large.all():
+        return _log_rising_large(a, x)
     if not large.any():
         return np.asarray(gammaln(a + x) - gammaln(a))
-    b = np.where(large, a, LARGE)
-    # Stirling's series of both gammas, subtracted term by term
-    series = (b - 0.5) * np.log1p(x / b) + x * np.log(b + x) - x + _stirling(b + x) - _stirling(b)
-    return np.asarray(series if large.all() else np.where(large, series, gammaln(a + x) - gammaln(a)))
+    out = np.empty(a.shape)
+    out[large], small = _log_rising_large(a[large], x[large]), ~large
+    out[small] = gammaln(a[small] + x[small]) - gammaln(a[small])
+    return out
+
+
+def log_rising_counts(a: Array, x: Array) -> Array:
+    """As `log_rising` for a (m, …) and x (m,); a small whole x takes one logarithm, of a(a + 1)⋯(a + x − 1)."""
+    product = np.where(_column(x, a) == 0, 1.0, a)
+    others = np.flatnonzero((x > SMALL) | (x != np.rint(x)))
+    for t in range(1, int(min(x.max(initial=0), SMALL))):
+        longer = np.flatnonzero(x > t)
+        product[longer] *= a[longer] + t
+    product[others] = 1.0
+    logs = np.log(product, out=product)
+    logs[others] = log_rising(a[others], _column(x[others], a))
+    return logs
+
+
+def _column(x: Array, a: Array) -> Array:
+    return x.reshape(-1, *(1,) * (a.ndim - 1))
+
+
+def _log_rising_large(a: Array, x: Array) -> Array:
+    """Stirling's series of both gammas, subtracted term by term."""
+    return np.asarray((a - 0.5) * np.log1p(x / a) + x * np.log(a + x) - x + _stirling(a + x) - _stirling(a))
 
 
 def _stirling(a: Array) -> Array:
@@ -86,8 +137,9 @@ def log_prior(log_p: Any, alpha: Any) -> float:
 
 def left_over(total: Any, part: Any) -> Array:
     """Total − part, where a remainder of pure rounding is exactly zero."""
-    left = total - part
-    return np.where(left <= ROUNDING * total, 0.0, left)
+    left = np.asarray(total - part)
+    np.putmask(left, left <= ROUNDING * np.asarray(total), 0.0)
+    return left
 
 
 def marginals(A: Array, A0: Array, mode: Array) -> Posterior:

@@ -18,15 +18,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from deciban.errors import HyperparameterError
 from deciban.families.dirichlet import (
     check_strength,
+    denominator,
     left_over,
+    log_in_place,
     log_prior,
     log_rising,
+    log_rising_counts,
     log_theta,
     marginals,
+    numerator,
     require_modes,
 )
 from deciban.families.posterior import Posterior
@@ -136,24 +141,21 @@ class Multinomial(Family):
     def leave_one_out(self, stats: MultinomialStats, X: Any, members: Members, rule: Rule) -> Array:
         """Only the row's own words in its own class move: O(entries)."""
         scores = self.estimate(stats, rule).log_density(X)
-        codes, weight = own_codes(members), members.weight
+        codes = own_codes(members)
         alpha, alpha0 = self.alpha(stats)
         row, word, x = entries(X)
-        length = row_sums(X)
-        removed = (x, length) if weight is None else (x * weight[row], length * weight)
-        counts = left_over(stats.counts[codes[row], word], removed[0])
-        totals = left_over(stats.counts.sum(axis=1)[codes], removed[1])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if rule == "predictive":
-                own = np.bincount(row, log_rising(counts + alpha[word], x), len(codes))
-                own -= log_rising(totals + alpha0, length)
-            else:
-                terms = x * log_theta(counts, totals[row], alpha[word], alpha0, len(alpha), rule)
-                own = np.bincount(row, terms, len(codes))
-        if rule == "ml":
-            own = np.where(totals > 0, own, -np.inf)
-        elif rule == "map":
-            own = np.where(totals + (alpha0 - len(alpha)) > 0, own, -np.inf)
+        length, w = row_sums(X), members.weight
+        counts = left_over(stats.counts[codes[row], word], x if w is None else x * w[row])
+        totals = left_over(stats.counts.sum(axis=1)[codes], length if w is None else length * w)
+        if rule == "predictive":
+            own = np.bincount(row, log_rising_counts(counts + alpha[word], x), len(codes)) - log_rising(
+                totals + alpha0, length
+            )
+        else:
+            words = log_in_place(numerator(counts, alpha[word], rule))
+            whole = denominator(totals, alpha0, len(alpha), rule)
+            own = np.bincount(row, x * words, len(codes)) - xlogy(length, whole)
+            own = np.where(whole > 0, own, -np.inf)
         scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
         return scores
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.special import xlogy
 
 from deciban.errors import NotAvailableError
-from deciban.families.dirichlet import log_rising
+from deciban.families.dirichlet import log_rising, log_rising_counts
 from deciban.families.factorials import log_factorial
 from deciban.families.linear import linear_scores
 from deciban.families.protocol import Density
@@ -107,7 +107,7 @@ class PolyaDensity(GivenLength):
         starts = np.r_[0, np.cumsum(np.bincount(row[once], minlength=n))]
         single = sp.csr_array((x[once], word[once], starts), (n, V))
         scores = linear_scores(single, self._log_concentration, np.zeros(self.K))
-        rising = log_rising(self.concentration[word[~once]], x[~once, None])
+        rising = log_rising_counts(self.concentration[word[~once]], x[~once])
         more = sp.csr_array((np.ones(len(rising)), (row[~once], np.arange(len(rising)))), (n, len(rising)))
         return np.asarray(scores + more @ rising - log_rising(self.total, row_sums(X)[:, None]))
 
