@@ -33,7 +33,15 @@ class TestDie:
         np.testing.assert_allclose(product, [0.5 * 0.7, 0.5 * 0.3, 0.5 * 0.7, 0.5 * 0.3])
 
 
-CATS = [("black", "m"), ("orange", "m"), ("black", "f"), ("orange", "m"), ("white", "m"), ("white", "f"), ("white", "m")]
+CATS = [
+    ("black", "m"),
+    ("orange", "m"),
+    ("black", "f"),
+    ("orange", "m"),
+    ("white", "m"),
+    ("white", "f"),
+    ("white", "m"),
+]
 CATS += [("white", "f"), ("black", "f"), ("calico", "f")]
 
 

@@ -67,7 +67,9 @@ def test_the_column_is_called_by_its_name():
 
 def test_fractional_counts_are_weights_and_never_rounded():
     halves = GenerativeClassifier(Multinomial()).fit(X / 2, y)
-    np.testing.assert_allclose(halves.stats_.family.counts, GenerativeClassifier(Multinomial()).fit(X, y).stats_.family.counts / 2)
+    np.testing.assert_allclose(
+        halves.stats_.family.counts, GenerativeClassifier(Multinomial()).fit(X, y).stats_.family.counts / 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,14 +135,18 @@ def test_every_numeric_type_gives_the_same_answer(dtype, family):
     small = np.minimum(X, 1 if dtype is bool else 100)
     expected = GenerativeClassifier(family).fit(small, y).predict_proba(small)
     typed = small.astype(dtype)
-    np.testing.assert_allclose(GenerativeClassifier(family).fit(typed, y).predict_proba(typed), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        GenerativeClassifier(family).fit(typed, y).predict_proba(typed), expected, rtol=1e-6, atol=1e-9
+    )
 
 
 def test_arrays_in_any_layout_give_the_same_answer():
     clf = GenerativeClassifier(Gaussian()).fit(X, y)
     frozen = np.asfortranarray(X)
     frozen.flags.writeable = False
-    np.testing.assert_allclose(GenerativeClassifier(Gaussian()).fit(frozen, y).predict_proba(frozen), clf.predict_proba(X))
+    np.testing.assert_allclose(
+        GenerativeClassifier(Gaussian()).fit(frozen, y).predict_proba(frozen), clf.predict_proba(X)
+    )
     wide = np.repeat(X, 2, axis=1)[:, ::2]
     np.testing.assert_allclose(clf.predict_proba(wide), clf.predict_proba(X))
 
@@ -153,7 +159,9 @@ def test_every_sparse_container_gives_the_same_answer(make, index):
         if hasattr(thin, name):
             setattr(thin, name, getattr(thin, name).astype(index))
     dense = GenerativeClassifier(Multinomial()).fit(X, y)
-    np.testing.assert_allclose(GenerativeClassifier(Multinomial()).fit(thin, y).predict_proba(thin), dense.predict_proba(X))
+    np.testing.assert_allclose(
+        GenerativeClassifier(Multinomial()).fit(thin, y).predict_proba(thin), dense.predict_proba(X)
+    )
 
 
 def test_frames_of_pandas_and_polars_give_the_same_answer():
@@ -178,7 +186,9 @@ def test_gaps_in_a_frame_add_nothing_and_say_nothing():
     assert np.isfinite(clf.predict_proba(holed)).all()
     blank = pd.DataFrame({"age": [np.nan], "colour": [None]}, dtype=object).astype({"age": float})
     np.testing.assert_allclose(clf.predict_proba(blank)[0], 1 / 3)
-    b = pl.DataFrame({"age": holed["age"].to_list(), "colour": [None if i == 4 else v for i, v in enumerate(a["colour"])]})
+    b = pl.DataFrame(
+        {"age": holed["age"].to_list(), "colour": [None if i == 4 else v for i, v in enumerate(a["colour"])]}
+    )
     np.testing.assert_allclose(GenerativeClassifier().fit(b, y).predict_proba(b), clf.predict_proba(holed), rtol=1e-9)
 
 

@@ -37,7 +37,9 @@ def test_leave_one_out_is_n_refits(iris, structure, method):
 
 
 @pytest.mark.parametrize("rule", ["map", "mean", "predictive"])
-@pytest.mark.parametrize("family", [Multinomial(2.0), Poisson(2.0, 1.0), Categorical(2.0), Bernoulli(2.0, 2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "family", [Multinomial(2.0), Poisson(2.0, 1.0), Categorical(2.0), Bernoulli(2.0, 2.0)], ids=repr
+)
 def test_leave_one_out_is_n_refits_for_counts(family, rule):
     rng = np.random.default_rng(0)
     X, y, w = rng.integers(0, 2, (40, 4)), rng.integers(0, 3, 40), rng.uniform(0.5, 2, 40)
@@ -45,9 +47,11 @@ def test_leave_one_out_is_n_refits_for_counts(family, rule):
     slow = np.empty((40, 3))
     for i in range(40):
         kept = np.arange(40) != i
-        slow[i] = GenerativeClassifier(clf.family_, rule=rule, classes=[0, 1, 2]).fit(X[kept], y[kept], w[kept]).predict_proba(
-            X[i : i + 1]
-        )[0]
+        slow[i] = (
+            GenerativeClassifier(clf.family_, rule=rule, classes=[0, 1, 2])
+            .fit(X[kept], y[kept], w[kept])
+            .predict_proba(X[i : i + 1])[0]
+        )
     np.testing.assert_allclose(clf.leave_one_out(X, y, sample_weight=w), slow, rtol=1e-8)
 
 
@@ -108,7 +112,9 @@ def test_sparse_rows_are_left_out_as_dense_ones():
     for family in (Multinomial(), Gaussian("diagonal")):
         clf = GenerativeClassifier(family).fit(X, y)
         thin = GenerativeClassifier(clf.family_).fit(sp.csr_matrix(X), y)
-        np.testing.assert_allclose(thin.leave_one_out(sp.csr_array(X), y), clf.leave_one_out(X, y), rtol=1e-7, atol=1e-10)
+        np.testing.assert_allclose(
+            thin.leave_one_out(sp.csr_array(X), y), clf.leave_one_out(X, y), rtol=1e-7, atol=1e-10
+        )
 
 
 def test_methods_that_are_not_answers_are_refused(iris):

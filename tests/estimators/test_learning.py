@@ -49,7 +49,9 @@ def test_learning_and_unlearning_is_the_identity_to_the_bit(families, X, y):
 @discrete
 def test_batches_in_any_order_are_one_fit(families, X, y):
     whole = GenerativeClassifier(families).fit(X, y)
-    parts = GenerativeClassifier(whole.family_).fit(X[60:], y[60:]).learn(X[:20], y[:20]).partial_fit(X[20:60], y[20:60])
+    parts = (
+        GenerativeClassifier(whole.family_).fit(X[60:], y[60:]).learn(X[:20], y[:20]).partial_fit(X[20:60], y[20:60])
+    )
     assert parts.stats_.same(whole.stats_)
     np.testing.assert_array_equal(parts.predict_proba(X[:9]), whole.predict_proba(X[:9]))
 
@@ -158,7 +160,9 @@ def test_another_reading_needs_no_data():
     fewer = clf.reestimate(rule="ml", classes=[0, 2], columns=[3, 1])
     kept = y != 1
     direct = GenerativeClassifier(Gaussian(), rule="ml").fit(X[kept][:, [3, 1]], y[kept])
-    np.testing.assert_allclose(fewer.predict_proba(X[:, [3, 1]]), direct.predict_proba(X[:, [3, 1]]), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        fewer.predict_proba(X[:, [3, 1]]), direct.predict_proba(X[:, [3, 1]]), rtol=1e-8, atol=1e-12
+    )
 
 
 def test_columns_of_a_product_can_be_chosen_later():

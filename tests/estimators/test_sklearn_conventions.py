@@ -22,13 +22,16 @@ def test_pipelines_grids_and_scores():
     pipe = make_pipeline(StandardScaler(), GenerativeClassifier(Gaussian()))
     assert cross_val_score(pipe, X, y).mean() > 0.95
     grid = GridSearchCV(
-        GenerativeClassifier(), {"families": [Gaussian("full"), Gaussian("tied"), Gaussian("diagonal")], "rule": ["ml", "mean"]}
+        GenerativeClassifier(),
+        {"families": [Gaussian("full"), Gaussian("tied"), Gaussian("diagonal")], "rule": ["ml", "mean"]},
     )
     assert grid.fit(X, y).best_score_ > 0.95
 
 
 def test_the_repr_says_what_was_asked():
-    assert repr(GenerativeClassifier(Multinomial(0.5), rule="ml")).startswith("GenerativeClassifier(families=Multinomial(")
+    assert repr(GenerativeClassifier(Multinomial(0.5), rule="ml")).startswith(
+        "GenerativeClassifier(families=Multinomial("
+    )
 
 
 def test_plain_numbers_are_never_retyped():

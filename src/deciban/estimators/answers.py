@@ -66,7 +66,13 @@ class Answers:
         return self._answer("predict", self._scores(self._block(X)), self._log_prior(prior), cost)
 
     def decide(
-        self, X: Any, *, unsure: float | None = None, reject_cost: float | None = None, prior: Any = None, cost: Any = None
+        self,
+        X: Any,
+        *,
+        unsure: float | None = None,
+        reject_cost: float | None = None,
+        prior: Any = None,
+        cost: Any = None,
     ) -> decide.Decisions:
         """Label (None where unsure), posterior, llr over the runner-up, and expected cost of each row."""
         scores = self._scores(self._block(X))
@@ -89,7 +95,9 @@ class Answers:
         if other is None:
             raise InputError("the evidence against all the rest has no parts. Name the class to compare with.")
         names, parts, values = self._parts(table, block)
-        evidence = np.stack([score.log_ratio(p[one], p[other]) for p in np.moveaxis(parts, 2, 0).swapaxes(1, 2)], axis=1)
+        evidence = np.stack(
+            [score.log_ratio(p[one], p[other]) for p in np.moveaxis(parts, 2, 0).swapaxes(1, 2)], axis=1
+        )
         odds = score.log_ratio(log_prior[one], log_prior[other])
         two = len(self.classes_) == 2
         return Explanation(

@@ -37,7 +37,13 @@ class GenerativeClassifier(Learning, Answers, Judging, ClassifierMixin, BaseEsti
     """
 
     def __init__(
-        self, families: Any = "auto", *, rule: str = "mean", prior: Any = "learnt", cost: Any = None, classes: Any = None
+        self,
+        families: Any = "auto",
+        *,
+        rule: str = "mean",
+        prior: Any = "learnt",
+        cost: Any = None,
+        classes: Any = None,
     ) -> None:
         self.families = families
         self.rule = rule

@@ -127,7 +127,9 @@ class Learning:
         family, reasons = auto.resolve(self.families, table)
         members = Members.hard(codes, model.class_axis(names, declared), weight)
         if tuple(members.classes.names) != names:
-            members = Members.hard(members.classes.positions(model.class_axis(names, None))[codes], members.classes, weight)
+            members = Members.hard(
+                members.classes.positions(model.class_axis(names, None))[codes], members.classes, weight
+            )
         frozen, stats = model.fit(family, model.encode(family, table), members, table.columns, self.rule)
         density = model.estimate(frozen, stats, self.rule, table.columns)
         validate_data(self, X, reset=True, skip_check_array=True)

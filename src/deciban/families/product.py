@@ -82,7 +82,9 @@ class Product(Family):
         place = {name: at for at, name in enumerate(columns)}
         missing = [key for keys in self.families for key in _keys(keys) if key not in place]
         if missing:
-            raise InputError(f"the table has no column {shortlist([repr(key) for key in missing])}; it has {shortlist(columns, 10)}.")
+            raise InputError(
+                f"the table has no column {shortlist([repr(key) for key in missing])}; it has {shortlist(columns, 10)}."
+            )
         return {name: [place[key] for key in _keys(keys)] for name, keys in zip(self.names, self.families)}
 
     # -- the contract, block by block ------------------------------------------------------------------------------

@@ -103,7 +103,8 @@ class Family(ABC):
 
     def subset(self, stats: Any, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
         """Family and statistics of some of the features, in the order given."""
-        return self.select(features), stats.select("feature", features)
+        axis = "word" if "word" in stats.labels else "feature"
+        return self.select(features), stats.select(axis, features)
 
     def settled(self, chosen: Any) -> Self:
         """What was asked for, less the choices that statistics alone cannot make again: they stay as chosen."""

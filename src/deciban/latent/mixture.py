@@ -9,7 +9,7 @@ it cannot be unlearnt exactly, nor left one out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,7 +88,9 @@ class Mixture:
         """EM from given responsibilities `start` (n, M), or from the best of `n_starts` short runs."""
         check_rule(rule)
         if rule not in ("ml", "map"):
-            raise HyperparameterError(f"rule={rule!r}: EM climbs under 'ml' or 'map'; other rules are readings after it.")
+            raise HyperparameterError(
+                f"rule={rule!r}: EM climbs under 'ml' or 'map'; other rules are readings after it."
+            )
         block = self.component.encode(X, ())
         n = block.shape[0]
         weight = row_weights(sample_weight, n)
@@ -101,9 +103,19 @@ class Mixture:
             first = task.maximise(np.asarray(start, dtype=float) * weight[:, None])
         else:
             first = task.best_start(n_starts, np.random.default_rng(random_state))
-        density, trace = em.run(task.step, first, weight.sum(), max_iter, tol)
-        order = np.argsort(-density.log_weights, kind="stable") if start is None else np.arange(self.n_components)
-        return FittedMixture(task.family, task.sums(density, order), rule, self.pseudo_count, trace)
+        last, trace = em.run(task.step, first, weight.sum(), max_iter, tol)
+        order = np.argsort(-last.counts, kind="stable") if start is None else np.arange(self.n_components)
+        return FittedMixture(
+            task.family, last.stats.select("class", order), last.counts[order], rule, self.pseudo_count, trace
+        )
+
+
+class Guess(NamedTuple):
+    """Where EM stands: the sums of the last E-step, and the density estimated from them."""
+
+    stats: Any
+    counts: Array  # (M,) rows of each component
+    density: MixtureDensity
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,19 +128,20 @@ class Task:
     weight: Array
     rule: Rule
 
-    def step(self, density: MixtureDensity) -> tuple[MixtureDensity, float]:
+    def step(self, guess: Guess) -> tuple[Guess, float]:
         """One EM step, and the objective of the density it started from."""
+        density = guess.density
         joint = density.log_joint(self.X)
         total = kernels.log_sum_exp(joint)
         if np.isneginf(total).any():
-            return density, -np.inf
+            return guess, -np.inf
         objective = float(self.weight @ (total + density.log_base(self.X))) + self.log_prior(density)
         return self.maximise(np.exp(joint - total[:, None]) * self.weight[:, None]), objective
 
-    def maximise(self, shares: Array) -> MixtureDensity:
+    def maximise(self, shares: Array) -> Guess:
         """The M-step: estimates from weighted sums."""
-        stats = self.family.collect(self.X, Members.soft(shares))
-        return read(self.family, stats, shares.sum(axis=0), self.rule, self.mixture.pseudo_count)
+        stats, counts = self.family.collect(self.X, Members.soft(shares)), shares.sum(axis=0)
+        return Guess(stats, counts, read(self.family, stats, counts, self.rule, self.mixture.pseudo_count))
 
     def log_prior(self, density: MixtureDensity) -> float:
         """What `map` adds to the log-likelihood, up to a constant."""
@@ -137,33 +150,27 @@ class Task:
         mixing = (self.mixture.pseudo_count - 1) * float(np.sum(density.log_weights))
         return mixing + self.family.log_prior(density.components)
 
-    def best_start(self, n_starts: int, rng: np.random.Generator) -> MixtureDensity:
+    def best_start(self, n_starts: int, rng: np.random.Generator) -> Guess:
         """The best of several short runs, each from rows drawn at random as seeds."""
         runs: list[tuple[float, Any]] = []
         failure: DecibanError | None = None
         for _ in range(max(n_starts, 1)):
             try:
-                density, trace = em.run(self.step, self.seed(rng), self.weight.sum(), 15, 0.0, warn=False)
-                runs.append((trace.objective[-1], density))
+                guess, trace = em.run(self.step, self.seed(rng), self.weight.sum(), 15, 0.0, warn=False)
+                runs.append((trace.objective[-1], guess))
             except DecibanError as error:
                 failure = error
         if not runs and failure is not None:
             raise failure
         return max(runs, key=lambda run: run[0])[1]
 
-    def seed(self, rng: np.random.Generator) -> MixtureDensity:
+    def seed(self, rng: np.random.Generator) -> Guess:
         """Responsibilities by how well models of single rows, held up by the prior, explain each row."""
         M = self.mixture.n_components
         rows = rng.choice(len(self.weight), M, replace=False, p=self.weight / self.weight.sum())
         seeds = self.family.estimate(self.family.collect(self.X[rows], Members.hard(np.arange(M), M)), "mean")
         near = kernels.softmax(seeds.log_density(self.X)) + 1e-3  # no component starts empty
         return self.maximise(near / near.sum(axis=1, keepdims=True) * self.weight[:, None])
-
-    def sums(self, density: MixtureDensity, order: Array) -> tuple[Any, Array]:
-        """The statistics at the end, components in order."""
-        joint = density.log_joint(self.X)
-        shares = (np.exp(joint - kernels.log_sum_exp(joint)[:, None]) * self.weight[:, None])[:, order]
-        return self.family.collect(self.X, Members.soft(shares)), shares.sum(axis=0)
 
 
 def read(family: Any, stats: Any, counts: Array, rule: Rule, pseudo_count: float) -> MixtureDensity:
@@ -179,14 +186,15 @@ class FittedMixture:
     """A mixture that was fitted; `mean` and `predictive` are readings of its final sums."""
 
     family: Any
-    final: tuple[Any, Array]  # sums of the components, and how many rows each has
+    stats: Any  # sums of the components at the end
+    counts: Array  # (M,) rows of each
     rule: Rule
     pseudo_count: float
     trace: em.Trace
 
     def density(self, rule: Rule | None = None) -> MixtureDensity:
         """The mixture under a rule."""
-        return read(self.family, *self.final, rule or self.rule, self.pseudo_count)
+        return read(self.family, self.stats, self.counts, rule or self.rule, self.pseudo_count)
 
     @property
     def weights(self) -> Array:
@@ -195,7 +203,7 @@ class FittedMixture:
 
     def predict_proba(self, X: Any) -> Array:
         """(n, M) which component drew each row."""
-        return kernels.softmax(self.density().log_joint(self.family.encode(X, (), self.final[0])))
+        return kernels.softmax(self.density().log_joint(self.family.encode(X, (), self.stats)))
 
     def predict(self, X: Any) -> Array:
         """(n,) the most probable component."""
@@ -203,7 +211,7 @@ class FittedMixture:
 
     def log_density(self, X: Any, rule: Rule | None = None) -> Array:
         """(n,) log f(x)."""
-        block = self.family.encode(X, (), self.final[0])
+        block = self.family.encode(X, (), self.stats)
         density = self.density(rule)
         return density.log_density(block)[:, 0] + density.log_base(block)
 
@@ -216,5 +224,4 @@ class FittedMixture:
         raise NotAvailableError("a mixture cannot be unlearnt exactly: refit it without those rows.")
 
     def __repr__(self) -> str:
-        return f"FittedMixture({len(self.final[1])} × {type(self.family).__name__}, {self.trace!r})"
-
+        return f"FittedMixture({len(self.counts)} × {type(self.family).__name__}, {self.trace!r})"

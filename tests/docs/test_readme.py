@@ -1,0 +1,18 @@
+"""What the README and the pages show is what comes out."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if ">>>" in p.read_text()], ids=lambda p: p.name)
+def test_what_a_page_shows_is_what_comes_out(page):
+    text = page.read_text().replace("```python\n", "\n").replace("```\n", "\n")
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    report: list[str] = []
+    assert runner.run(test, out=report.append).failed == 0, "\n".join(report)
