@@ -10,18 +10,11 @@ otherwise). `weight` is None or (n,) with weights ≥ 0; a row of weight 0 is sk
 Sums are float64. No input is ever written to.
 """
 
+from .categories import CategoryError, category_counts, category_counts_growing, category_scores
 from .choice import SMALL_WORK, forced
-from .counts import (
-    CategoryError,
-    category_counts,
-    category_counts_growing,
-    category_scores,
-    sparse_class_moments,
-    sparse_class_sums,
-    sparse_scores,
-)
 from .dense import class_moments, class_moments_with_gaps, class_scatter, diagonal_scores, whitened_distances
 from .rows import encode_integers, log_softmax, log_sum_exp, softmax
+from .words import sparse_class_moments, sparse_class_sums, sparse_scores
 
 __all__ = [
     "SMALL_WORK",

@@ -16,7 +16,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"
 ANY_ORDER: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "reassoc"}}
 
 # Part of a kernel: compiled into its callers, so there is nothing to keep.
-part = numba.njit(**OPTIONS)
+part = numba.njit(forceinline=True, **OPTIONS)
 
 
 class Kernel:

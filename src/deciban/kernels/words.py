@@ -1,0 +1,89 @@
+"""Sparse rows, such as the words of documents: sums per class, and scores.
+
+Rows come as the three arrays of a CSR matrix. Columns may be unsorted and repeated, entries may be stored zeros,
+and the first row need not start at 0. Indices of either width are read where they lie; so are float64, float32, int64
+and int32 entries. An index outside [0, V) raises IndexError.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import reference
+from .choice import Array, class_codes, compiled, or_unweighted, readable, row_weights
+
+
+def _csr(data: Array, indices: Array, indptr: Array, V: int) -> tuple[Array, Array, Array]:
+    """The three arrays, ready to be read: row limits lie within them, indices in [0, V)."""
+    indptr = readable(indptr, np.int64)
+    indices = readable(indices, None if indices.dtype in (np.int32, np.int64) else np.int64)
+    data = readable(data, None if data.dtype in (np.float64, np.float32, np.int64, np.int32) else np.float64)
+    stored = min(len(data), len(indices))
+    if len(indptr) == 0 or indptr[0] < 0 or indptr[-1] > stored or (indptr[1:] < indptr[:-1]).any():
+        raise IndexError(f"row limits must rise from ≥ 0 to ≤ {stored}")
+    used = indices[indptr[0] : indptr[-1]]
+    # Seen as unsigned, a negative number is huge: one pass checks both ends.
+    if used.size and used.view(f"u{used.itemsize}").max() >= V:
+        raise IndexError(f"column indices run from {used.min()} to {used.max()}; they must lie in [0, {V})")
+    return data, indices, indptr
+
+
+def sparse_class_sums(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> Array:
+    """Σ w x per class and word: (K, V), the transpose of a C-ordered array if it is large.
+
+    Unweighted integers are summed exactly, in any order of rows.
+    """
+    data, indices, indptr = _csr(data, indices, indptr, V)
+    codes, weight = class_codes(codes, K), row_weights(weight)
+    if not compiled(indptr[-1] - indptr[0]):
+        return reference.sparse_class_sums(data, indices, indptr, codes, weight, K, V)
+    from .sparse import add_class_sums
+
+    sums = np.zeros((V, K))
+    add_class_sums(data, indices, indptr, codes, or_unweighted(weight), sums)
+    return sums.T
+
+
+def sparse_class_moments(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> tuple[Array, Array]:
+    """Σ w x and Σ w x² per class and word over the stored entries: (K, V) each, strided views if they are large."""
+    data, indices, indptr = _csr(data, indices, indptr, V)
+    codes, weight = class_codes(codes, K), row_weights(weight)
+    if not compiled(indptr[-1] - indptr[0]):
+        return reference.sparse_class_moments(data, indices, indptr, codes, weight, K, V)
+    from .sparse import add_class_moments
+
+    sums = np.zeros((V, 2, K))
+    add_class_moments(data, indices, indptr, codes, or_unweighted(weight), sums)
+    return sums[:, 0].T, sums[:, 1].T
+
+
+def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
+    """The bias[k] + Σ x[j] weights[j, k] of each row: (n, K). `weights` is (V, K): a word's K numbers side by side.
+
+    A stored 0 adds 0 even where the weight is −inf; x > 0 makes −inf of it.
+    """
+    weights, bias = readable(weights, np.float64), readable(bias, np.float64)
+    V, K = weights.shape
+    data, indices, indptr = _csr(data, indices, indptr, V)
+    if not compiled((indptr[-1] - indptr[0]) * K):
+        return reference.sparse_scores(data, indices, indptr, weights, bias)
+    from . import sparse
+
+    if weights.min(initial=0.0) == -np.inf:
+        data, indices, indptr = _without_zeros(data, indices, indptr)
+    scores = np.empty((len(indptr) - 1, K))
+    sparse.sparse_scores(data, indices, indptr, weights, bias, scores)
+    return scores
+
+
+def _without_zeros(data: Array, indices: Array, indptr: Array) -> tuple[Array, Array, Array]:
+    """The same rows without stored zeros, so that 0 · −inf does not arise."""
+    if np.count_nonzero(data) == len(data):
+        return data, indices, indptr
+    kept = data != 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return data[kept], indices[kept], before[indptr]
