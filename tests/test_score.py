@@ -15,7 +15,6 @@ from deciban.errors import CostError, ImpossibleRowWarning, InputError, PriorErr
 from deciban.score import (
     UNITS,
     convert,
-    decibans_text,
     effective_prior,
     llr,
     llr_over_runner_up,
@@ -24,10 +23,9 @@ from deciban.score import (
     log_posterior,
     log_probability,
     log_ratio,
-    odds_text,
-    probability_text,
     threshold,
 )
+from deciban.wording import decibans_text, odds_text, probability_text
 
 unhurried = settings(deadline=None)  # a busy machine is no failure
 nats = st.floats(-10_000, 10_000)

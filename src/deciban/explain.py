@@ -11,27 +11,17 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from copy import copy
-from html import escape
-from math import fsum, inf, isinf
-from typing import Any, NamedTuple
+from math import fsum, inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.score import Array, convert, decibans_text, odds_text, probability_text
+from deciban.score import Array, convert
+from deciban.wording import Line, as_html, as_text, odds_text, probability_text, short
 
-BLOCKS = 30  # the longest bar; where it suffices, a block is a deciban
 MOST_ROWS = 20  # rows that are printed
-
-
-class Line(NamedTuple):
-    """One line of a printed explanation: evidence with its bar, or a sum with a remark."""
-
-    name: str
-    value: str
-    nats: float
-    remark: str = ""
 
 
 class Explanation:
@@ -39,6 +29,7 @@ class Explanation:
 
     `parts` (n, P) are nats for `over`, `values` (n, P) what the row held, None where a part has no value. `prior_part`
     (n,) are the log prior odds. `other` maps names to (n,) nats that belong to no feature, such as calibration.
+    `over` and `against` may be lists, one class for each row.
     `exhaustive` says that the two sides are all classes, so that the odds are the probability of `over`.
 
     >>> told = Explanation(["height"], [[1.505]], "male", "female", values=[[174]], prior_part=[np.log(.1 / .9)])
@@ -69,13 +60,24 @@ class Explanation:
         if self.parts.ndim != 2 or self.parts.shape[1] != len(self.names):
             raise InputError(f"{len(self.names)} names for {self.parts.shape} parts. Give one name per column.")
         n = len(self.parts)
-        self.over, self.against, self.exhaustive = str(over), str(against), exhaustive
+        self.sides = np.stack([_each(side, n) for side in (over, against)], axis=1)  # (n, 2) for and against
+        self.exhaustive = exhaustive
         self.values = np.full(self.parts.shape, None, dtype=object)
         if values is not None:
             self.values[...] = values
         self.prior_part = None if prior_part is None else np.broadcast_to(np.asarray(prior_part, dtype=float), n)
         self.other = {name: np.broadcast_to(np.asarray(part, dtype=float), n) for name, part in (other or {}).items()}
         self.rows = np.arange(n) if rows is None else np.asarray(rows)
+
+    @property
+    def over(self) -> Any:
+        """The class the evidence is for; a list where rows differ."""
+        return _common(self.sides[:, 0])
+
+    @property
+    def against(self) -> Any:
+        """The class it is compared with; a list where rows differ."""
+        return _common(self.sides[:, 1])
 
     @property
     def total(self) -> Array:
@@ -128,13 +130,13 @@ class Explanation:
 
     def text(self, most: int = 20) -> str:
         """The printed explanation, with the `most` telling parts of each row."""
-        tables = [_as_text(self[i]._lines(most)) for i in range(min(len(self), MOST_ROWS))]
+        tables = [as_text(self[i]._lines(most)) for i in range(min(len(self), MOST_ROWS))]
         if len(self) > 1:
             tables = [f"row {row}\n{table}" for row, table in zip(self.rows, tables)]
         return "\n\n".join(tables + self._unprinted())
 
     def _repr_html_(self) -> str:
-        tables = [_as_html(self[i]._lines(20), f"row {self.rows[i]}") for i in range(min(len(self), MOST_ROWS))]
+        tables = [as_html(self[i]._lines(20), f"row {self.rows[i]}") for i in range(min(len(self), MOST_ROWS))]
         return "\n".join(tables + [f"<p>{rest}</p>" for rest in self._unprinted()])
 
     def _unprinted(self) -> list[str]:
@@ -144,20 +146,21 @@ class Explanation:
         """What is printed of the first row: features by weight, other parts, and the sums with their odds."""
         nats = self.parts[0].tolist()
         order = sorted(range(len(nats)), key=lambda p: -abs(nats[p]))
-        lines = [Line(_short(self.names[p], 40), _short(self.values[0, p], 24), nats[p]) for p in order[:most]]
+        lines = [Line(short(self.names[p], 40), short(self.values[0, p], 24), nats[p]) for p in order[:most]]
         if len(order) > most:
             lines.append(Line(f"… and {len(order) - most:,} more", "", _total([nats[p] for p in order[most:]])))
-        lines += [Line(_short(name, 40), "", float(part[0])) for name, part in self.other.items()]
+        lines += [Line(short(name, 40), "", float(part[0])) for name, part in self.other.items()]
         lines.append(self._sum("evidence", float(self.total[0])))
         if self.prior_part is not None:
             log_odds = float(self.log_odds[0])
-            sides = self.over if self.exhaustive else f"{self.over} | {self.over} or {self.against}"
+            over, against = self.sides[0]
+            sides = over if self.exhaustive else f"{over} | {over} or {against}"
             lines.append(self._sum("prior", float(self.prior_part[0])))
             lines.append(self._sum("posterior", log_odds, f", P({sides}) = {probability_text(log_odds)}"))
         return lines
 
     def _sum(self, name: str, nats: float, more: str = "") -> Line:
-        winner = f" for {self.over if nats > 0 else self.against}" if nats else ""
+        winner = f" for {self.sides[0, 0 if nats > 0 else 1]}" if nats else ""
         return Line(name, "", nats, odds_text(nats) + winner + more)
 
     def __len__(self) -> int:
@@ -167,6 +170,7 @@ class Explanation:
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         part = copy(self)
         part.parts, part.values, part.rows = self.parts[chosen], self.values[chosen], self.rows[chosen]
+        part.sides = self.sides[chosen]
         part.other = {name: nats[chosen] for name, nats in self.other.items()}
         part.prior_part = None if self.prior_part is None else self.prior_part[chosen]
         return part
@@ -177,7 +181,21 @@ class Explanation:
     def __repr__(self) -> str:
         rows, parts = f"{len(self):,} row", f"{len(self.names):,} part"
         rows, parts = (text if text.startswith("1 ") else f"{text}s" for text in (rows, parts))
-        return f"Explanation({rows}, {self.over!r} over {self.against!r}, {parts})"
+        one = isinstance(self.over, str) and isinstance(self.against, str)
+        sides = f"{self.over!r} over {self.against!r}" if one else "each row's own two classes"
+        return f"Explanation({rows}, {sides}, {parts})"
+
+
+def _each(side: Any, n: int) -> Any:
+    """One class for all rows, or a list of one for each."""
+    names = [str(name) for name in side] if isinstance(side, (list, tuple, np.ndarray)) else [str(side)] * n
+    if len(names) != n:
+        raise InputError(f"{len(names)} classes to compare for {n} rows. Give one, or one for each row.")
+    return np.array(names, dtype=object)
+
+
+def _common(names: Any) -> Any:
+    return names[0] if len(set(names)) == 1 else names.tolist()
 
 
 def plain(label: Any) -> Any:
@@ -204,45 +222,3 @@ def frame_of(columns: Mapping[str, Any]) -> Any:
 def _total(nats: list[float]) -> float:
     """The exact sum; 0 where both sides are impossible, as the llr is."""
     return 0.0 if inf in nats and -inf in nats else fsum(nats)
-
-
-def _short(value: Any, most: int) -> str:
-    """A name or value on one line of a table."""
-    if isinstance(value, (float, np.floating)):
-        return "missing" if np.isnan(value) else f"{value:.{4 if -1e4 < value < 1e4 else 6}g}".replace("-", "−")
-    text = "" if value is None else " ".join(str(value).split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _bars(lines: list[Line]) -> list[tuple[str, str]]:
-    """Bars of evidence against and for; a block is a deciban, or more where the longest would not fit."""
-    weights: list[float] = [0.0 if line.remark else convert(line.nats, "decibans") for line in lines]
-    block = max(1.0, max(abs(weight) for weight in weights if not isinf(weight)) / BLOCKS)
-    bars = ["█" * (BLOCKS if isinf(weight) else round(abs(weight) / block)) for weight in weights]
-    return [(bar, "") if weight < 0 else ("", bar) for weight, bar in zip(weights, bars)]
-
-
-def _as_text(lines: list[Line]) -> str:
-    bars, evidence = _bars(lines), [decibans_text(line.nats) for line in lines]
-    names, values, numbers = (
-        max(map(len, column)) for column in ([x.name for x in lines], [x.value for x in lines], evidence)
-    )
-    left = max(len(against) for against, _ in bars)
-    units = ["dban" if i == 0 or line.name == "evidence" else "" for i, line in enumerate(lines)]
-    return "\n".join(
-        f"{line.name:<{names}}  {line.value:<{values}}{'  ' if values else ''}{number:>{numbers}} {unit:<4}  "
-        f"{line.remark or against.rjust(left) + favour}".rstrip()
-        for line, number, unit, (against, favour) in zip(lines, evidence, units, bars)
-    )
-
-
-def _as_html(lines: list[Line], caption: str) -> str:
-    cells = []
-    for line, (against, favour) in zip(lines, _bars(lines)):
-        bars = f"<td style='text-align:right'>{against}</td><td style='text-align:left'>{favour}</td>"
-        remark = f"<td colspan='2'>{escape(line.remark)}</td>"
-        cells.append(
-            f"<tr><td>{escape(line.name)}</td><td>{escape(line.value)}</td><td style='text-align:right'>"
-            f"{decibans_text(line.nats)} dban</td>{remark if line.remark else bars}</tr>"
-        )
-    return f"<table><caption>{escape(caption)}</caption>{''.join(cells)}</table>"

@@ -1,4 +1,4 @@
-"""Log-likelihoods → log-likelihood ratios → posteriors; the units and words for them, and the llr's threshold.
+"""Log-likelihoods → log-likelihood ratios → posteriors; their units, and the llr's threshold.
 
     llr(x)           = log f(x|c) − log f(x|j)                          evidence, free of any prior
     llr against rest = log f(x|c) − log Σ_{j≠c} P(j)/(1−P(c)) f(x|j)
@@ -15,7 +15,7 @@ leave-one-out.
 from __future__ import annotations
 
 import warnings
-from math import exp, floor, inf, isinf, log, log1p
+from math import inf, log
 from typing import Any
 
 import numpy as np
@@ -40,44 +40,6 @@ def convert(nats: Any, unit: str) -> Any:
         raise InputError(f"unit {unit!r} is unknown. Use one of {', '.join(map(repr, UNITS))}.")
     evidence = np.multiply(nats, UNITS[unit])
     return evidence if np.ndim(evidence) else float(evidence)
-
-
-def decibans_text(nats: float) -> str:
-    """Evidence as people read it.
-
-    >>> decibans_text(1.505), decibans_text(-2.197), decibans_text(inf)
-    ('+6.5', '−9.5', '+∞')
-    """
-    return f"{convert(nats, 'decibans'):+z,.1f}".replace("inf", "∞").replace("-", "−")
-
-
-def odds_text(nats: float) -> str:
-    """Odds as people read them, in favour of whichever side they favour.
-
-    >>> [odds_text(nats) for nats in (0, 1.505, -7.1, 29.28, -inf)]
-    ['even', '4.5 to 1', '1,200 to 1', '5.2e12 to 1', 'certain']
-    """
-    nats = abs(nats)
-    if nats in (0, inf):
-        return "certain" if nats else "even"
-    if nats > log(1e6):
-        return f"{_scientific(nats / log(10))} to 1"
-    odds = exp(nats)
-    return f"{odds:.1f} to 1" if odds < 9.95 else f"{float(f'{odds:.2g}'):,.0f} to 1"
-
-
-def probability_text(log_odds: float) -> str:
-    """A probability as people read it, with the digits that tell it from 0 and 1.
-
-    >>> [probability_text(nats) for nats in (.89, -20, 20, inf)]
-    ['.709', '2.1e−9', '1 − 2.1e−9', '1']
-    """
-    if isinf(log_odds):
-        return "1" if log_odds > 0 else "0"
-    least = -abs(log_odds) - log1p(exp(-abs(log_odds)))  # log of the smaller of P and 1 − P
-    if least < log(0.0005):
-        return _scientific(least / log(10)) if log_odds < 0 else f"1 − {_scientific(least / log(10))}"
-    return f"{exp(least) if log_odds < 0 else 1 - exp(least):.3f}".removeprefix("0")
 
 
 def log_probability(probability: ArrayLike) -> Array:
@@ -237,12 +199,3 @@ def _warn_impossible(rows: NDArray[np.bool_], where: str, answer: str) -> None:
         ImpossibleRowWarning,
         stacklevel=3,
     )
-
-
-def _scientific(log10: float) -> str:
-    """A number too large or small for a float, by its log10."""
-    exponent = floor(log10)
-    mantissa = f"{10 ** (log10 - exponent):.1f}"
-    if mantissa == "10.0":
-        mantissa, exponent = "1.0", exponent + 1
-    return f"{mantissa}e{exponent}".replace("-", "−")

@@ -16,7 +16,7 @@ STRUCTURES = ("tied diagonal", "tied", "diagonal", "full")
 
 def collect(X: Any, y: Array) -> GaussianStats:
     """The one pass: sums of products, per class."""
-    return Gaussian().collect(X, Members.hard(y, int(y.max()) + 1))  # type: ignore[return-value]
+    return Gaussian().collect(X, Members.hard(y, int(y.max()) + 1))
 
 
 def error_table(stats: GaussianStats, X: Any, y: Array, dimensions: Sequence[int]) -> tuple[list[str], Array]:
@@ -33,7 +33,7 @@ def error_table(stats: GaussianStats, X: Any, y: Array, dimensions: Sequence[int
     projected.append((fisher.apply(first), fisher.transform(rows)))
     names.append(f"PCA {dimensions[0]} → Fisher {directions}")
     errors = [
-        [100 * np.mean(Gaussian(s).estimate(sums, "ml").log_density(Z).argmax(axis=1) != y) for sums, Z in projected]  # type: ignore[arg-type]
+        [100 * np.mean(Gaussian(s).estimate(sums, "ml").log_density(Z).argmax(axis=1) != y) for sums, Z in projected]
         for s in STRUCTURES
     ]
     return names, np.array(errors)

@@ -10,8 +10,9 @@ import numpy as np
 
 from deciban import GenerativeClassifier, Multinomial
 from deciban.errors import NotLearntError
-from deciban.score import convert, decibans_text
+from deciban.score import convert
 from deciban.statistics import Array
+from deciban.wording import decibans_text
 
 SYMBOLS = ("{}", "[]", "()", ":", ";", ".", ",")
 SNIPPETS = ("while (i < n) { x[i++] = 0; }", "f(a, b);", "return sorted(self.rows, key=len)")
@@ -56,8 +57,8 @@ def show_evidence(files: Files) -> Any:
     guess = clf.leave_one_out(X, y, method="predict")
     wrong = {name: int((guess[y == name] != name).sum()) for name in n}
     print(
-        f"      exact leave-one-out: {wrong['C']} of {n['C']} C and {wrong['Python']} of {n['Python']} Python files wrong"
-        f" ({len(y)} models, none of them refitted)"
+        f"      exact leave-one-out: {wrong['C']} of {n['C']} C and {wrong['Python']} of {n['Python']} Python files "
+        f"wrong ({len(y)} models, none of them refitted)"
     )
     rows = np.array([count(snippet) for snippet in SNIPPETS])
     evidence = convert(clf.llr(rows, "C", "Python"), "nats")
@@ -91,7 +92,7 @@ def show_taking_back(clf: Any, files: Files) -> None:
     rows = np.random.default_rng(0).choice(len(y), 100, replace=False)
     before = clf.stats_
     print(
-        f"[3/4] Take it back: unlearn 100 of {len(y)} files, and learn them again. A model is a sum, so nothing is left over."
+        f"[3/4] Take it back: unlearn 100 of {len(y)} files, learn them again. A model is a sum: nothing is left over."
     )
     without = clf.unlearn(X[rows], y[rows]).stats_
     fewer = int(before.rows.sum() - without.rows.sum())

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from deciban import decide, score
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators import model
+from deciban.estimators.learning import Learning
 from deciban.explain import Explanation
 from deciban.families.product import Blocks, Product
 from deciban.families.protocol import HasParts, HasPolynomial, HasSelection
@@ -25,7 +26,7 @@ class Discriminant(NamedTuple):
     c: float
 
 
-class Answers:
+class Answers(Learning):
     """What a classifier says of rows."""
 
     # -- evidence: no prior in it ----------------------------------------------------------------------------------
@@ -83,25 +84,33 @@ class Answers:
     def explain(self, X: Any, over: Any = None, against: Any = None, *, prior: Any = None) -> Explanation:
         """Which feature, or block, said how much for one class over another; prints as bars.
 
-        With nothing named: classes_[1] over classes_[0] of two, else the first row's best class over its second.
+        With nothing named: classes_[1] over classes_[0] of two, else each row's most probable class over the next.
         """
+        check_is_fitted(self)
         table = self._table(X)
         block = model.encode(self.family_, table, self.stats_.family)
-        log_prior = self._log_prior(prior)
+        scores, log_prior = self._scores(block), self._log_prior(prior)
+        each = np.arange(len(scores))
         if over is None and len(self.classes_) > 2:
-            best = np.argsort(-(self._scores(block[:1])[0] + log_prior), kind="stable")
-            over, against = self.classes_[best[0]], self.classes_[best[1]]
-        one, other = self._pair(over, against)
-        if other is None:
-            raise InputError("the evidence against all the rest has no parts. Name the class to compare with.")
+            ranked = np.argsort(-score.log_joint(scores, log_prior), axis=1, kind="stable")
+            one, other = ranked[:, 0], ranked[:, 1]
+        else:
+            pair = self._pair(over, against)
+            if pair[1] is None:
+                raise InputError("the evidence against all the rest has no parts. Name the class to compare with.")
+            one, other = (np.full(len(scores), k) for k in pair)
         names, parts, values = self._parts(table, block)
-        evidence = np.stack(
-            [score.log_ratio(p[one], p[other]) for p in np.moveaxis(parts, 2, 0).swapaxes(1, 2)], axis=1
-        )
-        odds = score.log_ratio(log_prior[one], log_prior[other])
-        two = len(self.classes_) == 2
+        evidence = score.log_ratio(parts[each, one], parts[each, other])
+        impossible = np.isneginf(scores[each, one]) & np.isneginf(scores[each, other])
+        evidence[impossible] = 0.0  # neither class can say anything of these rows
         return Explanation(
-            names, evidence, self.classes_[one], self.classes_[other], values=values, prior_part=odds, exhaustive=two
+            names,
+            evidence,
+            self.classes_[one],
+            self.classes_[other],
+            values=values,
+            prior_part=score.log_ratio(log_prior[one], log_prior[other]),
+            exhaustive=len(self.classes_) == 2,
         )
 
     def discriminant(self, over: Any = None, against: Any = None) -> Discriminant:
@@ -117,7 +126,7 @@ class Answers:
         return Discriminant(None if A is None else A[one] - A[other], b[one] - b[other], float(c[one] - c[other]))
 
     def sample(self, n: int = 1, random_state: Any = None, *, prior: Any = None) -> tuple[Any, Array]:
-        """n rows like the ones learnt, and their labels."""
+        """N rows like the ones learnt, and their labels."""
         check_is_fitted(self)
         rng = np.random.default_rng(random_state)
         codes = rng.choice(len(self.classes_), size=n, p=np.exp(self._log_prior(prior)))
@@ -193,9 +202,10 @@ class Answers:
         product = isinstance(self.family_, Product)
         names: list[str] = []
         parts: list[Array] = []
-        values: list[Array] = []
+        values: list[Any] = []
+        whole: Any = self.density
         for name, at in self._places().items():
-            density, X = (self.density.blocks[name], block.parts[name]) if product else (self.density, block)
+            density, X = (whole.blocks[name], block.parts[name]) if product else (whole, block)
             total = density.log_density(X)
             if isinstance(density, HasParts) and sp.issparse(X) and isinstance(density, HasSelection):
                 at = [at[j] for j in np.unique(X.indices[X.data != 0])]  # only the events that occur in these rows

@@ -9,15 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from deciban.errors import InputError
-from deciban.estimators.answers import Answers
 from deciban.estimators.judging import Judging
 from deciban.estimators.known import KnownDensities
-from deciban.estimators.learning import Learning
 from deciban.estimators.model import ModelStats, class_axis
-from deciban.families.protocol import Density
+from deciban.families.protocol import Density, Rule
 
 
-class GenerativeClassifier(Learning, Answers, Judging, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(Judging, ClassifierMixin, BaseEstimator):
     """Learns how each class produces data; answers with evidence, and can take it back.
 
     families : a family such as `Gaussian("tied")`, a dict of column → family, or "auto"
@@ -40,7 +38,7 @@ class GenerativeClassifier(Learning, Answers, Judging, ClassifierMixin, BaseEsti
         self,
         families: Any = "auto",
         *,
-        rule: str = "mean",
+        rule: Rule = "mean",
         prior: Any = "learnt",
         cost: Any = None,
         classes: Any = None,

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from deciban import decide, score
 from deciban.errors import DecibanError, InputError, NotLearntError
 from deciban.estimators import model
+from deciban.estimators.answers import Answers
 from deciban.features.labels import encode_labels, place_labels
 from deciban.features.weights import row_weights
 from deciban.statistics import Array, Members, all_but_one
 
 
-class Judging:
+class Judging(Answers):
     """Leave-one-out, leave-group-out and k-fold from sums."""
 
     def leave_one_out(
@@ -40,14 +41,12 @@ class Judging:
         n = len(table)
         codes = self._learnt_codes(y, n)
         weight = row_weights(sample_weight, n)
-        members = Members.hard(codes, self.stats_.labels["class"], weight)
+        members = Members.hard(codes, self.stats_.axis, weight)
         block = model.encode(self.family_, table, self.stats_.family)
-        kept = members if weight is None or weight.all() else members.take(weight > 0)
-        present = block if kept is members else block[weight > 0]
-        self.stats_.without(model.collect(self.family_, present, kept, self.columns_), NotLearntError)
+        self.stats_.without(model.collect(self.family_, block, members, self.columns_), NotLearntError)
         if groups is None:
             scores = self.family_.leave_one_out(self.stats_.family, block, members, self.rule)
-            rows = model.one_hot_prior(self.stats_.rows, codes, members.row_weights())
+            rows = model.left_out_prior(self.stats_.rows, codes, members.row_weights())
         else:
             scores, rows = self._leave_groups_out(block, members, groups)
         given = self.prior if prior is None else prior
@@ -55,13 +54,22 @@ class Judging:
         return self._answer(method, scores, rows if learnt else self._log_prior(given), cost)
 
     def cross_val_predict(
-        self, X: Any, y: Any, cv: Any = 5, method: str = "predict_proba", *, groups: Any = None, prior: Any = None
+        self,
+        X: Any,
+        y: Any,
+        cv: Any = 5,
+        method: str = "predict_proba",
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        prior: Any = None,
+        cost: Any = None,
     ) -> Array:
         """k-fold answers from all-but-one sums: one pass, k estimates, no refits; frozen choices are kept.
 
         An unfitted classifier takes its choices from these rows first.
         """
-        judge = self if hasattr(self, "stats_") else clone(self).fit(X, y)
+        judge = self if hasattr(self, "stats_") else clone(self).fit(X, y, sample_weight)
         table = judge._table(X)
         names, codes = encode_labels(y, len(table))
         block = model.encode(judge.family_, table, judge.stats_.family)
@@ -69,10 +77,8 @@ class Judging:
         tests = [test for _, test in splitter.split(np.zeros(len(table)), codes, groups)]
         if sorted(np.concatenate(tests).tolist()) != list(range(len(table))):
             raise InputError("cross_val_predict needs folds that cover each row once. Use KFold or StratifiedKFold.")
-        axis = model.class_axis(names, names)
-        parts = [
-            model.collect(judge.family_, block[test], Members.hard(codes[test], axis), judge.columns_) for test in tests
-        ]
+        members = Members.hard(codes, model.class_axis(names, names), row_weights(sample_weight, len(table)))
+        parts = [model.collect(judge.family_, block[test], members.take(test), judge.columns_) for test in tests]
         reader = judge.reestimate()
         reader.classes_ = np.array(names)
         answers: list[Any] = []
@@ -80,7 +86,7 @@ class Judging:
             density = model.estimate(judge.family_, rest, judge.rule, judge.columns_)  # type: ignore[arg-type]
             scores = density.log_density(block[test])
             wanted = decide.resolve_prior(self.prior if prior is None else prior, names, rest.rows)  # type: ignore[attr-defined]
-            answers.append(reader._answer(method, scores, score.log_probability(wanted)))
+            answers.append(reader._answer(method, scores, score.log_probability(wanted), cost))
         return np.concatenate(answers)[np.argsort(np.concatenate(tests), kind="stable")]
 
     def _learnt_codes(self, y: Any, n: int) -> Array:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
 from deciban.estimators import auto, model
+from deciban.estimators.state import State
 from deciban.families.product import Product
 from deciban.families.protocol import Density, check_rule
 from deciban.features.labels import encode_labels
@@ -18,7 +19,7 @@ from deciban.read.tables import Table
 from deciban.statistics import Members
 
 
-class Learning:
+class Learning(State):
     """What a classifier can do with rows: + − ·."""
 
     # -- learning ---------------------------------------------------------------------------------------------------

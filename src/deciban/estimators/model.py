@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import DecibanError, InputError, SingularError
+from deciban.errors import InputError, SingularError
 from deciban.families.fitted import collect_checked
 from deciban.families.product import Product
 from deciban.families.protocol import Density, Rule
@@ -25,15 +25,19 @@ class ModelStats(Stats):
 
     def pruned(self) -> Self:
         """Also without the undeclared classes that have no rows."""
-        classes = self.labels["class"]
         kept = super().pruned()
-        doomed = (self.rows == 0) & (np.arange(classes.size) >= classes.declared)  # type: ignore[union-attr]
+        doomed = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
         return kept.select("class", np.flatnonzero(~doomed)) if doomed.any() else kept
+
+    @property
+    def axis(self) -> Axis:
+        """The class axis."""
+        return self.labels["class"]  # type: ignore[return-value]
 
     @property
     def classes(self) -> tuple[Any, ...]:
         """The names of the classes, in order."""
-        return tuple(self.labels["class"].names)  # type: ignore[union-attr]
+        return tuple(self.axis.names)
 
     def __repr__(self) -> str:
         return f"ModelStats(class {len(self.rows)}, rows {self.rows.sum():g}, {self.family!r})"
@@ -87,7 +91,7 @@ def estimate(family: Any, stats: ModelStats, rule: Rule, columns: Sequence[Any])
         raise SingularError(f"{error} (Columns at fault: {named}.)") from None
 
 
-def one_hot_prior(rows: Array, codes: Array, weight: Array) -> Array:
+def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     """(n, K) the learnt log prior without each row: (N_c − w)/(N − w) for its class, N_j/(N − w) for the others."""
     left = np.repeat(rows[None, :], len(codes), axis=0)
     at = np.arange(len(codes)), codes
@@ -97,7 +101,3 @@ def one_hot_prior(rows: Array, codes: Array, weight: Array) -> Array:
         prior = np.log(left) - np.log(total)
     return np.where(total > 0, prior, -np.log(len(rows)))  # nothing left: every class alike
 
-
-def contains(stats: ModelStats, batch: ModelStats, error: type[DecibanError]) -> ModelStats:
-    """The model without a batch; refused where the sums show that it was never learnt."""
-    return stats.without(batch, error)

@@ -199,7 +199,7 @@ class ProductDensity(Density):
             for (block, _, _), end, size in zip(each, np.cumsum(sizes), sizes):
                 if block is not None:
                     A[:, end - size : end, end - size : end] = block
-        return A, np.concatenate([b for _, b, _ in each], axis=1), sum(c for _, _, c in each)  # type: ignore[return-value]
+        return A, np.concatenate([b for _, b, _ in each], axis=1), sum(c for _, _, c in each)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Blocks:
         """Each block for itself: independent given the class."""

@@ -1,0 +1,32 @@
+"""What the parts of a classifier share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deciban.estimators.model import ModelStats
+from deciban.families.protocol import Rule
+from deciban.statistics import Array
+
+
+class State:
+    """The attributes of a classifier: as asked for, and as learnt."""
+
+    # as asked for
+    families: Any
+    rule: Rule
+    prior: Any
+    cost: Any
+    classes: Any
+    # as learnt
+    asked_: Any  # the family as asked for, with what it left open
+    family_: Any  # the family with its choices frozen
+    reasons_: dict[str, str]  # block → why this family
+    stats_: ModelStats
+    classes_: Array
+    columns_: tuple[Any, ...]
+    n_features_in_: int
+    feature_names_in_: Array
+    decayed_: bool
+    unlearnt_: bool
+    _density: Any  # None until it is needed after a change
