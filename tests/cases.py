@@ -110,12 +110,16 @@ def gaussian_rows(at=3.0, D=3):
     return rows
 
 
-def gaussian_case(structure, name="", rows=None, **choices):
+def sparse_rows(rng, n):
+    return sp.csr_array(gaussian_rows()(rng, n) * (rng.random((n, 3)) < 0.6))
+
+
+def gaussian_case(structure, name="", rows=None, gaps=True, **choices):
     return Case(
         f"gaussian-{structure}{name}".replace(" ", "-"),
         Gaussian(structure, **choices),
         rows or gaussian_rows(),
-        gaps=structure not in ("full", "tied") and choices.get("keep") != "full",
+        gaps=gaps and structure not in ("full", "tied"),
         truth=gaussian_truth,
         more=40,
     )
@@ -126,7 +130,8 @@ GAUSSIANS = [
     gaussian_case("full", "-shrunk", target="tied", strength=5.0),
     gaussian_case("full", "-far", gaussian_rows(at=1e6)),
     gaussian_case("diagonal", "-far", gaussian_rows(at=1e6)),
-    gaussian_case("tied diagonal", "-kept", keep="full"),
+    gaussian_case("tied diagonal", "-kept", gaps=False, keep="full"),
+    gaussian_case("diagonal", "-sparse", sparse_rows, gaps=False),
 ]
 
 CASES = [

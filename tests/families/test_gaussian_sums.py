@@ -15,7 +15,7 @@ from deciban.errors import (
     UnlearnError,
 )
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
-from deciban.families.protocol import HasParts
+from deciban.families.protocol import HasParts, HasSelection
 from deciban.statistics import Members
 from gaussian_truth import CONCRETE, DIAGONAL, blobs, fitted, gaussian_truth
 
@@ -190,3 +190,16 @@ def test_selected_features_are_those_features(structure):
     close(sums, few.collect(X[:, at], members))
     scores = few.estimate(sums, "mean").log_density(X[:, at])
     np.testing.assert_allclose(scores, gaussian_truth(few, sums, X[:, at], "mean"), rtol=1e-9)
+
+
+@each_structure
+@each_rule
+def test_a_density_of_some_features_is_that_of_rows_without_the_others(structure, rule):
+    X, members = blobs(D=4)
+    family, stats = fitted(structure, X, members)
+    density = family.estimate(stats, rule)
+    assert isinstance(density, HasSelection)
+    holes = X.copy()
+    holes[:, [0, 2]] = np.nan
+    few = density.select(np.array([1, 3])).log_density(X[:, [1, 3]])
+    np.testing.assert_allclose(few, density.log_density(holes), rtol=1e-9)

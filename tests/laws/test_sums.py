@@ -83,7 +83,7 @@ def test_hard_members_are_one_hot_soft_members(case, seed, n, data):
 def test_permuting_classes_permutes_columns(case, rule, seed):
     if rule not in case.rules:
         pytest.skip("the family has no such rule")
-    family, X, members = case.data(seed, 30)
+    family, X, members = case.data(seed, 30 + case.more)
     order = np.random.default_rng(seed).permutation(3)
     moved = Members.hard(np.argsort(order)[members.codes], 3)
     before = family.estimate(family.collect(X, members), rule).log_density(X)

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from deciban import kernels
-from deciban.families.gaussian.densities import FAR, elliptical, from_origin, stretch
+from deciban.families.gaussian.densities import FAR, LARGE_DOF, elliptical, from_origin, stretch
 from deciban.families.protocol import Density
 from deciban.statistics import Array
+
+BLOCK_CELLS = 2**14  # values worked on at a time: several temporary arrays of them stay in the cache
+
+
+def sum_of_logs(factors: Array) -> Array:
+    """Σ log along the last axis, by logs of products of eight: products are cheap.
+
+    No factor may be so small or so large that its eighth power leaves the range of floats: about 1e±38.
+    """
+    for _ in range(3):
+        half = factors.shape[-1] // 2
+        if half == 0:
+            break
+        odd = factors[..., 2 * half :]
+        factors = factors[..., :half] * factors[..., half : 2 * half]
+        factors[..., : odd.shape[-1]] *= odd
+    return np.log(factors).sum(axis=-1)
 
 
 def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array | None, pooled: bool) -> Array:
@@ -20,15 +37,19 @@ def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array 
     Features that share one variance also share one Student density: their distances add up before it, not after.
     """
     distance, log_det = squares / variance, np.log(variance)
-    D = squares.shape[-1]
     if pooled or dof is None:
         if seen is None:
-            log_det = np.broadcast_to(log_det, squares.shape) if log_det.shape[-1] != D else log_det
-            count: Any = D
+            count: Any = squares.shape[-1]
+            log_det = np.broadcast_to(log_det, squares.shape) if log_det.shape[-1] != count else log_det
         else:
             distance, log_det, count = np.where(seen, distance, 0.0), np.where(seen, log_det, 0.0), seen.sum(axis=-1)
         total = None if dof is None else dof[..., 0]
         return elliptical(distance.sum(axis=-1), log_det.sum(axis=-1), total, count)
+    if seen is None and dof.shape[-1] == 1 and np.max(dof, initial=0.0) < LARGE_DOF:
+        norm = elliptical(np.zeros(1), log_det, dof, 1).sum(axis=-1)
+        distance /= dof
+        distance += 1.0
+        return norm - 0.5 * (dof[..., 0] + 1) * sum_of_logs(distance)
     parts = elliptical(distance, log_det, dof, 1)
     return (parts if seen is None else np.where(seen, parts, 0.0)).sum(axis=-1)
 
@@ -50,9 +71,30 @@ class AxisDensity(Density):
         """Whether the origin is so far from zero that sums with it would cost digits."""
         return bool((self.origin**2 > FAR**2 * self.variance.min(axis=0, initial=np.inf)).any())
 
+    def select(self, features: Array) -> AxisDensity:
+        """The density of some features."""
+        at = np.asarray(features)
+        return replace(self, origin=self.origin[at], mean=self.mean[:, at], variance=self.variance[:, at])
+
     def squares(self, X: Array, k: int) -> Array:
         """(n, D) squared residuals from the mean of group k."""
         return ((X - self.origin) - self.mean[k]) ** 2
+
+    def dense_scores(self, X: Array, dof: Array, pooled: bool) -> Array:
+        """(n, K) Student scores, a block of rows and a class at a time."""
+        if (dof == dof[:, :1]).all():  # nothing was missing
+            dof = dof[:, :1]
+        scores = np.empty((len(X), self.K))
+        block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
+        for at in range(0, len(X), block):
+            Z = X[at : at + block] - self.origin
+            seen = ~np.isnan(Z)
+            mask = None if seen.all() else seen
+            for k in range(self.K):
+                squares = Z - self.mean[k]
+                squares *= squares
+                scores[at : at + block, k] = axis_scores(squares, self.variance[k], dof[k], mask, pooled)
+        return scores
 
     def distances(self, X: Any) -> Array:
         """(n, K) Σ(x−μ)²/variance of a sparse table: that of a row of zeros, plus what the stored entries change."""
@@ -105,14 +147,15 @@ class DiagonalStudent(AxisDensity):
 
     dof: Array  # (K, D)
 
+    def select(self, features: Array) -> DiagonalStudent:
+        """The density of some features."""
+        return replace(super().select(features), dof=self.dof[:, np.asarray(features)])  # type: ignore[call-arg, return-value]
+
     def log_density(self, X: Any) -> Array:
         """(n, K), a class at a time."""
         if sp.issparse(X):
             return self._sparse(X)
-        seen = ~np.isnan(X)
-        mask = None if seen.all() else seen
-        each = zip(self.variance, self.dof)
-        return np.stack([axis_scores(self.squares(X, k), v, f, mask, False) for k, (v, f) in enumerate(each)], axis=1)
+        return self.dense_scores(X, self.dof, pooled=False)
 
     def _sparse(self, X: Any) -> Array:
         """The score of a row of zeros, plus what the stored entries change."""
@@ -149,11 +192,7 @@ class SphericalStudent(AxisDensity):
         """(n, K), a class at a time."""
         if sp.issparse(X):
             return elliptical(self.distances(X), np.log(self.variance).sum(axis=1), self.dof, X.shape[1])
-        seen = ~np.isnan(X)
-        mask = None if seen.all() else seen
-        each = zip(self.variance, self.dof)
-        scores = [axis_scores(self.squares(X, k), v, f[None], mask, True) for k, (v, f) in enumerate(each)]
-        return np.stack(scores, axis=1)
+        return self.dense_scores(X, self.dof[:, None], pooled=True)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Every row with a variance of its own."""

@@ -9,6 +9,7 @@ Each variance σ² has an inverse-gamma posterior, IG(ν/2, ψ/2), shared by the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,11 @@ class CellPosterior:
         K, D = self.mean.shape
         means = (K if self.tied else 1) * (D if self.pooled else 1)
         return {"ml": nu, "map": nu + 2 + means, "mean": nu - 2}[rule], None
+
+    @cached_property
+    def log_psi(self) -> Array:
+        """(K,) or (1,): Σ log ψ over the features."""
+        return np.log(self.psi).sum(axis=1)
 
     def density(self, rule: Rule) -> Density:
         """Plug-in normals, or the Student densities that integrate the parameters out."""

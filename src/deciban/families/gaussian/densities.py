@@ -19,6 +19,7 @@ from deciban.statistics import Array
 
 FAR = 1e4  # standard deviations from zero beyond which adding the origin to a mean would cost digits
 BLOCK_ROWS = 8192
+LARGE_DOF = 1e4  # from here on log1p is worth its time: what it is multiplied by would show its rounding
 
 
 def elliptical(distance: Array, log_det: Array, dof: Array | None, D: Array | int) -> Array:
@@ -32,7 +33,9 @@ def elliptical(distance: Array, log_det: Array, dof: Array | None, D: Array | in
     half = np.maximum(D, 1) / 2  # in no dimensions at all the answer is 0 whatever the constant
     # Γ((f+D)/2)/Γ(f/2) by the beta function, which keeps its digits where f is large
     constant = np.where(np.greater(D, 0), gammaln(half) - betaln(dof / 2, half) - D / 2 * np.log(np.pi * dof), 0.0)
-    return constant - 0.5 * (log_det + (dof + D) * np.log1p(distance / dof))
+    stretched = distance / dof
+    logarithm = np.log(1 + stretched) if np.max(dof, initial=0.0) < LARGE_DOF else np.log1p(stretched)
+    return constant - 0.5 * (log_det + (dof + D) * logarithm)
 
 
 def from_origin(X: Array, origin: Array, far: bool, score: Callable[[Array, Array], Array]) -> Array:
@@ -84,17 +87,18 @@ class MatrixDensity(Density):
         return scores
 
     def _fill_gaps(self, scores: Array, X: Array, gaps: Array) -> None:
-        """Rows that miss the same features share a marginal: the sub-vector and sub-matrix, degrees of freedom kept."""
+        """Rows that miss the same features share a marginal."""
         patterns, which = np.unique(np.isnan(X[gaps]), axis=0, return_inverse=True)
         for at, missing in enumerate(patterns):
             rows, seen = gaps[which == at], np.flatnonzero(~missing)
             if not len(seen):
                 scores[rows] = 0.0
             elif missing.any():
-                scores[rows] = self.marginal(seen).log_density(X[np.ix_(rows, seen)])
+                scores[rows] = self.select(seen).log_density(X[np.ix_(rows, seen)])
 
-    def marginal(self, features: Array) -> MatrixDensity:
-        """The density of some features alone."""
+    def select(self, features: Array) -> MatrixDensity:
+        """The marginal density of some features: the sub-vector and sub-matrix, degrees of freedom kept."""
+        features = np.asarray(features)
         scale = self.scale[:, features[:, None], features]
         return type(self)(self.origin[features], self.mean[:, features], scale, self.divisor, self.dof)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -30,7 +30,7 @@ TARGETS = ("diagonal", "spherical", "tied")
 LOST_DIGITS = 1e-6  # relative error of a variance worth a warning
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Family):
     """Real numbers about a mean; structures differ in what their covariances share.
 
@@ -41,6 +41,8 @@ class Gaussian(Family):
     structure="auto" tries every structure and some strengths, and takes the one whose labels, each row left out in
     turn, have the least log loss.
 
+    >>> Gaussian("tied", strength=10)
+    Gaussian('tied', strength=10)
     >>> heights = Gaussian().fit([[171.0], [180.0], [175.0], [178.0]])
     >>> heights.density("ml").log_density(np.array([[175.0]])).round(3)
     array([[-2.184]])
@@ -67,6 +69,12 @@ class Gaussian(Family):
         for name in ("mean", "scale", "origin"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
+
+    def __repr__(self) -> str:
+        """What was asked for; the frozen arrays are left out."""
+        plain = [f for f in fields(self) if f.name not in ("structure", "mean", "scale", "origin")]
+        said = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
+        return f"Gaussian({', '.join([repr(self.structure), *said])})"
 
     @property
     def _tied(self) -> bool:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.families.gaussian.axis_densities import axis_scores
+from deciban.families.gaussian.axis_densities import BLOCK_CELLS, axis_scores, sum_of_logs
+from deciban.families.gaussian.densities import elliptical
 from deciban.families.protocol import Rule, own_codes
 from deciban.linalg import EPS
 from deciban.statistics import Array, Members
@@ -18,7 +19,6 @@ from deciban.statistics import Array, Members
 if TYPE_CHECKING:
     from deciban.families.gaussian.cells import CellPosterior
 
-BLOCK_CELLS = 2**14  # values worked on at a time: several temporary arrays of them stay in the cache
 ALONE = 1e-12  # share of κ, or of ψ, below which what is left is rounding
 
 
@@ -66,7 +66,10 @@ def _leave(posterior: CellPosterior, Z: Array, members: Members, rule: Rule, sco
         _rescore_all(posterior, Z, rest, nu, mask, rule, scores)
         scores[undefined] = kept
     divisor, dof = posterior.read(rule, left, nu)
-    mine = axis_scores(squares * step**2, rest / divisor, dof, mask, posterior.pooled)
+    if mask is None and dof is None and not posterior.pooled:
+        mine = _complete_normal(squares, rest, psi, posterior.log_psi[share], step * np.sqrt(divisor), divisor)
+    else:
+        mine = axis_scores(squares * step**2, rest / divisor, dof, mask, posterior.pooled)
     scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
 
 
@@ -88,3 +91,12 @@ def _rescore_all(
         off = Z - mean
         off *= off
         scores[:, j] = norm - 0.5 * np.einsum("nd,nd->n", off, precision)
+
+
+def _complete_normal(squares: Array, rest: Array, psi: Array, log_psi: Array, stretch: Array, divisor: Array) -> Array:
+    """A diagonal normal of complete rows, in few passes: `stretch` and `divisor` are (n, 1), log_psi is Σ log ψ."""
+    D = squares.shape[1]
+    squares /= rest
+    rest /= psi  # what is left of each ψ: between `ALONE` or rounding, and 1
+    log_det = log_psi + sum_of_logs(rest) - D * np.log(divisor[:, 0])
+    return elliptical(squares.sum(axis=1) * stretch[:, 0] ** 2, log_det, None, D)

@@ -58,7 +58,8 @@ def pooled_variances(stats: DiagonalStats) -> Array:
     """(D,) variances within classes; of all rows where classes have one row each; a trifle where nothing varies.
 
     The trifle is `FLOOR` of the largest variance, or of the largest squared mean where no column varies at all: small
-    against whatever is measured, yet never zero, so that a constant column leaves every density finite.
+    against whatever is measured, yet never zero, so that a constant column leaves every density finite. A column of
+    which at most one value was seen may be as wide as the widest.
     """
     n = stats.weight.sum(axis=0)
     _, scatter = stats.scatter()
@@ -69,4 +70,4 @@ def pooled_variances(stats: DiagonalStats) -> Array:
     variance = np.where(alone & (total > noise), total, within) / np.where(n > 0, n, 1.0)
     magnitude = (stats.origin**2).max(initial=0.0)
     largest = variance.max(initial=0.0) or magnitude or 1.0
-    return np.where(variance > 0, variance, FLOOR * largest)
+    return np.where(variance > 0, variance, np.where(n > 1, FLOOR * largest, largest))
