@@ -99,6 +99,21 @@ def class_prior(prior: ArrayLike | None, K: int) -> Array:
     return values / values.sum()
 
 
+def class_log_prior(log_prior: ArrayLike, K: int, n: int | None = None) -> Array:
+    """Log prior probabilities, (K,), or (n, K) where each of n rows may have its own.
+
+    >>> class_log_prior([0.0, -np.inf], 2).tolist()
+    [0.0, -inf]
+    """
+    values = np.asarray(log_prior, dtype=float)
+    if values.shape not in ((K,), (n, K)):
+        by_row = "" if n is None else f", or one set a row, ({n}, {K})"
+        raise PriorError(f"log_prior has shape {values.shape}. Give one log probability a class, ({K},){by_row}.")
+    if not (abs(np.exp(values).sum(axis=-1) - 1) <= SUM_TOLERANCE).all():
+        raise PriorError("log_prior is not the log of probabilities that sum to 1. Give np.log(prior).")
+    return values
+
+
 def row_lengths(lengths: ArrayLike | None, n: int) -> Array:
     """How many tokens each of n rows has, at least 1: an empty row counts as one token.
 
