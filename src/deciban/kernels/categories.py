@@ -77,8 +77,8 @@ def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int
         stop = 0
         while (stop := tally.add(part, stop, part_codes, part_weight)) < len(part):
             _refuse_outside(part[stop : stop + 1], None, np.full(X.shape[1], MOST_CATEGORIES), rows.start + stop)
-            ahead = part[stop : stop + LOOK_AHEAD]
-            needed = ahead.max(axis=0, initial=-1, where=ahead < MOST_CATEGORIES).astype(np.int64) + 1
+            ahead = part[stop : stop + LOOK_AHEAD].astype(np.int64)
+            needed = ahead.max(axis=0, initial=-1, where=ahead < MOST_CATEGORIES) + 1
             # Twice the room, so that a column of ever larger numbers is moved a few times only.
             tally.grow(np.where(needed > tally.sizes, np.maximum(needed, 2 * tally.sizes), tally.sizes))
     return tally.trimmed()

@@ -101,7 +101,7 @@ def sparse_class_sums(
         weight, (data, indices, row) = _present(weight[row], data, indices, row)
         data = data * weight
     cell = codes[row] * V + indices
-    return np.bincount(cell, data, minlength=K * V).reshape(K, V)
+    return np.bincount(cell, data, minlength=K * V).reshape(K, V).astype(np.float64)  # of no entries it gives integers
 
 
 @quiet
@@ -149,7 +149,7 @@ def first_outside(X: Array, weight: Array | None, sizes: Array) -> tuple[int, in
 def category_sizes(X: Array, weight: Array | None) -> Array:
     """One more than the largest value of each column."""
     _, (X,) = _present(weight, X)
-    return X.max(axis=0, initial=-1).astype(np.int64) + 1
+    return X.astype(np.int64).max(axis=0, initial=-1) + 1
 
 
 def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unseen: Array) -> Array:

@@ -1,7 +1,7 @@
 """Sums of table rows that stay in registers, for any number of columns.
 
-Columns are taken in strips of 16, 8, 4, 3, 2 or 1. The last strip may overlap the one before: it then computes a few sums
-a second time, to the same bits, instead of taking several narrow strips.
+Columns are taken in strips of 16, 8, 4, 3, 2 or 1. The last strip may overlap the one before: it then computes a few
+sums a second time, to the same bits, instead of taking several narrow strips.
 """
 
 from __future__ import annotations

@@ -1,0 +1,90 @@
+"""When numba is used at all, and what happens when it cannot keep what it compiled."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import deciban
+from deciban import kernels
+
+PACKAGE = Path(deciban.__path__[0])
+
+SMALL_TABLE = """
+import sys
+import numpy as np
+from deciban import kernels
+
+rng = np.random.default_rng(0)
+X, codes, origin = rng.normal(size=(1000, 20)), rng.integers(0, 5, 1000), np.zeros(20)
+kernels.encode_integers(codes)
+kernels.class_moments(X, codes, None, origin, 5)
+kernels.class_moments_with_gaps(X, codes, None, origin, 5)
+kernels.class_scatter(X, codes, None, origin, 5)
+parameters = rng.random((5, 20))
+kernels.log_softmax(kernels.diagonal_scores(X, parameters, parameters, parameters))
+kernels.softmax(kernels.whitened_distances(X, parameters, rng.normal(size=(5, 20, 20)), origin))
+categories = rng.integers(0, 9, (1000, 20))
+sizes, counts = kernels.category_counts_growing(categories, codes, None, 5)
+kernels.category_scores(categories, counts.T.copy(), np.cumsum(sizes) - sizes, sizes, np.zeros((20, 5)))
+assert "numba" not in sys.modules
+"""
+
+MOMENTS = """
+import numpy as np
+from deciban import kernels
+from deciban.kernels.moments import add_moments
+
+with kernels.forced("numba"):
+    first, second = kernels.class_moments(np.ones((3, 2)), np.zeros(3, int), None, np.zeros(2), 1)
+assert first.tolist() == second.tolist() == [[3.0, 3.0]]
+assert not add_moments.cached
+"""
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_small_table_never_waits_for_the_compiler():
+    run(SMALL_TABLE)
+
+
+def test_kernels_work_where_nothing_can_be_written(tmp_path):
+    # Root may write anywhere, so the places a cache could go to are made impossible instead: files, not directories.
+    shutil.copytree(PACKAGE, tmp_path / "deciban", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "deciban" / "kernels" / "__pycache__").write_text("")
+    nowhere = str(Path(os.devnull) / "nowhere")
+    run(MOMENTS, PYTHONPATH=str(tmp_path), HOME=nowhere, XDG_CACHE_HOME=nowhere, NUMBA_CACHE_DIR=nowhere)
+
+
+def test_kernels_work_when_the_disk_fills_up_after_they_were_loaded(tmp_path):
+    full = "from numba.core.caching import IndexDataCacheFile\ndef save(*args): raise OSError(28, 'No space left')\n"
+    run(full + "IndexDataCacheFile.save = save\n" + MOMENTS, NUMBA_CACHE_DIR=str(tmp_path))
+
+
+def test_what_was_compiled_is_kept(tmp_path):
+    kept = MOMENTS.replace("not add_moments", "add_moments")
+    run(kept, NUMBA_CACHE_DIR=str(tmp_path))
+    assert list(tmp_path.rglob("*.nbc"))
+
+
+def test_only_the_two_bodies_can_be_forced():
+    with pytest.raises(ValueError, match="fortran"), kernels.forced("fortran"):
+        pass
+
+
+def test_the_choice_goes_by_the_amount_of_work():
+    from deciban.kernels.choice import compiled
+
+    assert not compiled(kernels.SMALL_WORK - 1)
+    assert compiled(kernels.SMALL_WORK)
+    with kernels.forced("numpy"):
+        assert not compiled(np.inf)

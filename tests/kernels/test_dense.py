@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deciban import kernels
+from kernels.agreement import agree, both, frozen, tables, thorough
+
+
+@thorough
+@given(tables())
+def test_class_moments_agree_with_their_twin(table):
+    agree(*both(kernels.class_moments, *table.args))
+
+
+@thorough
+@given(tables())
+def test_moments_with_gaps_agree_with_their_twin(table):
+    agree(*both(kernels.class_moments_with_gaps, *table.args))
+
+
+@thorough
+@given(tables())
+def test_scatter_agrees_with_its_twin_and_is_symmetric(table):
+    ours, truth = both(kernels.class_scatter, *table.args)
+    agree(ours, truth, rtol=1e-9)
+    np.testing.assert_array_equal(ours[1], ours[1].transpose(0, 2, 1))
+
+
+@thorough
+@given(tables(), st.integers(0, 2**32))
+def test_diagonal_scores_agree_with_their_twin(table, seed):
+    rng = np.random.default_rng(seed)
+    shape = table.K, len(table.origin)
+    parameters = rng.normal(size=shape), rng.random(shape), rng.normal(size=shape)
+    agree(*both(kernels.diagonal_scores, table.X, *parameters))
+
+
+@thorough
+@given(tables(gaps=False), st.integers(0, 2**32), st.sampled_from(["upper", "general", "tied"]))
+def test_whitened_distances_agree_with_their_twin(table, seed, form):
+    rng = np.random.default_rng(seed)
+    D = len(table.origin)
+    whitener = rng.normal(size=(1 if form == "tied" else table.K, D, D))
+    whitener = np.triu(whitener) if form == "upper" else whitener
+    agree(*both(kernels.whitened_distances, table.X, rng.normal(size=(table.K, D)), whitener, table.origin), rtol=1e-8)
+
+
+def test_wide_triangular_whiteners_lose_nothing_to_their_strips():
+    rng = np.random.default_rng(0)
+    X, mean, W = rng.normal(size=(500, 50)), rng.normal(size=(3, 50)), np.triu(rng.normal(size=(3, 50, 50)))
+    agree(*both(kernels.whitened_distances, X, mean, W, np.zeros(50)), rtol=1e-12)
+
+
+def test_distances_far_from_zero_keep_their_digits_about_an_origin():
+    rng = np.random.default_rng(0)
+    origin = np.full(8, 1e9)
+    X, mean, W = origin + rng.normal(size=(500, 8)), origin + rng.normal(size=(2, 8)), rng.normal(size=(2, 8, 8))
+    agree(*both(kernels.whitened_distances, X, mean, W, origin), rtol=1e-9)
+
+
+def test_moments_by_hand():
+    X, codes = np.array([[1.0], [2.0], [5.0]]), np.array([0, 1, 1])
+    for body in ("numba", "numpy"):
+        with kernels.forced(body):
+            first, second = kernels.class_moments(X, codes, None, np.array([1.0]), 3)
+            np.testing.assert_array_equal(first, [[0], [5], [0]])
+            np.testing.assert_array_equal(second, [[0], [17], [0]])
+
+
+@pytest.mark.parametrize("function", [kernels.class_moments, kernels.class_moments_with_gaps, kernels.class_scatter])
+@pytest.mark.parametrize("codes", [[0, -1], [0, 2]])
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+def test_codes_of_no_class_are_refused(function, codes, body):
+    with kernels.forced(body), pytest.raises(IndexError, match=r"\[0, 2\)"):
+        function(np.zeros((2, 3)), np.array(codes), None, np.zeros(3), 2)
+
+
+def test_bytes_and_other_integers_are_tables_too():
+    rng = np.random.default_rng(0)
+    codes, origin = rng.integers(0, 3, 200), np.zeros(4)
+    for dtype in (np.uint8, np.int16):
+        X = rng.integers(0, 100, (200, 4)).astype(dtype)
+        agree(*both(kernels.class_scatter, X, codes, None, origin, 3))
+
+
+def test_a_read_only_table_does_not_compile_the_kernel_again(tmp_path):
+    from deciban.kernels.moments import add_moments
+
+    X, codes, origin = np.random.default_rng(0).normal(size=(100, 3)), np.zeros(100, int), np.zeros(3)
+    np.save(tmp_path / "X.npy", X)
+    with kernels.forced("numba"):
+        truth = kernels.class_moments(X, codes, None, origin, 1)
+        before = len(add_moments.run.signatures)
+        for readonly in (frozen(X), np.load(tmp_path / "X.npy", mmap_mode="r")):
+            agree(kernels.class_moments(readonly, frozen(codes), None, frozen(origin), 1), truth)
+        assert len(add_moments.run.signatures) == before
+
+
+def test_blocks_of_a_converted_table_add_up():
+    rng = np.random.default_rng(0)
+    X, codes = np.asfortranarray(rng.normal(size=(10_000, 3))), rng.integers(0, 2, 10_000)
+    for function in (kernels.class_moments, kernels.class_scatter):
+        agree(*both(function, X, codes, rng.random(10_000), np.zeros(3), 2))
+    agree(*both(kernels.diagonal_scores, X, *rng.random((3, 2, 3))))

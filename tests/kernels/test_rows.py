@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deciban import kernels
+from kernels.agreement import agree, both, thorough
+
+
+@st.composite
+def score_tables(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, K = draw(st.sampled_from([0, 1, 63, 64, 65, 200])), draw(st.integers(1, 20))
+    scores = rng.normal(draw(st.sampled_from([0.0, -1e4])), draw(st.sampled_from([1.0, 300.0])), size=(n, K))
+    for value in draw(st.sets(st.sampled_from([-np.inf, np.nan]))):
+        scores[rng.random(scores.shape) < 0.2] = value
+    if n > 1 and draw(st.booleans()):
+        scores[1] = -np.inf
+    return scores
+
+
+@thorough
+@given(score_tables())
+def test_probabilities_agree_with_their_twins(scores):
+    agree(*both(kernels.log_softmax, scores), rtol=1e-13, atol=1e-12)
+    agree(*both(kernels.softmax, scores), rtol=1e-13, atol=1e-300)
+    agree(*both(kernels.log_sum_exp, scores), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+@pytest.mark.parametrize("function", [kernels.log_softmax, kernels.softmax])
+def test_probabilities_can_replace_the_scores(function, body):
+    scores = np.random.default_rng(0).normal(size=(100, 3))
+    for target in (scores.copy(), np.asfortranarray(scores), scores.astype(np.float32)):
+        with kernels.forced(body):
+            result = function(scores, out=target)
+            assert result is target
+            np.testing.assert_allclose(result, function(scores), rtol=1e-6)
+    with kernels.forced(body):
+        expected = function(scores)
+        np.testing.assert_array_equal(function(scores, scores), expected)
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+def test_impossible_rows_stay_impossible(body):
+    scores = np.array([[-np.inf, -np.inf], [0.0, -np.inf]])
+    with kernels.forced(body):
+        np.testing.assert_array_equal(kernels.log_softmax(scores), scores)
+        np.testing.assert_array_equal(kernels.softmax(scores), [[0, 0], [1, 0]])
+        np.testing.assert_array_equal(kernels.log_sum_exp(scores), [-np.inf, 0])
+
+
+def test_exp_is_right_to_the_last_place():
+    from deciban.kernels.probabilities import exp
+
+    x = np.random.default_rng(0).uniform(-708, 700, 20_000)
+    truth = np.exp(x.astype(np.longdouble))
+    ours = np.array([exp(each) for each in x])
+    assert np.max(np.abs((ours - truth) / np.spacing(truth.astype(np.float64)))) <= 1.0
+
+
+@thorough
+@given(
+    st.lists(st.integers(-(2**7), 2**7 - 1), max_size=50),
+    st.sampled_from([np.int64, np.int32, np.int8, np.uint8, np.uint64]),
+    st.sampled_from([0, 2**31 - 200, 2**63 + 5]),
+)
+def test_labels_are_encoded_as_by_unique(labels, dtype, shift):
+    wide = np.array(labels, np.int64)
+    y = wide.astype(dtype) + np.array(shift % (np.iinfo(dtype).max // 2 + 1), dtype)
+    values, codes = np.unique(y, return_inverse=True)
+    ours, twin = both(kernels.encode_integers, y)
+    if twin is None:  # casting made negative labels huge
+        assert ours is None
+        assert int(y.max()) - int(y.min()) >= 65_536
+        return
+    for found in (ours, twin):
+        np.testing.assert_array_equal(found[0], values)
+        assert found[0].dtype == dtype
+        np.testing.assert_array_equal(found[1], codes)
+        assert found[1].dtype == np.intp
+
+
+def test_booleans_are_labels_and_wide_ranges_are_not():
+    values, codes = kernels.encode_integers(np.array([True, False]))
+    assert values.tolist() == [False, True]
+    assert codes.tolist() == [1, 0]
+    assert kernels.encode_integers(np.array([0, 65_536])) is None
+    assert kernels.encode_integers(np.array([0, 65_535])) is not None
