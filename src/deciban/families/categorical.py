@@ -24,7 +24,7 @@ from deciban.families.dirichlet import check_strength, left_over, log_prior, log
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Family, Rule, own_codes, require_rows
 from deciban.families.strength import best_strength
-from deciban.families.support import Support, joint, log_cell, separate
+from deciban.families.support import Support, each, frozen, joint, log_cell, nested, per_feature, separate
 from deciban.families.tables import CategoricalDensity, count_categories
 from deciban.features.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
@@ -77,9 +77,9 @@ class Categorical(Family):
 
     def __post_init__(self) -> None:
         for name in ("pseudo_count", "base", "categories"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
-        for pseudo_count in _each(self.pseudo_count):
-            for base in _each(self.base):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+        for pseudo_count in each(self.pseudo_count):
+            for base in each(self.base):
                 check_strength("Categorical", pseudo_count, base)
         if self.joint and (self.base is not None or isinstance(self.pseudo_count, tuple)):
             raise HyperparameterError("Categorical(joint=True) takes one pseudo-count for every combination.")
@@ -103,6 +103,7 @@ class Categorical(Family):
         parts = index if names is None else [[names[j][i] for i in part] for j, part in enumerate(index)]
         axes = tuple(Axis(tuple(part)) for part in parts)
         if self.joint:
+            joint(axes[0], counts, [], 1.0, self.open)  # refuses a table that is too large
             return JointStats({"class": members.classes, "combination": axes[0]}, counts[:, found])
         stats = CategoricalStats({"class": members.classes, "category": Ragged(axes)}, counts[:, found])
         return self._declared(stats)
@@ -112,7 +113,7 @@ class Categorical(Family):
         if self.categories is None or self.joint:
             return stats
         axis: Any = stats.labels["category"]
-        names = _features(self.categories, len(axis.parts))
+        names = per_feature(self.categories, len(axis.parts))
         return stats.relabelled({"category": Ragged(tuple(Axis.of(part) for part in names)).union(axis)})
 
     def choose(self, stats: Any, rows: Any = None, rule: Rule = "mean") -> Categorical:
@@ -134,19 +135,21 @@ class Categorical(Family):
         kept = {
             name: tuple(value[j] for j in features)
             for name in ("pseudo_count", "base", "categories")
-            if _nested(value := getattr(self, name))
+            if nested(value := getattr(self, name))
         }
         return replace(self, **kept)  # type: ignore[arg-type]
 
     def support(self, stats: Any) -> Support:
         """What can occur, with counts and prior."""
+        if self.joint != isinstance(stats, JointStats):
+            raise HyperparameterError("joint and separate tables keep different counts: fit again to change `joint`.")
         family = self.choose(stats)
         stats = family._declared(stats).pruned()
         counts = np.ascontiguousarray(stats.counts.T)
         if self.joint:
             names: Any = stats.labels["combination"]
             D = len(names.names[0]) if names.size else 1
-            declared = [Axis.of(part) for part in _features(self.categories, D) if part is not None]
+            declared = [Axis.of(part) for part in per_feature(self.categories, D) if part is not None]
             return joint(names, counts, declared, family.pseudo_count, self.open)
         axis: Any = stats.labels["category"]
         return separate(axis, counts, family._prior(len(axis.parts)), self.open)
@@ -154,8 +157,8 @@ class Categorical(Family):
     def _prior(self, D: int) -> Any:
         """α as one number, or as numbers for each feature."""
         if self.base is not None:
-            return [self.pseudo_count * np.asarray(base) for base in _features(self.base, D)]
-        return _features(self.pseudo_count, D) if isinstance(self.pseudo_count, tuple) else self.pseudo_count
+            return [self.pseudo_count * np.asarray(base) for base in per_feature(self.base, D)]
+        return per_feature(self.pseudo_count, D) if isinstance(self.pseudo_count, tuple) else self.pseudo_count
 
     # -- out -------------------------------------------------------------------------------------------------------
     def estimate(self, stats: Any, rule: Rule) -> CategoricalDensity:
@@ -207,7 +210,7 @@ class Categorical(Family):
         """The log of Dirichlet(α) at the probabilities, up to a constant: what `map` adds to the log-likelihood."""
         shell = separate(density.axis, density.log_p, self._prior(len(density.unseen)), self.open)
         unlisted = np.reshape(density.unlisted, (-1, 1))
-        rest = np.where(unlisted > 0, unlisted * density.unseen, 0.0)
+        rest = unlisted * np.where(unlisted > 0, density.unseen, 0.0)
         return log_prior(density.log_p, shell.alpha[:, None]) + log_prior(rest, shell.alpha_new[:, None])
 
     def posterior(self, stats: Any) -> Posterior:
@@ -235,27 +238,3 @@ class Categorical(Family):
             log_p = np.log(p)[:, None]
         unseen = np.full((len(tables), 1), -np.inf)
         return CategoricalDensity(Ragged(tuple(Axis.of(table) for table in tables)), log_p, unseen)
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples, so that a family is a value."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
-
-
-def _nested(value: Any) -> bool:
-    return isinstance(value, tuple) and any(isinstance(part, tuple) for part in value)
-
-
-def _each(value: Any) -> tuple[Any, ...]:
-    return value if _nested(value) else (value,)
-
-
-def _features(value: Any, D: int) -> list[Any]:
-    """One for each feature: as given, or the same for all."""
-    if not _nested(value):
-        return [value] * D
-    if len(value) != D:
-        raise HyperparameterError(f"there are {D} features, but lists for {len(value)} of them. Give one list each.")
-    return list(value)

@@ -14,7 +14,7 @@ Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4; Minka, E
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ class Multinomial(Family):
     """
 
     pseudo_count: Any = 1.0  # α: a number, one per word, or "evidence" / "loo": chosen at the first fit
+    _: KW_ONLY
     base: Any = None  # probabilities per word; α is then pseudo_count × base
 
     def __post_init__(self) -> None:
@@ -154,7 +155,7 @@ class Multinomial(Family):
         else:
             words = log_in_place(numerator(counts, alpha[word], rule))
             whole = denominator(totals, alpha0, len(alpha), rule)
-            own = np.bincount(row, x * words, len(codes)) - xlogy(length, whole)
+            own = np.bincount(row, x * words, len(codes)) - xlogy(length, np.where(whole > 0, whole, 1.0))
             own = np.where(whole > 0, own, -np.inf)
         scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
         return scores

@@ -120,3 +120,29 @@ def joint(names: Axis, counts: Array, declared: Sequence[Axis], prior: float, op
     cells = np.array([size + int(open)])
     alpha = np.full(names.size, float(prior))
     return Support(Ragged((names,)), counts, alpha, np.array([float(prior)]), prior * cells, cells, features)
+
+
+def frozen(value: Any) -> Any:
+    """Lists as tuples, so that a family is a value."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def nested(value: Any) -> bool:
+    """Whether each feature has a list of its own."""
+    return isinstance(value, tuple) and any(isinstance(part, tuple) for part in value)
+
+
+def each(value: Any) -> tuple[Any, ...]:
+    """What was given, one feature's after another."""
+    return value if nested(value) else (value,)
+
+
+def per_feature(value: Any, D: int) -> list[Any]:
+    """One for each feature: as given, or the same for all."""
+    if not nested(value):
+        return [value] * D
+    if len(value) != D:
+        raise HyperparameterError(f"there are {D} features, but lists for {len(value)} of them. Give one list each.")
+    return list(value)

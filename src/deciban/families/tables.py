@@ -91,7 +91,7 @@ class CategoricalDensity(Density):
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """(n, D) names; an open cell has none, so it is never drawn."""
-        if self.features is not None:
+        if self.features:
             return self._sample_joint(codes, rng)
         drawn = np.full((len(codes), len(self.unseen)), None, dtype=object)
         for j, (start, part) in enumerate(zip(self.axis.starts, self.axis.parts)):
