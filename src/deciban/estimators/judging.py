@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from deciban import decide, score
@@ -69,6 +68,8 @@ class Judging(Answers):
 
         An unfitted classifier takes its choices from these rows first.
         """
+        from sklearn.model_selection import check_cv  # a tenth of a second that other methods need not wait for
+
         judge = self if hasattr(self, "stats_") else clone(self).fit(X, y, sample_weight)
         table = judge._table(X)
         names, codes = encode_labels(y, len(table))
