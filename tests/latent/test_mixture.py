@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from cases import CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning as PeerWarning
 from sklearn.mixture import GaussianMixture
 
+from cases import CASES
 from deciban import Gaussian, Mixture, Multinomial
 from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError, InputError, NotAvailableError
 

@@ -87,7 +87,7 @@ class Categorical(Family):
     # -- in --------------------------------------------------------------------------------------------------------
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Codes:
         """Names as codes; names that the model does not know keep theirs, to be learnt or to score as unseen."""
-        return encode_categories(X, columns)
+        return X if isinstance(X, Codes) else encode_categories(X, columns)
 
     def check(self, X: Codes, columns: Sequence[str], learning: bool = False) -> None:
         """Integers are ≥ 0, or −1 where missing."""

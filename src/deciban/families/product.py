@@ -158,6 +158,10 @@ class Product(Family):
         one = any(len(part) == 1 for part in parts)
         return sum(np.sum(part, keepdims=True) if one else part for part in parts)
 
+    def log_prior(self, density: ProductDensity) -> float:
+        """Blocks add."""
+        return sum(self._each(lambda f, d: f.log_prior(d), density.blocks).values())
+
     def posterior(self, stats: ProductStats) -> Posterior:
         """Every block's parameters, named block.parameter."""
         each = self._each(lambda f, s: f.posterior(s), stats.blocks)

@@ -216,7 +216,7 @@ class FittedMixture:
         return density.log_density(block)[:, 0] + density.log_base(block)
 
     def sample(self, n: int, random_state: Any = None) -> Any:
-        """n rows like the ones learnt."""
+        """N rows like the ones learnt."""
         return self.density().sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
 
     def unlearn(self, *_: Any) -> None:

@@ -16,6 +16,7 @@ from deciban.families.gaussian.cells import CellPosterior
 from deciban.families.gaussian.choice import AUTO_FEATURES, choose_structure
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.matrix import MatrixPosterior
+from deciban.families.gaussian.penalty import axis_log_prior, matrix_log_prior
 from deciban.families.gaussian.prior import Prior, pooled_mean, pooled_target
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal, collect_full
 from deciban.families.posterior import Posterior
@@ -192,6 +193,15 @@ class Gaussian(Family):
     def log_evidence(self, stats: Any) -> Array:
         """(K,), or (1,) where the classes share their covariance."""
         return self._posterior(stats).log_evidence()
+
+    def log_prior(self, density: Any) -> float:
+        """The log prior at a density's means and covariances, up to a constant: what `map` adds to a log-likelihood."""
+        D = density.mean.shape[1]
+        target = self.scale if self.scale.ndim == 2 else np.broadcast_to(self.scale, D)
+        prior = Prior(self.kappa, self.strength, np.broadcast_to(self.mean, D) - density.origin, target)
+        if isinstance(density, DiagonalNormal):
+            return axis_log_prior(prior, density, self._tied, "spherical" in self.structure)
+        return matrix_log_prior(prior, density)
 
     def posterior(self, stats: Any) -> Posterior:
         """Marginals of "mean" (K, D) and "variance"; for matrices "covariance" too, by draws."""
