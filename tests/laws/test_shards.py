@@ -5,8 +5,8 @@ from operator import add
 
 import numpy as np
 import pytest
-from cases import CASES, close
 
+from cases import CASES, close
 from deciban.statistics import all_but_one
 
 each_case = pytest.mark.parametrize("case", CASES, ids=repr)

@@ -6,7 +6,8 @@ from deciban.statistics import Members
 
 
 @pytest.fixture
-def rows(rng=np.random.default_rng(0)):
+def rows():
+    rng = np.random.default_rng(0)
     return rng.integers(0, 3, 20), rng.normal(size=(20, 4)), rng.uniform(0, 2, 20)
 
 
@@ -39,7 +40,8 @@ def test_moments_pass_over_missing_values(rows):
     np.testing.assert_allclose(seen, members.total(kept.astype(float)))
     np.testing.assert_allclose(first, members.total(Z))
     np.testing.assert_allclose(second, members.total(Z**2))
-    for got, expected in zip(Members.soft(members.matrix().toarray()).moments(X, np.full(4, 0.5)), (seen, first, second)):
+    soft = Members.soft(members.matrix().toarray())
+    for got, expected in zip(soft.moments(X, np.full(4, 0.5)), (seen, first, second)):
         np.testing.assert_allclose(got, expected)
 
 
@@ -52,7 +54,7 @@ def test_scatter_is_the_same_for_hard_and_soft(rows):
 
 
 def test_taking_rows_takes_their_weights(rows):
-    codes, X, weight = rows
+    codes, _, weight = rows
     members = Members.hard(codes, 3, weight).take(np.arange(5))
     np.testing.assert_allclose(members.weights(), np.bincount(codes[:5], weight[:5], minlength=3))
     assert len(members) == 5

@@ -71,7 +71,8 @@ def test_what_is_fixed_must_agree():
 
 def test_nested_statistics_follow():
     def pair(classes, rows):
-        return Pair({"class": Axis(tuple(classes))}, np.array(rows, float), {"t": tally(classes, ["x"], [[r] for r in rows])})
+        inner = tally(classes, ["x"], [[r] for r in rows])
+        return Pair({"class": Axis(tuple(classes))}, np.array(rows, float), {"t": inner})
 
     both = pair("ab", [1, 2]) + pair("bc", [10, 20])
     np.testing.assert_array_equal(both.rows, [1, 12, 20])

@@ -96,7 +96,7 @@ def _not_a_number(X: Array, columns: Sequence[str]) -> DomainError:
             float(X[row, column])
         except (TypeError, ValueError) as error:
             return NotANumberError(
-                f"column {name_of(columns, column)} holds {X[row, column]!r} (row {row}), which is not a number ({error}). "
-                "Declare the column Categorical(), or convert it."
+                f"column {name_of(columns, column)} holds {X[row, column]!r} (row {row}), "
+                f"which is not a number ({error}). Declare the column Categorical(), or convert it."
             )
     return NotANumberError("the table holds something that is not a number. Convert it to floats.")
