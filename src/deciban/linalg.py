@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf, dtrtri
 
+from deciban.errors import shortlist
+
 Array = NDArray[Any]
 
 EPS = float(np.finfo(float).eps)
@@ -65,6 +67,23 @@ def singular_columns(matrix: Array, tolerance: float) -> tuple[list[int], list[i
     correlation = matrix[np.ix_(varying, varying)] / sd / sd[:, None]
     _, order, rank, _ = dpstrf(correlation, tol=tolerance)
     return constant.tolist(), sorted(varying[order[rank:] - 1].tolist())
+
+
+def singular_reasons(constant: list[int], dependent: list[int]) -> list[str]:
+    """What is wrong with these columns, in words.
+
+    >>> singular_reasons([3], [0, 1])
+    ['column 3 does not vary', 'columns 0, 1 are linear combinations of the others']
+    """
+    reasons = []
+    for columns, one, many in (
+        (constant, "does not vary", "do not vary"),
+        (dependent, "is a linear combination of the others", "are linear combinations of the others"),
+    ):
+        if columns:
+            several = len(columns) > 1
+            reasons.append(f"column{'s' * several} {shortlist(columns)} {many if several else one}")
+    return reasons
 
 
 # -- one row out: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ------------------------------------------------------------

@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.errors import HyperparameterError, InputError, SingularError, shortlist
+from deciban.errors import HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
-from deciban.linalg import EPS, singular_columns, whiten
+from deciban.linalg import EPS, singular_columns, singular_reasons, whiten
 from deciban.statistics import Array, Axis, Members
 
 
@@ -176,8 +176,8 @@ def _within(covariance: Array) -> Array:
         return root.whitener[0]
     constant, dependent = singular_columns(covariance, max(tolerance, 1e-10))
     error = SingularError(
-        f"the classes do not vary in every direction: column {shortlist(constant + dependent)} does not vary within "
-        "classes or is a linear combination of the others. Use PCA first, or drop the columns."
+        f"within classes {' and '.join(singular_reasons(constant, dependent))}, so distances have no unit there. "
+        "Use PCA first, or drop columns."
     )
     error.columns, error.label = constant + dependent, None  # type: ignore[attr-defined]
     raise error

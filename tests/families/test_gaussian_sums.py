@@ -182,6 +182,19 @@ def test_a_diagonal_fit_does_not_know_covariances_unless_told_to_keep_them():
 
 
 @each_structure
+def test_another_reading_goes_on_learning(structure):
+    X, members = blobs()
+    family, stats = fitted("tied", X, members)
+    read = family.rewritten(structure=structure, strength=3.0)
+    close(stats + read.collect(X, members), 2 * stats)
+    assert read.rewritten(target="tied").scale is None
+    assert Gaussian("auto").settled(read) == replace(read, mean=None, scale=None, origin=None)
+    narrow, _ = fitted("diagonal", X, members)
+    with pytest.raises(NotAvailableError, match="keep='full'"):
+        narrow.rewritten(structure="full")
+
+
+@each_structure
 def test_selected_features_are_those_features(structure):
     X, members = blobs(D=4)
     family, stats = fitted(structure, X, members, target="tied")

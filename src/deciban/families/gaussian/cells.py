@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats as sps
 from scipy.special import gammaln
 
-from deciban.errors import SingularError, shortlist
+from deciban.errors import SingularError
 from deciban.families.gaussian.axis_densities import (
     DiagonalNormal,
     DiagonalStudent,
@@ -27,6 +27,7 @@ from deciban.families.gaussian.prior import Prior
 from deciban.families.gaussian.sums import DiagonalStats
 from deciban.families.posterior import Marginal
 from deciban.families.protocol import Density, Rule, require_rows
+from deciban.linalg import singular_reasons
 from deciban.statistics import Array, Members
 
 
@@ -136,8 +137,8 @@ def _refuse_constant(psi: Array, stats: DiagonalStats, tied: bool) -> None:
     label = None if tied else stats.labels["class"].names[k]  # type: ignore[union-attr]
     who = "the classes together" if tied else f"class {label!r}"
     error = SingularError(
-        f"column {shortlist(columns)} does not vary in {who}, so rule 'ml' has no variance for it. "
-        "Use rule 'mean' (its prior keeps it regular), a tied structure, or drop the column."
+        f"{singular_reasons(columns, [])[0]} in {who}, so rule 'ml' has no variance there. "
+        f"Use rule 'mean' (its prior keeps it regular){'' if tied else ', a tied structure'}, or drop columns."
     )
     error.columns, error.label = columns, label  # type: ignore[attr-defined]
     raise error

@@ -29,6 +29,10 @@ Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied di
 STRUCTURES = ("tied spherical", "spherical", "tied diagonal", "diagonal", "tied", "full", "auto")  # simplest first
 TARGETS = ("diagonal", "spherical", "tied")
 LOST_DIGITS = 1e-6  # relative error of a variance worth a warning
+_NO_PRODUCTS = (
+    "structure={!r} needs products of columns, which a diagonal fit does not keep. "
+    "Fit with keep='full', then every structure can be read."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,6 +154,23 @@ class Gaussian(Family):
         mean, origin = (None if each is None else each[at] for each in (self.mean, self.origin))
         return replace(self, mean=mean, scale=scale, origin=origin)
 
+    def settled(self, chosen: Gaussian) -> Gaussian:
+        """A structure found by leaving rows out stays as found."""
+        if self.structure != "auto":
+            return self
+        return replace(
+            self, structure=chosen.structure, strength=chosen.strength, target=chosen.target, keep=chosen.keep
+        )
+
+    def rewritten(self, **hyper: Any) -> Gaussian:
+        """Another reading of the same sums, which go on being collected as they were; a new target is taken anew."""
+        new = super().rewritten(**hyper)
+        if "target" in hyper and "scale" not in hyper:
+            new = replace(new, scale=None)
+        if new._complete and not self._complete:
+            raise NotAvailableError(_NO_PRODUCTS.format(new.structure))
+        return replace(new, keep="full") if self._complete and not new._complete else new
+
     # -- readings of the sums --------------------------------------------------------------------------------------
     def _posterior(self, stats: Any, rule: Rule = "mean") -> MatrixPosterior | CellPosterior:
         """κ, m, ν and Ψ under this structure; under ml the bare sums."""
@@ -159,10 +180,7 @@ class Gaussian(Family):
         if not self._matrix:
             return CellPosterior.of(stats.diagonal(), prior, self._tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
-            raise NotAvailableError(
-                f"structure={self.structure!r} needs products of columns, which a diagonal fit does not keep. "
-                "Fit with keep='full', then every structure can be read."
-            )
+            raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
         return MatrixPosterior.of(stats, prior, self._tied)
 
     def _prior(self, stats: Any) -> Prior:

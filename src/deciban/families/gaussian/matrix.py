@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats as sps
 from scipy.special import multigammaln
 
-from deciban.errors import SingularError, shortlist
+from deciban.errors import SingularError
 from deciban.families.gaussian.densities import MatrixDensity, NormalDensity, StudentDensity, distances, elliptical
 from deciban.families.gaussian.prior import Prior
 from deciban.families.gaussian.sums import GaussianStats
@@ -25,6 +25,7 @@ from deciban.linalg import (
     distance_without,
     own_distance_without,
     singular_columns,
+    singular_reasons,
     whiten,
 )
 from deciban.statistics import Array, Members
@@ -81,15 +82,14 @@ class MatrixPosterior:
         constant, dependent = singular_columns(self.psi[k], max(tolerance, 1e-10))
         label = None if self.tied else self.stats.labels["class"].names[k]  # type: ignore[union-attr]
         who = "the classes together have" if self.tied else f"class {label!r} has"
-        reasons = [f"column {shortlist(constant)} does not vary"] if constant else []
-        if dependent:
-            reasons += [f"column {shortlist(dependent)} is a linear combination of the others"]
         rows, D = float(self.stats.weight.sum() if self.tied else self.stats.weight[k]), self.psi.shape[1]
+        reasons = singular_reasons(constant, dependent)
         if rows <= D:
             reasons += [f"{rows:g} rows are too few for {D} columns"]
+        structures = "'diagonal'" if self.tied else "'tied' or 'diagonal'"
         error = SingularError(
             f"{who} a singular covariance: {'; '.join(reasons) or 'it is not positive definite'}. "
-            "Use rule 'mean' (its prior keeps it regular), structure 'diagonal' or 'tied', or drop the columns."
+            f"Use rule 'mean' (its prior keeps it regular), structure {structures}, or drop columns."
         )
         error.columns, error.label = constant + dependent, label  # type: ignore[attr-defined]
         return error
