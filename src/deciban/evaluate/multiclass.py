@@ -74,7 +74,7 @@ def calibration_error_of(log_posterior: Array, codes: Codes, bins: int = 15) -> 
 def cross_entropy(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike) -> float:
     """What the log-likelihoods cost at this prior, in bits; every class of the prior must have rows.
 
-    >>> round(cross_entropy(np.log([[.05395, .01198], [.00595, .05628]]), [0, 1], np.log([.5, .5])), 3)
+    >>> round(cross_entropy(np.log([[.05395, .01198], [.00595, .05624]]), [0, 1], np.log([.5, .5])), 3)
     0.217
     """
     logs, numbers = _log_posterior(log_likelihood, codes, log_prior)
@@ -93,7 +93,7 @@ def cross_entropy(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayL
 def multiclass_cllr(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike | None = None) -> float:
     """The cross-entropy relative to knowing the prior alone (equal classes unless given): 1 says nothing.
 
-    >>> round(multiclass_cllr(np.log([[.05395, .01198], [.00595, .05628]]), [0, 1]), 3)
+    >>> round(multiclass_cllr(np.log([[.05395, .01198], [.00595, .05624]]), [0, 1]), 3)
     0.217
     """
     logs = _prior(log_likelihood, log_prior)

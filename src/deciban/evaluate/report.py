@@ -1,0 +1,247 @@
+"""What `evaluate` answers: every figure about a set of judged rows, each computed when it is first asked for.
+
+Curves and intervals come from `scores`, which gives what their functions take: `roc(*evaluation.scores("spam"))`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deciban import decide, score
+from deciban.errors import DecibanError, ImpossibleRowWarning, InputError, NotAvailableError
+from deciban.evaluate import cllr, dcf, intervals, multiclass, words
+from deciban.evaluate.checks import Codes, Flags, class_log_prior, class_scores
+from deciban.explain import plain
+from deciban.score import Array
+
+
+class ClassFigures(NamedTuple):
+    """How well one class is told from the rest, weighed by the prior; None where it, or the rest, has no rows."""
+
+    rows: int
+    cllr: float | None
+    min_cllr: float | None
+    eer: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """The judgement on rows whose classes are known, at a prior and a cost.
+
+    `prior` is (K,), or (n, K) where each row has its own; `cost` is (K, K), cost[true, decided], 0/1 unless given.
+    `learnt` says that the rows were learnt and each was scored without itself. `selected_on` names figures by which
+    something was chosen on these very rows. Three people of 174, 160 and 170 cm:
+
+    >>> heights = np.log([[.01198, .05395], [.05624, .00595], [.02854, .04194]])
+    >>> told = Evaluation(heights, [1, 0, 0], ["f", "m"], [.5, .5])
+    >>> told
+    Evaluation(3 rows, 2 classes, error 0.333, log loss 0.402)
+    >>> print(told)
+    3 rows, 2 classes
+    error         33.3 %     1 of 3
+    log loss       0.402     0.693 for knowing only the prior
+    Brier          0.132
+    Cllr           0.507     0.000 if calibrated at its best, so at most 0.507 is lost to calibration
+    EER            0.0 %     m against f
+    evidence   +6.5 dban     typically for m where it is true; −9.8 where f is
+    confused                 f taken for m 1 of 2
+    """
+
+    log_likelihood: Array  # (n, K)
+    codes: Codes  # (n,)  the true class of each row
+    classes: Sequence[Any]  # K labels
+    prior: Any = "uniform"  # becomes (K,) or (n, K) probabilities
+    cost: Any = None  # becomes (K, K)
+    learnt: bool = False
+    selected_on: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        table, codes = class_scores(self.log_likelihood, self.codes)
+        n, K = table.shape
+        if len(self.classes) != K:
+            raise InputError(f"{len(self.classes)} classes for {K} columns of log-likelihoods. Name each column.")
+        classes = tuple(plain(label) for label in self.classes)
+        by_row = np.ndim(self.prior) == 2 and not isinstance(self.prior, str)
+        prior = np.asarray(self.prior, dtype=float) if by_row else decide.resolve_prior(self.prior, classes)
+        class_log_prior(score.log_probability(np.maximum(prior, 0)), K, n)
+        checked = (table, codes, classes, prior, decide.resolve_cost(self.cost, classes), tuple(self.selected_on))
+        for name, value in zip(("log_likelihood", "codes", "classes", "prior", "cost", "selected_on"), checked):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def log_posterior(self) -> Array:
+        """(n, K), at the prior."""
+        return score.log_posterior(self.log_likelihood, score.log_probability(self.prior))
+
+    @cached_property
+    def decided(self) -> Codes:
+        """The class number decided for each row, at the prior and the cost."""
+        return decide.decide(self.log_posterior, self.cost)
+
+    @cached_property
+    def confusion(self) -> Codes:
+        """(K, K) rows, by true and decided class."""
+        K = len(self.classes)
+        return np.bincount(self.codes * K + self.decided, minlength=K * K).reshape(K, K)
+
+    @property
+    def error_rate(self) -> float:
+        return float((self.decided != self.codes).mean())
+
+    @property
+    def mean_cost(self) -> float:
+        """What the decisions cost a row."""
+        return float(self.cost[self.codes, self.decided].mean())
+
+    @property
+    def log_loss(self) -> float:
+        """Nats a row."""
+        return float(-self.log_posterior[np.arange(len(self)), self.codes].mean())
+
+    @property
+    def log_loss_of_prior(self) -> float:
+        """What the log loss would be for somebody who knows the prior, and does not look."""
+        logs = np.broadcast_to(score.log_probability(self.prior), self.log_likelihood.shape)
+        return float(-logs[np.arange(len(self)), self.codes].mean())
+
+    @property
+    def brier(self) -> float:
+        return multiclass.brier_of(np.exp(self.log_posterior), self.codes)
+
+    @property
+    def expected_calibration_error(self) -> float:
+        return multiclass.calibration_error_of(self.log_posterior, self.codes)
+
+    @property
+    def impossible(self) -> int:
+        """Rows that no class could have produced."""
+        return int(np.isneginf(self.log_likelihood.max(axis=1)).sum())
+
+    @cached_property
+    def cllr(self) -> float:
+        """The cost of the evidence at even odds, in bits over log2 K: 1 says nothing."""
+        with _quietly():
+            return multiclass.multiclass_cllr(self.log_likelihood, self.codes)
+
+    @cached_property
+    def min_cllr(self) -> float:
+        """The Cllr if calibrated at its best: monotonely for two classes, else by a scale and offsets."""
+        if len(self.classes) == 2:
+            return cllr.min_cllr(*self.scores())
+        with _quietly():
+            lost = multiclass.multiclass_calibration_loss(self.log_likelihood, self.codes)
+        return self.cllr - lost if np.isfinite(lost) else self.cllr
+
+    @property
+    def calibration_loss(self) -> float:
+        """What a better scale of the same evidence would save."""
+        return self.cllr - self.min_cllr if np.isfinite(self.cllr) else self.cllr
+
+    @property
+    def eer(self) -> float:
+        """Two classes: the rate at which both errors are equally frequent."""
+        return dcf.eer(*self.scores())
+
+    @property
+    def dcf(self) -> float:
+        """Two classes: what deciding costs, at the prior and the cost, relative to not looking."""
+        return dcf.dcf(*self.scores(), *self._application())
+
+    @property
+    def min_dcf(self) -> float:
+        """Two classes: the same at the best threshold."""
+        return dcf.min_dcf(*self.scores(), *self._application())
+
+    @cached_property
+    def per_class(self) -> dict[Any, ClassFigures]:
+        """Each class against the rest."""
+        return {label: self._figures(label) for label in self.classes}
+
+    def scores(self, over: Any = None) -> tuple[Array, Flags]:
+        """The llr of a class against the rest, and the rows that are of it; of two classes, the second by default."""
+        if over is None and len(self.classes) != 2:
+            raise NotAvailableError(
+                f"one llr needs two classes, and there are {len(self.classes)}. Name the class that stands against the "
+                "rest: scores(over=…), or per_class."
+            )
+        if over is not None and over not in self.classes:
+            raise InputError(f"class {over!r} is unknown. The classes are {', '.join(map(repr, self.classes))}.")
+        at = 1 if over is None else self.classes.index(over)
+        with _quietly():
+            ratio = score.llr(self.log_likelihood, at, log_prior=score.log_probability(self.prior))
+        return ratio, self.codes == at
+
+    def interval(self, figure: intervals.Figure, over: Any = None, **options: Any) -> intervals.Interval:
+        """The bootstrap interval of any figure of (llr, is_h1)."""
+        return intervals.bootstrap(figure, *self.scores(over), **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every figure as plain values; None where a figure does not exist for these rows."""
+        common = ("error_rate", "mean_cost", "log_loss", "log_loss_of_prior", "brier", "expected_calibration_error")
+        evidence = (
+            "cllr",
+            "min_cllr",
+            "calibration_loss",
+            *(("eer", "dcf", "min_dcf") if len(self.classes) == 2 else ()),
+        )
+        return {
+            "rows": len(self),
+            "classes": list(self.classes),
+            "prior": np.atleast_2d(self.prior).mean(axis=0).tolist(),
+            "cost": self.cost.tolist(),
+            "learnt": self.learnt,
+            "selected_on": list(self.selected_on),
+            **{name: getattr(self, name) for name in common},
+            **{name: self.known(name) for name in evidence},
+            "impossible": self.impossible,
+            "confusion": self.confusion.tolist(),
+            "per_class": [{"class": label, **figures._asdict()} for label, figures in self.per_class.items()],
+        }
+
+    def known(self, name: str) -> float | None:
+        """A figure by name, or None where these rows do not determine it."""
+        return _or_none(lambda: getattr(self, name))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __str__(self) -> str:
+        return "\n".join(words.summary(self))
+
+    def __repr__(self) -> str:
+        size = f"{words.count(len(self), 'row')}, {words.count(len(self.classes), 'class', 'classes')}"
+        return f"Evaluation({size}, error {self.error_rate:.3g}, log loss {self.log_loss:.3g})"
+
+    def _figures(self, label: Any) -> ClassFigures:
+        rows = int((self.codes == self.classes.index(label)).sum())
+        if len(self.classes) == 1 or rows in (0, len(self)):
+            return ClassFigures(rows, None, None, None)
+        pair = self.scores(label)
+        return ClassFigures(rows, cllr.cllr(*pair), cllr.min_cllr(*pair), dcf.eer(*pair))
+
+    def _application(self) -> tuple[float, float, float]:
+        """The prior of the second class (the mean of the rows' own), and what errors cost beyond right decisions."""
+        (c_pass, c_fa), (c_miss, c_hit) = self.cost
+        return np.atleast_2d(self.prior).mean(axis=0)[1], c_miss - c_hit, c_fa - c_pass
+
+
+def _or_none(figure: Callable[[], float]) -> float | None:
+    try:
+        return figure()
+    except DecibanError:
+        return None
+
+
+class _quietly(warnings.catch_warnings):  # noqa: N801
+    """Impossible rows are warned of once, by the posterior, and counted in the text."""
+
+    def __enter__(self) -> Any:
+        entered = super().__enter__()
+        warnings.simplefilter("ignore", ImpossibleRowWarning)
+        return entered
