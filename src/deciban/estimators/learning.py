@@ -97,7 +97,7 @@ class Learning(State):
             other.rule = rule
         stats = self.stats_
         if hyper:
-            other.family_ = self.family_.rewritten(**hyper)
+            other.family_ = self.family_.rewritten(**hyper).choose(stats.family, None, other.rule)
         if classes is not None:
             place = {name: at for at, name in enumerate(stats.classes)}
             unknown = [name for name in classes if name not in place]

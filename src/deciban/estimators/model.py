@@ -100,4 +100,3 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         prior = np.log(left) - np.log(total)
     return np.where(total > 0, prior, -np.log(len(rows)))  # nothing left: every class alike
-

@@ -94,7 +94,7 @@ class Product(Family):
             return X
         table = Table.of(X)
         places = self.positions(table.columns)
-        known: Any = {name: None for name in places} if stats is None else stats.blocks
+        known: Any = dict.fromkeys(places) if stats is None else stats.blocks
         names = {name: [str(table.columns[j]) for j in at] for name, at in places.items()}
         return Blocks(self._each(lambda f, at, cs, s: f.encode(table.pick(at), cs, s), places, names, known))
 
@@ -110,7 +110,7 @@ class Product(Family):
     def choose(self, stats: ProductStats, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Product:
         """Each block freezes its own choices."""
         X, members = rows or (None, None)
-        part: Any = {name: None for name in self.names} if X is None or members is None else X.parts
+        part: Any = dict.fromkeys(self.names) if X is None or members is None else X.parts
         return self._with(
             self._each(lambda f, s, x: f.choose(s, None if x is None else (x, members), rule), stats.blocks, part)
         )

@@ -115,9 +115,8 @@ class Family(ABC):
         known = {f.name for f in fields(self)}
         for name in hyper:
             if name not in known:
-                raise HyperparameterError(
-                    f"{type(self).__name__} has no hyper-parameter {name!r}; it has {', '.join(sorted(known)) or 'none'}."
-                )
+                has = ", ".join(sorted(known)) or "none"
+                raise HyperparameterError(f"{type(self).__name__} has no hyper-parameter {name!r}; it has {has}.")
         return replace(self, **hyper)
 
     def fit(self, X: Any, sample_weight: Any = None) -> Fitted:

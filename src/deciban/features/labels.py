@@ -97,5 +97,5 @@ def _refuse_unnamed(labels: Array) -> None:
     kinds = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in labels})
     if "str" in kinds and len(kinds) > 1:
         raise InputError(
-            f"labels of mixed types ({' and '.join(kinds)}) have no common order. Make them all strings, or all numbers."
+            f"labels of mixed types ({' and '.join(kinds)}) have no common order. Make them all strings or numbers."
         )
