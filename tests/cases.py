@@ -214,6 +214,20 @@ CASES = [
         truth=discrete.joint_truth,
         support=discrete.every_cat,
     ),
+    Case(
+        "categorical-vectors",
+        Categorical([[1.0, 2.5, 1.5], [3.0, 1.0]], categories=[discrete.COLOURS, discrete.SIZES]),
+        discrete.cats,
+        exact=True,
+        gaps=True,
+    ),
+    Case(
+        "categorical-joint-declared",
+        Categorical(1.5, joint=True, categories=[["black", "pink"], ["L"]]),
+        discrete.cats,
+        exact=True,
+        gaps=True,
+    ),
     Case("categorical-rare", Categorical(0.5), discrete.rare, exact=True, gaps=True, rules=("ml", "mean")),
     Case("categorical-rare-joint", Categorical(1.5, joint=True, open=True), discrete.rare, exact=True, gaps=True),
     Case(

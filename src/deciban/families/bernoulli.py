@@ -83,6 +83,8 @@ class Bernoulli(Family):
     def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
         """Values are 0, 1 or missing; a sparse matrix has no missing values."""
         sparse = sp.issparse(X)
+        if all(map(_binary, [X.data] if sparse else (X[rows] for rows in blocks(*X.shape)))):
+            return
         refuse(
             X,
             columns,
@@ -119,47 +121,41 @@ class Bernoulli(Family):
         return BernoulliDensity(on, off)
 
     def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
-        """Only the own class moves; rows of one class and weight move alike, so they share a table."""
+        """Only the own class moves; rows of one class and weight move alike, so they share a density."""
         scores = self.estimate(stats, rule).log_density(X)
-        codes = own_codes(members)
-        pairs, at = np.unique(codes + 1j * members.row_weights(), return_inverse=True)
-        score_own = self._own_sparse if sp.issparse(X) else self._own_dense
-        own = score_own(stats, X, pairs.real.astype(np.intp), pairs.imag, at, rule)
-        scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
+        codes, weight = own_codes(members), members.row_weights()
+        pairs, at = np.unique(codes + 1j * weight, return_inverse=True)
+        if len(pairs) <= 2 * members.K:
+            alike = BernoulliDensity(*self._without(stats, pairs.real.astype(np.intp), pairs.imag, rule))
+            own = alike.log_density(X)[np.arange(len(at)), at]
+        else:
+            own = (self._own_sparse if sp.issparse(X) else self._own_dense)(stats, X, codes, weight, rule)
+        scores[np.arange(len(codes)), codes] = own
         return scores
 
-    def _without(self, stats: Any, k: Array, w: Array, rule: Rule) -> tuple[Array, Array]:
+    def _without(self, stats: Any, k: Array, w: Array, rule: Rule) -> tuple[Array, ...]:
         """(pairs, D) each: log p less a row of weight w that had a one, and log(1 − p) less one that had a zero."""
         ones, zeros, both = stats.ones[k], stats.zeros[k], self.a + self.b
         total = left_over(ones + zeros, w[:, None])
         on = log_theta(left_over(ones, w[:, None]), total, self.a, both, 2, rule)
-        return on, log_theta(left_over(zeros, w[:, None]), total, self.b, both, 2, rule)
+        off = log_theta(left_over(zeros, w[:, None]), total, self.b, both, 2, rule)
+        return tuple(np.where(np.isnan(log), -np.inf, log) for log in (on, off))  # no class left
 
-    def _own_dense(self, stats: Any, X: Array, k: Array, w: Array, at: Array, rule: Rule) -> Array:
+    def _own_dense(self, stats: Any, X: Array, codes: Array, weight: Array, rule: Rule) -> Array:
         own = np.empty(len(X))
-        for rows in blocks(len(X), X.shape[1]):
-            here, row = np.unique(at[rows], return_inverse=True)
-            on, off = self._without(stats, k[here], w[here], rule)
-            terms = np.where(X[rows] == 1, on[row], off[row])
-            own[rows] = np.where(np.isnan(X[rows]), 0.0, terms).sum(axis=1)
+        for rows in blocks(*X.shape):
+            on, off = self._without(stats, codes[rows], weight[rows], rule)
+            own[rows] = np.where(np.isnan(X[rows]), 0.0, np.where(X[rows] == 1, on, off)).sum(axis=1)
         return own
 
-    def _own_sparse(self, stats: Any, X: Any, k: Array, w: Array, at: Array, rule: Rule) -> Array:
-        row, column, _ = entries(X)
-        base, change = np.empty(len(k)), np.empty(len(row))
-        gone = np.zeros(len(k))  # how many absences are impossible; a present word makes up for its own
-        regained = np.zeros(len(row))
-        for pairs in blocks(len(k), X.shape[1]):
-            on, off = self._without(stats, k[pairs], w[pairs], rule)
-            never = np.isneginf(off)
-            base[pairs], gone[pairs] = np.where(never, 0.0, off).sum(axis=1), never.sum(axis=1)
-            here = np.flatnonzero((at[row] >= pairs.start) & (at[row] < pairs.stop))
-            cell = at[row[here]] - pairs.start, column[here]
-            regained[here] = never[cell]
-            change[here] = on[cell] - np.where(never[cell], 0.0, off[cell])
-        n = X.shape[0]
-        own = base[at] + np.bincount(row, change, n)
-        return np.where(gone[at] - np.bincount(row, regained, n) > 0, -np.inf, own)
+    def _own_sparse(self, stats: Any, X: Any, codes: Array, weight: Array, rule: Rule) -> Array:
+        own = np.empty(len(codes))
+        for rows in blocks(*X.shape):
+            on, off = self._without(stats, codes[rows], weight[rows], rule)
+            row, column, _ = entries(X[rows])
+            off[row, column] = on[row, column]
+            own[rows] = off.sum(axis=1)
+        return own
 
     def log_evidence(self, stats: Any) -> Array:
         """(K,) each feature's Beta function after over before."""
@@ -230,6 +226,12 @@ class BernoulliDensity(Density):
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Zeros and ones as floats."""
         return (rng.random((len(codes), self.log_on.shape[1])) < self.p[codes]).astype(float)
+
+
+def _binary(x: Array) -> bool:
+    """Whether all are 0 or 1, in one quick look; NaN is not."""
+    with np.errstate(over="ignore"):
+        return not np.any(x * (x - 1))
 
 
 def blocks(n: int, width: int) -> Iterator[slice]:

@@ -20,11 +20,11 @@ from typing import Any, Self
 import numpy as np
 
 from deciban.errors import HyperparameterError
-from deciban.families.dirichlet import check_strength, left_over, log_prior, log_rising, marginals, require_modes
+from deciban.families.dirichlet import check_strength, log_prior, log_rising, marginals, require_modes
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Family, Rule, own_codes, require_rows
 from deciban.families.strength import best_strength
-from deciban.families.support import Support, each, frozen, joint, log_cell, nested, per_feature, separate
+from deciban.families.support import Support, each, frozen, joint, nested, per_feature, separate
 from deciban.families.tables import CategoricalDensity, count_categories
 from deciban.features.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
@@ -175,28 +175,31 @@ class Categorical(Family):
 
     def leave_one_out(self, stats: Any, X: Codes, members: Members, rule: Rule) -> Array:
         """The row's categories in its own class move; where it was the last of a category, that one is unknown."""
-        codes, w = own_codes(members), members.row_weights()
-        support = self.support(stats)
+        codes, support = own_codes(members), self.support(stats)
         density = self._density(support, stats.labels["class"], rule)
-        scores = density.log_density(X)
-        if not support.axis.size:
+        scores, rows, M = density.log_density(X), np.arange(len(codes)), support.axis.size
+        if M == 0:
             return scores
-        index = density.index(X)
-        known = index < support.axis.size
-        cell = np.where(known, index, 0)
-        alpha0, cells = support.without(cell, known, w)
-        prior = support.alpha[cell], alpha0, cells
+        if members.weight is None:  # rows of one class and category move alike
+            every = np.arange(M)[:, None]
+            table = support.left_out(every, np.arange(members.K), 1.0, rule)
+            own = replace(density, log_p=table).log_density(X)[rows, codes]
+            last = support.without(every, 1.0)[1].ravel() < support.cells[support.table]
+            alone = np.r_[last, np.zeros(len(density.rows) - M, dtype=bool)]
+            fewer = rows[alone[density.index(X)].any(axis=1)] if last.any() else rows[:0]
+        else:
+            index, w = density.index(X), members.weight[:, None]
+            cell = np.minimum(index, M - 1)
+            moved = support.left_out(cell, codes[:, None], w, rule)
+            own = np.where(index < M, moved, density.rows[index, codes[:, None]]).sum(axis=1)
+            fewer = rows[((index < M) & (support.without(cell, w)[1] < support.cells[support.table[cell]])).any(axis=1)]
         if rule != "ml":  # another class notices only that there is one category less
-            fewer = np.flatnonzero((cells < support.cells).any(axis=1))
+            index, w = density.index(X[fewer]), members.row_weights()[fewer]
             scores[fewer] = 0.0
-            for j, totals in enumerate(support.totals):
-                alpha, left, size = (part[fewer, j, None] for part in prior)
-                moved = log_cell(support.counts[cell[fewer, j]], totals, alpha, left, size, rule)
-                scores[fewer] += np.where(known[fewer, j, None], moved, density.rows[index[fewer, j]])
-        counts, totals = support.counts[cell, codes[:, None]], support.totals[np.arange(len(cells.T)), codes[:, None]]
-        moved = log_cell(left_over(counts, w[:, None]), left_over(totals, w[:, None]), *prior, rule)
-        own = np.where(known, moved, density.rows[index, codes[:, None]]).sum(axis=1)
-        scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
+            for column in index.T:
+                moved = support.noticed(np.minimum(column, M - 1), w, rule)
+                scores[fewer] += np.where((column < M)[:, None], moved, density.rows[column])
+        scores[rows, codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
         return scores
 
     def log_evidence(self, stats: Any) -> Array:

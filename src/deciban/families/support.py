@@ -62,21 +62,31 @@ class Support:
         # a mode that exists gives nothing to what is outside the support
         return listed, np.where(np.isnan(other) & (self.unlisted == 0)[:, None] & (totals > 0), -np.inf, other)
 
-    def without(self, cell: Array, known: Array, weight: Array) -> tuple[Array, Array]:
-        """(n, D) each: pseudo-counts and cells of the tables once a row is gone, perhaps the last of its category."""
+    def without(self, cell: Array, weight: Any) -> tuple[Array, Array]:
+        """Pseudo-counts and cells of a cell's table once a row is gone from it, perhaps the last of its category."""
+        table, total = self.table[cell], self.counts.sum(axis=1)
         if self.features is None:
-            total, stays = self.counts.sum(axis=1), ~self.axis.undeclared
-            gone = known & ~stays[cell] & (left_over(total[cell], weight[:, None]) == 0)
-            return self.alpha0 - gone * self.alpha[cell], self.cells - gone
-        total, cells = self.counts.sum(axis=1), np.ones(cell.shape)
+            gone = self.axis.undeclared[cell] & (left_over(total[cell], weight) == 0)
+            return self.alpha0[table] - gone * self.alpha[cell], self.cells[table] - gone
+        size = 1
         for j, feature in enumerate(self.features):
             place = {name: at for at, name in enumerate(feature.names)}
             code = np.array([place[name[j]] for name in self.axis.parts[0].names], dtype=np.intp)
             each, category = np.bincount(code, total, feature.size), code[cell]
-            gone = known & (category >= feature.declared) & (left_over(each[category], weight[:, None]) == 0)
-            cells *= feature.size - gone
-        cells += self.cells - prod(feature.size for feature in self.features)  # the open cell
-        return self.alpha_new * cells, cells
+            size = size * (feature.size - ((category >= feature.declared) & (left_over(each[category], weight) == 0)))
+        cells = size + (self.cells[0] - prod(feature.size for feature in self.features))  # the open cell
+        return self.alpha_new[0] * cells, np.asarray(cells)
+
+    def left_out(self, cell: Array, k: Array, weight: Any, rule: Rule) -> Array:
+        """Log probability of a cell in class k without a row of some weight that was there."""
+        counts, totals = left_over(self.counts[cell, k], weight), left_over(self.totals[self.table[cell], k], weight)
+        return log_cell(counts, totals, self.alpha[cell], *self.without(cell, weight), rule)
+
+    def noticed(self, cell: Array, weight: Any, rule: Rule) -> Array:
+        """(…, K) log probability of a cell in the classes that lost no row, but perhaps know a category less."""
+        alpha0, cells = self.without(cell, weight)
+        totals, alpha = self.totals[self.table[cell]], self.alpha[cell, None]
+        return log_cell(self.counts[cell], totals, alpha, alpha0[..., None], cells[..., None], rule)
 
 
 def log_cell(counts: Any, totals: Any, alpha: Any, alpha0: Any, cells: Any, rule: Rule) -> Array:
@@ -89,7 +99,7 @@ def separate(axis: Ragged, counts: Array, prior: Any, open: bool) -> Support:
     """A table for each feature; `prior` is a number, or numbers for every cell of every feature."""
     sizes = axis.sizes
     cells = sizes + int(open)
-    if np.ndim(prior) == 0:
+    if not isinstance(prior, list):
         each = np.full(len(sizes), float(prior))
         return Support(axis, counts, np.full(axis.size, float(prior)), each, prior * cells, cells)
     vectors = [np.asarray(vector, dtype=float) for vector in prior]
