@@ -70,10 +70,17 @@ def test_kernels_work_when_the_disk_fills_up_after_they_were_loaded(tmp_path):
     run(full + "IndexDataCacheFile.save = save\n" + MOMENTS, NUMBA_CACHE_DIR=str(tmp_path))
 
 
-def test_what_was_compiled_is_kept(tmp_path):
-    kept = MOMENTS.replace("not add_moments", "add_moments")
-    run(kept, NUMBA_CACHE_DIR=str(tmp_path))
-    assert list(tmp_path.rglob("*.nbc"))
+def test_what_was_compiled_is_kept_until_any_part_of_it_changes(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "deciban", ignore=shutil.ignore_patterns("__pycache__"))
+    kept = (
+        MOMENTS.replace("not add_moments", "add_moments") + "assert sum(add_moments.run.stats.cache_hits.values()) == "
+    )
+    place = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    run(kept + "0", **place)
+    run(kept + "1", **place)
+    with open(tmp_path / "deciban" / "kernels" / "intrinsics.py", "a") as part:
+        part.write("# changed")
+    run(kept + "0", **place)
 
 
 def test_only_the_two_bodies_can_be_forced():

@@ -5,7 +5,10 @@ Importing this module imports numba.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -17,6 +20,13 @@ ANY_ORDER: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "reassoc"}}
 
 # Part of a kernel: compiled into its callers, so there is nothing to keep.
 part = numba.njit(forceinline=True, **OPTIONS)
+
+
+@cache
+def _sources() -> str:
+    """A digest of every file of kernels."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 class Kernel:
@@ -31,7 +41,10 @@ class Kernel:
         self.function, self.options, self.cached = function, options, True
         try:
             self.run = numba.njit(cache=True, **options)(function)
-        except (RuntimeError, OSError):
+            # numba compares the kernel's own file only, and would go on using what it made of parts since changed.
+            kept = self.run._cache._cache_file
+            kept._source_stamp = (kept._source_stamp, _sources())
+        except (RuntimeError, OSError, AttributeError):
             self._forgo_cache()
 
     def _forgo_cache(self) -> None:
