@@ -19,17 +19,11 @@ from deciban.evaluate.multiclass import (
     multiclass_calibration_loss,
     multiclass_cllr,
 )
-from evaluate.twins import some_scores
+from evaluate.twins import some_likelihoods, some_scores
 
 FIGURES = [log_loss, brier, expected_calibration_error, cross_entropy, multiclass_cllr, multiclass_calibration_loss]
 
 HALF = np.log([0.5, 0.5])
-
-
-def some_likelihoods(n=300, K=3, seed=0, spread=1.0):
-    rng = np.random.default_rng(seed)
-    codes = np.r_[np.arange(K), rng.integers(0, K, n - K)]
-    return spread * rng.normal(np.eye(K)[codes], 1.0), codes, np.log(np.arange(1, K + 1) / sum(range(1, K + 1)))
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])

@@ -9,11 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import confusion_matrix
 
+from deciban import evaluate
 from deciban.errors import CostError, ImpossibleRowWarning, InputError, NotAvailableError, PriorError
-from deciban.evaluate import cllr, curves, dcf, multiclass
-from deciban.evaluate.report import Evaluation
+from deciban.evaluate import Evaluation
 from deciban.score import llr
-from evaluate.test_multiclass import some_likelihoods
+from evaluate.twins import some_likelihoods
 
 
 def two_classes(spread=1.0, **options):
@@ -30,17 +30,22 @@ def five_classes(spread=1.0, **options):
 def test_figures_are_those_of_the_functions(make):
     told = make()
     table, codes, log_prior = told.log_likelihood, told.codes, np.log(told.prior)
-    assert_allclose(told.log_loss, multiclass.log_loss(table, codes, log_prior))
-    assert_allclose(told.brier, multiclass.brier(table, codes, log_prior))
-    error = multiclass.expected_calibration_error(table, codes, log_prior)
+    assert_allclose(told.log_loss, evaluate.log_loss(table, codes, log_prior))
+    assert_allclose(told.brier, evaluate.brier(table, codes, log_prior))
+    error = evaluate.expected_calibration_error(table, codes, log_prior)
     assert_allclose(told.expected_calibration_error, error)
-    assert_allclose(told.cllr, multiclass.multiclass_cllr(table, codes))
+    assert_allclose(told.cllr, evaluate.multiclass_cllr(table, codes))
     decided = (table + log_prior).argmax(axis=1)
     assert told.error_rate == told.mean_cost == np.mean(decided != codes)
     assert_array_equal(told.confusion, confusion_matrix(codes, decided))
     for at, label in enumerate(told.classes):
         pair = llr(table, at, log_prior=log_prior), codes == at
-        assert told.per_class[label] == ((codes == at).sum(), cllr.cllr(*pair), cllr.min_cllr(*pair), dcf.eer(*pair))
+        assert told.per_class[label] == (
+            (codes == at).sum(),
+            evaluate.cllr(*pair),
+            evaluate.min_cllr(*pair),
+            evaluate.eer(*pair),
+        )
     assert 0 <= told.min_cllr <= told.cllr
     assert_allclose(told.calibration_loss, told.cllr - told.min_cllr)
 
@@ -49,14 +54,14 @@ def test_two_classes_have_everything_else_too():
     told = two_classes(cost=[[0, 5], [1, 0]])
     pair = told.log_likelihood[:, 1] - told.log_likelihood[:, 0], told.codes == 1
     assert_array_equal(told.scores()[0], pair[0])
-    assert_allclose(told.cllr, cllr.cllr(*pair))
-    assert told.min_cllr == cllr.min_cllr(*pair)
-    assert told.eer == dcf.eer(*pair)
-    assert told.dcf == dcf.dcf(*pair, told.prior[1], c_miss=1, c_fa=5)
-    assert told.min_dcf == dcf.min_dcf(*pair, told.prior[1], c_miss=1, c_fa=5)
+    assert_allclose(told.cllr, evaluate.cllr(*pair))
+    assert told.min_cllr == evaluate.min_cllr(*pair)
+    assert told.eer == evaluate.eer(*pair)
+    assert told.dcf == evaluate.dcf(*pair, told.prior[1], c_miss=1, c_fa=5)
+    assert told.min_dcf == evaluate.min_dcf(*pair, told.prior[1], c_miss=1, c_fa=5)
     assert_allclose(told.mean_cost, np.mean(np.array([[0, 5], [1, 0]])[told.codes, told.decided]))
-    assert curves.roc(*told.scores("f")).area == pytest.approx(curves.roc(*told.scores()).area)
-    between = told.interval(cllr.cllr, repeats=50)
+    assert evaluate.roc(*told.scores("f")).area == pytest.approx(evaluate.roc(*told.scores()).area)
+    between = told.interval(evaluate.cllr, repeats=50)
     assert between.low < told.cllr < between.high
 
 

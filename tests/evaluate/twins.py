@@ -27,6 +27,13 @@ def some_scores(n=400, seed=0, spread=1.0, ties=False):
     return spread * (np.round(2 * x, 1) if ties else 2 * x), is_h1
 
 
+def some_likelihoods(n=300, K=3, seed=0, spread=1.0):
+    """Log-likelihoods that are right at spread 1, codes of which all occur, and an uneven log prior."""
+    rng = np.random.default_rng(seed)
+    codes = np.r_[np.arange(K), rng.integers(0, K, n - K)]
+    return spread * rng.normal(np.eye(K)[codes], 1.0), codes, np.log(np.arange(1, K + 1) / sum(range(1, K + 1)))
+
+
 def softplus2(x):
     """The log2(1 + e^x) of mathematics."""
     if x == math.inf:

@@ -6,7 +6,8 @@ Curves and intervals come from `scores`, which gives what their functions take: 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,8 +16,12 @@ import numpy as np
 
 from deciban import decide, score
 from deciban.errors import DecibanError, ImpossibleRowWarning, InputError, NotAvailableError
-from deciban.evaluate import cllr, dcf, intervals, multiclass, words
+from deciban.evaluate import words
 from deciban.evaluate.checks import Codes, Flags, class_log_prior, class_scores
+from deciban.evaluate.cllr import cllr, min_cllr
+from deciban.evaluate.dcf import dcf, eer, min_dcf
+from deciban.evaluate.intervals import Figure, Interval, bootstrap
+from deciban.evaluate.multiclass import brier_of, calibration_error_of, multiclass_calibration_loss, multiclass_cllr
 from deciban.explain import plain
 from deciban.score import Array
 
@@ -112,11 +117,11 @@ class Evaluation:
 
     @property
     def brier(self) -> float:
-        return multiclass.brier_of(np.exp(self.log_posterior), self.codes)
+        return brier_of(np.exp(self.log_posterior), self.codes)
 
     @property
     def expected_calibration_error(self) -> float:
-        return multiclass.calibration_error_of(self.log_posterior, self.codes)
+        return calibration_error_of(self.log_posterior, self.codes)
 
     @property
     def impossible(self) -> int:
@@ -127,15 +132,15 @@ class Evaluation:
     def cllr(self) -> float:
         """The cost of the evidence at even odds, in bits over log2 K: 1 says nothing."""
         with _quietly():
-            return multiclass.multiclass_cllr(self.log_likelihood, self.codes)
+            return multiclass_cllr(self.log_likelihood, self.codes)
 
     @cached_property
     def min_cllr(self) -> float:
         """The Cllr if calibrated at its best: monotonely for two classes, else by a scale and offsets."""
         if len(self.classes) == 2:
-            return cllr.min_cllr(*self.scores())
+            return min_cllr(*self.scores())
         with _quietly():
-            lost = multiclass.multiclass_calibration_loss(self.log_likelihood, self.codes)
+            lost = multiclass_calibration_loss(self.log_likelihood, self.codes)
         return self.cllr - lost if np.isfinite(lost) else self.cllr
 
     @property
@@ -146,17 +151,17 @@ class Evaluation:
     @property
     def eer(self) -> float:
         """Two classes: the rate at which both errors are equally frequent."""
-        return dcf.eer(*self.scores())
+        return eer(*self.scores())
 
     @property
     def dcf(self) -> float:
         """Two classes: what deciding costs, at the prior and the cost, relative to not looking."""
-        return dcf.dcf(*self.scores(), *self._application())
+        return dcf(*self.scores(), *self._application())
 
     @property
     def min_dcf(self) -> float:
         """Two classes: the same at the best threshold."""
-        return dcf.min_dcf(*self.scores(), *self._application())
+        return min_dcf(*self.scores(), *self._application())
 
     @cached_property
     def per_class(self) -> dict[Any, ClassFigures]:
@@ -177,9 +182,9 @@ class Evaluation:
             ratio = score.llr(self.log_likelihood, at, log_prior=score.log_probability(self.prior))
         return ratio, self.codes == at
 
-    def interval(self, figure: intervals.Figure, over: Any = None, **options: Any) -> intervals.Interval:
+    def interval(self, figure: Figure, over: Any = None, **options: Any) -> Interval:
         """The bootstrap interval of any figure of (llr, is_h1)."""
-        return intervals.bootstrap(figure, *self.scores(over), **options)
+        return bootstrap(figure, *self.scores(over), **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Every figure as plain values; None where a figure does not exist for these rows."""
@@ -223,7 +228,7 @@ class Evaluation:
         if len(self.classes) == 1 or rows in (0, len(self)):
             return ClassFigures(rows, None, None, None)
         pair = self.scores(label)
-        return ClassFigures(rows, cllr.cllr(*pair), cllr.min_cllr(*pair), dcf.eer(*pair))
+        return ClassFigures(rows, cllr(*pair), min_cllr(*pair), eer(*pair))
 
     def _application(self) -> tuple[float, float, float]:
         """The prior of the second class (the mean of the rows' own), and what errors cost beyond right decisions."""
@@ -238,10 +243,9 @@ def _or_none(figure: Callable[[], float]) -> float | None:
         return None
 
 
-class _quietly(warnings.catch_warnings):  # noqa: N801
+@contextmanager
+def _quietly() -> Iterator[None]:
     """Impossible rows are warned of once, by the posterior, and counted in the text."""
-
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImpossibleRowWarning)
-        return entered
+        yield
