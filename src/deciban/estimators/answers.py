@@ -30,32 +30,34 @@ class Answers(Learning):
     """What a classifier says of rows."""
 
     # -- evidence: no prior in it ----------------------------------------------------------------------------------
-    def log_likelihood(self, X: Any) -> Array:
-        """(n, K) log f(x|class), every constant included."""
+    def log_likelihood(self, X: Any, *, raw: bool = False) -> Array:
+        """(n, K) log f(x|class), every constant included; calibrated, unless `raw`."""
         block = self._block(X)
-        return self._scores(block) + np.reshape(self.density.log_base(block), (-1, 1))
+        return self._evidence(block, raw) + np.reshape(self.density.log_base(block), (-1, 1))
 
-    def llr(self, X: Any, over: Any = None, against: Any = None, *, unit: str = "nats", prior: Any = None) -> Array:
+    def llr(
+        self, X: Any, over: Any = None, against: Any = None, *, unit: str = "nats", prior: Any = None, raw: bool = False
+    ) -> Array:
         """(n,) the weight of evidence for a class over another, or over the rest weighed by the prior.
 
         With two classes and nothing named: classes_[1] over classes_[0].
         """
-        scores = self._scores(self._block(X))
+        scores = self._evidence(self._block(X), raw)
         one, other = self._pair(over, against)
         return score.convert(score.llr(scores, one, other, self._log_prior(prior)), unit)
 
     # -- posteriors -----------------------------------------------------------------------------------------------
-    def predict_log_proba(self, X: Any, prior: Any = None) -> Array:
+    def predict_log_proba(self, X: Any, prior: Any = None, *, raw: bool = False) -> Array:
         """(n, K) log P(class|x)."""
-        return score.log_posterior(self._scores(self._block(X)), self._log_prior(prior))
+        return score.log_posterior(self._evidence(self._block(X), raw), self._log_prior(prior))
 
-    def predict_proba(self, X: Any, prior: Any = None) -> Array:
+    def predict_proba(self, X: Any, prior: Any = None, *, raw: bool = False) -> Array:
         """(n, K) P(class|x)."""
-        return np.exp(self.predict_log_proba(X, prior))
+        return np.exp(self.predict_log_proba(X, prior, raw=raw))
 
-    def decision_function(self, X: Any, prior: Any = None) -> Array:
+    def decision_function(self, X: Any, prior: Any = None, *, raw: bool = False) -> Array:
         """Posterior log-odds (n,) of classes_[1] where there are two classes, else log posteriors (n, K)."""
-        return self._answer("decision_function", self._scores(self._block(X)), self._log_prior(prior))
+        return self._answer("decision_function", self._evidence(self._block(X), raw), self._log_prior(prior))
 
     def log_marginal(self, X: Any, prior: Any = None) -> Array:
         """(n,) log Σ_c P(c) f(x|c): how well the model as a whole explains each row."""
@@ -64,7 +66,7 @@ class Answers(Learning):
     # -- decisions --------------------------------------------------------------------------------------------------
     def predict(self, X: Any, prior: Any = None, cost: Any = None) -> Array:
         """(n,) the class of least expected cost; at equal costs the most probable one."""
-        return self._answer("predict", self._scores(self._block(X)), self._log_prior(prior), cost)
+        return self._answer("predict", self._evidence(self._block(X)), self._log_prior(prior), cost)
 
     def decide(
         self,
@@ -76,7 +78,7 @@ class Answers(Learning):
         cost: Any = None,
     ) -> decide.Decisions:
         """Label (None where unsure), posterior, llr over the runner-up, and expected cost of each row."""
-        scores = self._scores(self._block(X))
+        scores = self._evidence(self._block(X))
         prior, cost = np.exp(self._log_prior(prior)), self._cost(cost)
         return decide.Decisions.of(scores, prior, self.classes_, cost, unsure=unsure, reject_cost=reject_cost)
 
@@ -89,7 +91,7 @@ class Answers(Learning):
         check_is_fitted(self)
         table = self._table(X)
         block = model.encode(self.family_, table, self.stats_.family)
-        scores, log_prior = self._scores(block), self._log_prior(prior)
+        scores, log_prior = self._evidence(block), self._log_prior(prior)
         each = np.arange(len(scores))
         if over is None and len(self.classes_) > 2:
             ranked = np.argsort(-score.log_joint(scores, log_prior), axis=1, kind="stable")
@@ -103,6 +105,7 @@ class Answers(Learning):
         evidence = score.log_ratio(parts[each, one], parts[each, other])
         impossible = np.isneginf(scores[each, one]) & np.isneginf(scores[each, other])
         evidence[impossible] = 0.0  # neither class can say anything of these rows
+        evidence, extra = self._calibrated_parts(block, evidence, scores, one, other)
         return Explanation(
             names,
             evidence,
@@ -110,6 +113,7 @@ class Answers(Learning):
             self.classes_[other],
             values=values,
             prior_part=score.log_ratio(log_prior[one], log_prior[other]),
+            other=extra,
             exhaustive=len(self.classes_) == 2,
         )
 
@@ -149,6 +153,27 @@ class Answers(Learning):
         if not whole:
             self.family_.check(block, [str(name) for name in self.columns_])
         return scores
+
+    def _evidence(self, block: Any, raw: bool = False) -> Array:
+        """The scores, calibrated where the model is."""
+        return self._calibrated(self._scores(block), block, raw)
+
+    def _calibrated(self, scores: Array, block: Any, raw: bool = False) -> Array:
+        if raw or self.calibration_ is None:
+            return scores
+        return self.calibration_.apply(scores, self.family_.lengths(block), self.stats_.classes)
+
+    def _calibrated_parts(
+        self, block: Any, parts: Array, scores: Array, one: Array, other: Array
+    ) -> tuple[Array, dict[str, Array]]:
+        """Parts as they count after calibration, and what it adds; together they are the llr."""
+        if self.calibration_ is None:
+            return parts, {}
+        each = np.arange(len(parts))
+        if hasattr(self.calibration_.calibrator, "offsets"):
+            parts = parts * self.calibration_.scale(self.family_.lengths(block), len(parts))[:, None]
+        whole = score.log_ratio(scores[each, one], scores[each, other])
+        return parts, {"calibration": score.log_ratio(whole, parts.sum(axis=1))}
 
     def _answer(self, method: str, scores: Array, log_prior: Array, cost: Any = None) -> Array:
         """What `method` says of these log-likelihoods; log_prior is (K,), or (n, K) in leave-one-out."""

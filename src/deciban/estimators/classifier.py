@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from deciban.errors import InputError
-from deciban.estimators.judging import Judging
 from deciban.estimators.known import KnownDensities
 from deciban.estimators.model import ModelStats, class_axis
+from deciban.estimators.trusting import Trusting
 from deciban.families.protocol import Density, Rule
 
 
-class GenerativeClassifier(Judging, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(Trusting, ClassifierMixin, BaseEstimator):
     """Learns how each class produces data; answers with evidence, and can take it back.
 
     families : a family such as `Gaussian("tied")`, a dict of column → family, or "auto"
@@ -23,6 +23,7 @@ class GenerativeClassifier(Judging, ClassifierMixin, BaseEstimator):
     prior    : of the classes: "learnt", "uniform", a dict or an array; `prior=` of each call overrides it
     cost     : (true, decided) → cost, a dict or a K × K array; 0 and 1 where not given
     classes  : names declared before they are seen
+    calibrate: "offsets", "length", "affine", "pav" or None; "auto" where deciban chose the families of a frame
 
     >>> from sklearn.datasets import load_iris
     >>> from deciban import Gaussian, GenerativeClassifier
@@ -42,12 +43,14 @@ class GenerativeClassifier(Judging, ClassifierMixin, BaseEstimator):
         prior: Any = "learnt",
         cost: Any = None,
         classes: Any = None,
+        calibrate: Any = "auto",
     ) -> None:
         self.families = families
         self.rule = rule
         self.prior = prior
         self.cost = cost
         self.classes = classes
+        self.calibrate = calibrate
 
     @classmethod
     def from_densities(cls, densities: Mapping[Any, Density], prior: Any = "uniform", cost: Any = None) -> Self:
@@ -70,6 +73,7 @@ class GenerativeClassifier(Judging, ClassifierMixin, BaseEstimator):
         clf.n_features_in_, clf.columns_, clf.asked_, clf.family_ = D, tuple(range(D)), family, family
         clf.reasons_ = {f"all {D} columns": "known densities"}
         clf.decayed_ = clf.unlearnt_ = False
+        clf.calibration_ = None
         return clf._set(stats, eager=True)
 
     @property

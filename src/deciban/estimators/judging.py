@@ -30,27 +30,34 @@ class Judging(Answers):
         sample_weight: Any = None,
         prior: Any = None,
         cost: Any = None,
+        raw: bool = False,
     ) -> Array:
         """What the model says of each learnt row without having learnt it; `groups` leaves out a whole group at a time.
 
         The answer is exact, given the frozen choices. Rows that were never learnt are refused.
         """
+        scores, _, log_prior = self._left_out(X, y, groups, sample_weight, raw)
+        given = self.prior if prior is None else prior
+        learnt = isinstance(given, str) and given == "learnt"
+        return self._answer(method, scores, log_prior if learnt else self._log_prior(given), cost)
+
+    def _left_out(
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """(n, K) scores without each row or its group, (n,) its class, and (n, K) the learnt log prior without it."""
         check_is_fitted(self)
         table = self._table(X)
         n = len(table)
         codes = self._learnt_codes(y, n)
-        weight = row_weights(sample_weight, n)
-        members = Members.hard(codes, self.stats_.axis, weight)
+        members = Members.hard(codes, self.stats_.axis, row_weights(sample_weight, n))
         block = model.encode(self.family_, table, self.stats_.family)
         self.stats_.without(model.collect(self.family_, block, members, self.columns_), NotLearntError)
         if groups is None:
             scores = self.family_.leave_one_out(self.stats_.family, block, members, self.rule)
-            rows = model.left_out_prior(self.stats_.rows, codes, members.row_weights())
+            log_prior = model.left_out_prior(self.stats_.rows, codes, members.row_weights())
         else:
-            scores, rows = self._leave_groups_out(block, members, groups)
-        given = self.prior if prior is None else prior
-        learnt = isinstance(given, str) and given == "learnt"
-        return self._answer(method, scores, rows if learnt else self._log_prior(given), cost)
+            scores, log_prior = self._leave_groups_out(block, members, groups)
+        return self._calibrated(scores, block, raw), codes, log_prior
 
     def cross_val_predict(
         self,

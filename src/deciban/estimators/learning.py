@@ -74,6 +74,8 @@ class Learning(State):
                 "GenerativeClassifier(a.family_)."
             )
         both = copy(other if keep == "right" else self)
+        if self.calibration_ is not None and not self.calibration_.agrees(other.calibration_):
+            both.calibration_ = None
         return both._set(self.stats_ + other.stats_)
 
     __add__ = merge
@@ -92,6 +94,7 @@ class Learning(State):
         """Another model from the same sums, without data: rule, classes, columns, or any field of the family."""
         check_is_fitted(self)
         other = copy(self)
+        other.calibration_ = None  # it belongs to the densities as they were
         if rule is not None:
             check_rule(rule)
             other.rule = rule
@@ -131,14 +134,22 @@ class Learning(State):
             members = Members.hard(
                 members.classes.positions(model.class_axis(names, None))[codes], members.classes, weight
             )
-        frozen, stats = model.fit(family, model.encode(family, table), members, table.columns, self.rule)
+        block = model.encode(family, table)
+        frozen, stats = model.fit(family, block, members, table.columns, self.rule)
         density = model.estimate(frozen, stats, self.rule, table.columns)
+        calibration = model.calibrate(self._calibrator(family), frozen, stats, block, members, self.rule)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.columns_, self.asked_, self.family_, self.reasons_ = table.columns, family, frozen, reasons
         self.decayed_ = self.unlearnt_ = False
         self._set(stats)
-        self._density = density
+        self._density, self.calibration_ = density, calibration
         return self
+
+    def _calibrator(self, family: Any) -> str | None:
+        """The calibrator to fit: by "auto" where deciban itself chose a mix of families by the types of columns."""
+        if self.calibrate != "auto":
+            return self.calibrate
+        return "offsets" if isinstance(self.families, str) and isinstance(family, Product) else None
 
     def _table(self, X: Any) -> Table:
         table = Table.of(X)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from deciban.errors import InputError, SingularError
+from deciban.estimators.calibration import MOST_ROWS, Calibration
 from deciban.families.fitted import collect_checked
 from deciban.families.product import Product
 from deciban.families.protocol import Density, Rule
@@ -100,3 +101,17 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         prior = np.log(left) - np.log(total)
     return np.where(total > 0, prior, -np.log(len(rows)))  # nothing left: every class alike
+
+
+def calibrate(
+    method: str | None, family: Any, stats: ModelStats, X: Any, members: Members, rule: Rule
+) -> Calibration | None:
+    """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or an even selection of 20,000."""
+    if method is None or len(stats.rows) < 2:
+        return None
+    n = len(members)
+    rows = np.arange(n) if n <= MOST_ROWS else np.linspace(0, n - 1, MOST_ROWS).astype(np.intp)
+    some, judged = (X, members) if n <= MOST_ROWS else (X[rows], members.take(rows))
+    scores = family.leave_one_out(stats.family, some, judged, rule)
+    lengths = family.lengths(some)
+    return Calibration.fit(method, scores, judged.codes, lengths, stats.classes, float(stats.rows.sum()))

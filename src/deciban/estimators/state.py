@@ -18,6 +18,7 @@ class State:
     prior: Any
     cost: Any
     classes: Any
+    calibrate: Any
     # as learnt
     asked_: Any  # the family as asked for, with what it left open
     family_: Any  # the family with its choices frozen
@@ -29,4 +30,5 @@ class State:
     feature_names_in_: Array
     decayed_: bool
     unlearnt_: bool
+    calibration_: Any  # None, or a Calibration
     _density: Any  # None until it is needed after a change

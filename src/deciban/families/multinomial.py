@@ -104,6 +104,10 @@ class Multinomial(Family):
             self, pseudo_count=best_strength(self.pseudo_count, base, stats.counts, float(np.sum(base)), totals)
         )
 
+    def lengths(self, X: Any) -> Array:
+        """(n,) tokens of each row."""
+        return row_sums(X)
+
     def select(self, words: Array) -> Multinomial:
         """The prior of some words."""
         if np.ndim(self.pseudo_count):

@@ -115,6 +115,10 @@ class Product(Family):
             self._each(lambda f, s, x: f.choose(s, None if x is None else (x, members), rule), stats.blocks, part)
         )
 
+    def chosen_by_labels(self) -> list[str]:
+        """What any block chooses."""
+        return sorted({choice for family in self.families.values() for choice in family.chosen_by_labels()})
+
     def settled(self, chosen: Product) -> Product:
         """Block by block."""
         return self._with(self._each(lambda f, c: f.settled(c), dict(zip(self.names, chosen.families.values()))))

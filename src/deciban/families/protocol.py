@@ -97,6 +97,14 @@ class Family(ABC):
         """Raise a DomainError that names the first bad value, if there is one."""
         refuse_infinite(X, columns)
 
+    def lengths(self, X: Any) -> Array | None:
+        """(n,) how many events each row counts, where it counts events; None otherwise."""
+        return None
+
+    def chosen_by_labels(self) -> list[str]:
+        """What `choose` decides by looking at labels: figures on the same rows are then selected on."""
+        return []
+
     def select(self, features: Array) -> Self:
         """The same prior for some of the features only."""
         return self

@@ -145,6 +145,10 @@ class Gaussian(Family):
         keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else "structure"
         return choose_structure(replace(frozen, keep=keep), stats, *rows, rule, own_scale=self.scale is not None)
 
+    def chosen_by_labels(self) -> list[str]:
+        """The structure, and with it the strength, where they are to be found."""
+        return ["structure"] if self.structure == "auto" else []
+
     def select(self, features: Array) -> Gaussian:
         """The prior of some features."""
         at = np.asarray(features)
