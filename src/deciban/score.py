@@ -80,9 +80,10 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
     [[0.3335, 0.6665]]
     """
     joint = log_joint(log_likelihood, log_prior)
-    impossible = np.isneginf(joint.max(axis=1))
     posterior = log_softmax(joint, out=joint)
-    if impossible.any():
+    rows = np.flatnonzero(np.isneginf(posterior[:, 0]))  # usually none: looking at every class would cost more
+    impossible = rows[np.isneginf(posterior[rows]).all(axis=1)]
+    if len(impossible):
         posterior[impossible] = np.broadcast_to(log_prior, joint.shape)[impossible]
         _warn_impossible(impossible, "under every class", "the posterior is the class prior")
     return posterior
@@ -113,7 +114,7 @@ def llr(log_likelihood: ArrayLike, over: int, against: int | None = None, log_pr
     rival = log_likelihood[:, against] if against is not None else _log_rest(log_likelihood, over, log_prior)
     impossible = np.isneginf(log_likelihood[:, over]) & np.isneginf(rival)
     if impossible.any():
-        _warn_impossible(impossible, "on both sides of the llr", "the llr is 0")
+        _warn_impossible(np.flatnonzero(impossible), "on both sides of the llr", "the llr is 0")
     return log_ratio(log_likelihood[:, over], rival)
 
 
@@ -189,9 +190,9 @@ def _log_rest(log_likelihood: Array, over: int, log_prior: ArrayLike | None) -> 
     return log_sum_exp(log_likelihood[:, rest] + (weights - log_sum_exp(weights)[:, None]))
 
 
-def _warn_impossible(rows: NDArray[np.bool_], where: str, answer: str) -> None:
+def _warn_impossible(rows: NDArray[np.intp], where: str, answer: str) -> None:
     """One warning per call, that counts the rows and names them."""
-    named = np.flatnonzero(rows).tolist()
+    named = rows.tolist()
     count, names = ("1 row has", "row") if len(named) == 1 else (f"{len(named):,} rows have", "rows")
     warnings.warn(
         f"{count} probability zero {where} ({names} {shortlist(named)}): {answer}. "
