@@ -82,13 +82,14 @@ def documents(n: int, V: int = 100_000, K: int = 20, tokens: int = 85, seed: int
     y = labels(n, K, rng)
     frequency = 1 / (np.arange(V) + 2.7) ** 1.05
     steps = np.cumsum(frequency / frequency.sum())
+    called = rng.permutation(V).astype(np.int32)  # frequent words lie anywhere, as in an alphabet
     blocks = []
     for at in range(0, n, 50_000):
         own = y[at : at + 50_000]
         lengths = np.maximum(rng.poisson(tokens, len(own)), 1)
         word = np.minimum(np.searchsorted(steps, rng.random(lengths.sum())), V - 1)
         shift = np.repeat(own, lengths) * (V // K) * (rng.random(len(word)) < 1 / 3)
-        word = ((word + shift) % V).astype(np.int32)
+        word = called[(word + shift) % V]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         block = sp.csr_array((np.ones(len(word)), word, starts), shape=(len(own), V))
         block.sum_duplicates()
