@@ -75,5 +75,4 @@ def rates_twin(llr, is_h1):
 
 
 def dcf_twin(miss, alarm, prior, c_miss=1.0, c_fa=1.0):
-    effective = prior * c_miss / (prior * c_miss + (1 - prior) * c_fa)
-    return (effective * miss + (1 - effective) * alarm) / min(effective, 1 - effective)
+    return (prior * c_miss * miss + (1 - prior) * c_fa * alarm) / min(prior * c_miss, (1 - prior) * c_fa)

@@ -123,7 +123,7 @@ class LengthAware:
     >>> per_token.apply([[-5.0, -7.0], [-50.0, -70.0]], lengths=[10, 100]).round(9).tolist()
     [[-5.0, -7.0], [-5.0, -7.0]]
     >>> per_token
-    LengthAware(scale=1·(L/10)^−1, 2 offsets)
+    LengthAware(scale=1·(L/10)^−1.00, 2 offsets)
     """
 
     log_scale: float  # a: log of the scale at the reference length
@@ -166,7 +166,7 @@ class LengthAware:
         return cls(a, shrinkage, length, np.array(values["offsets"], dtype=float))
 
     def __repr__(self) -> str:
-        law = f"scale={exp(self.log_scale):.3g}·(L/{self.reference_length:.3g})^{-self.shrinkage:.2g}"
+        law = f"scale={exp(self.log_scale):.3g}·(L/{self.reference_length:.3g})^{-self.shrinkage:z.2f}"
         return f"LengthAware({law}, {len(self.offsets)} offsets)".replace("^-", "^−")
 
 

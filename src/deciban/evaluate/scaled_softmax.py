@@ -27,6 +27,7 @@ from deciban.score import Array, log_probability
 
 MOST_STEPS = 200
 CLOSE_ENOUGH = 1e-12  # nats a row still to be gained
+LONGEST = 2.0  # step in log s: beyond it, the objective has little to do with its curvature here
 TOO_SHORT = 1e-12  # a step that changes nothing
 
 
@@ -131,6 +132,7 @@ def _minimise(problem: Problem, parameters: Array) -> Array:
             step = -directions @ ((directions.T @ gradient) / np.maximum(abs(bends), problem.ridge.min()))
             if -gradient @ step < CLOSE_ENOUGH:
                 return parameters
+            step /= max(1.0, abs(step[: problem.slope.shape[1]]).max() / LONGEST)
             further = objective(problem, parameters + step)
             while not further[0] < loss and abs(step).max() > TOO_SHORT:
                 step /= 2
