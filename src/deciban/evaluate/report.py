@@ -6,7 +6,7 @@ Curves and intervals come from `scores`, which gives what their functions take: 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -211,7 +211,10 @@ class Evaluation:
 
     def known(self, name: str) -> float | None:
         """A figure by name, or None where these rows do not determine it."""
-        return _or_none(lambda: getattr(self, name))
+        try:
+            return getattr(self, name)
+        except DecibanError:
+            return None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -234,13 +237,6 @@ class Evaluation:
         """The prior of the second class (the mean of the rows' own), and what errors cost beyond right decisions."""
         (c_pass, c_fa), (c_miss, c_hit) = self.cost
         return np.atleast_2d(self.prior).mean(axis=0)[1], c_miss - c_hit, c_fa - c_pass
-
-
-def _or_none(figure: Callable[[], float]) -> float | None:
-    try:
-        return figure()
-    except DecibanError:
-        return None
 
 
 @contextmanager
