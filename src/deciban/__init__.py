@@ -25,6 +25,11 @@ _HOME = {
     "Fisher": "project",
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
+    # model files
+    "describe": "store",
+    "load": "store",
+    "release": "store",
+    "save": "store",
     # the algebra, for those who add a family
     "Axis": "statistics",
     "Members": "statistics",

@@ -69,6 +69,14 @@ class NotAvailableError(DecibanError):
     """The model cannot do this, and says why."""
 
 
+class ModelFileError(DecibanError):
+    """A file that is not a model, not whole, not as it was written, or from a newer deciban; or what no file can hold."""
+
+
+class SaveError(ModelFileError, OSError):
+    """A model file could not be written; what was there before still is."""
+
+
 class ImpossibleRowWarning(UserWarning):
     """Every class gives a row probability zero; the answer for it is the class prior."""
 

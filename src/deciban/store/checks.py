@@ -1,0 +1,182 @@
+"""What a model that was read must be, so that it cannot crash, read beyond an array or answer nonsense.
+
+`structure` looks at types, names and shapes, never at the numbers; it runs on everything as it is read. `values` looks
+at every number once: finite where it must be, at least 0 where it counts, positive where it divides. What takes an
+estimate to see, such as a covariance that is not positive definite, is seen by the estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import ModelFileError
+from deciban.families.protocol import Density, Family
+from deciban.statistics import Array, Axis, Ragged, Stats
+
+SLACK = 1e-6  # relative: what rounding of weights may have left below zero
+FEW = 16  # numbers along an axis without names
+
+# the axes of known densities and what their numbers must be: K groups, D features, M cells, T tables, S matrices
+DENSITIES: dict[str, dict[str, str]] = {
+    "BernoulliDensity": {"log_on": "K D log", "log_off": "K D log"},
+    "CategoricalDensity": {"log_p": "M K log", "unseen": "T K log", "unlisted": "T count"},
+    "MultinomialDensity": {"log_p": "D K log", "length": "K count"},
+    "PolyaDensity": {"concentration": "D K positive", "total": "K positive", "length": "K count"},
+    "PoissonDensity": {"rate": "K D count"},
+    "NegativeBinomialDensity": {"a": "K D positive", "b": "K D positive"},
+    "DiagonalNormal": {"origin": "D real", "mean": "K D real", "variance": "K D positive"},
+    "DiagonalStudent": {"origin": "D real", "mean": "K D real", "variance": "K D positive", "dof": "K D positive"},
+    "SphericalStudent": {"origin": "D real", "mean": "K D real", "variance": "K D positive", "dof": "K positive"},
+    "MixtureDensity": {"log_weights": "M log"},
+    **dict.fromkeys(
+        ("NormalDensity", "StudentDensity"),
+        {
+            "origin": "D real",
+            "mean": "K D real",
+            "scale": "S D D real",
+            "divisor": "K positive",
+            "dof": "K positive",
+            "whitener": "S D D real",
+            "log_det": "S real",
+        },
+    ),
+}
+KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
+    "log": (lambda x: x <= SLACK, "logarithms of probabilities"),
+    "count": (lambda x: (x >= 0) & (x < np.inf), "finite and at least 0"),
+    "positive": (lambda x: (x > 0) & (x < np.inf), "finite and > 0"),
+    "real": (np.isfinite, "finite"),
+}
+
+
+def structure(value: Any) -> None:
+    """Refuse a value whose parts do not fit together."""
+    if isinstance(value, Axis):
+        _axis(value)
+    elif isinstance(value, Ragged):
+        require(type(value.parts) is tuple and all(isinstance(p, Axis) for p in value.parts), "Ragged", "axes as parts")
+    elif isinstance(value, Stats):
+        _stats(value)
+    elif isinstance(value, Density):
+        sizes(value)
+
+
+def require(right: Any, what: str, needs: str) -> None:
+    """Refuse what is not right."""
+    if not right:
+        raise ModelFileError(f"{what} needs {needs}. The file is damaged or was changed: restore a copy.")
+
+
+def _axis(axis: Axis) -> None:
+    require(type(axis.names) in (tuple, range), "an axis", "names in a tuple, or a range")
+    require(type(axis.declared) is int and 0 <= axis.declared <= axis.size, "an axis", "0 … size declared names")
+    if type(axis.names) is tuple:
+        require(len(set(axis.names)) == axis.size, "an axis", "names that differ")
+
+
+def _stats(stats: Stats) -> None:
+    called = type(stats).__name__
+    require(isinstance(stats.labels, dict), called, "labels")
+    require(all(isinstance(names, Axis | Ragged) for names in stats.labels.values()), called, "axes as labels")
+    require(isinstance(stats.labels.get("class"), Axis), called, "a class axis")
+    for f, held in stats._items():
+        where = f"{called}.{f.name}"
+        if f.metadata["kind"] == "nested":
+            parts = list(held.values()) if isinstance(held, dict) else [held]
+            require(all(isinstance(part, Stats) for part in parts), where, "statistics")
+            same = all(part.labels["class"] == stats.labels["class"] for part in parts)
+            require(same, where, "the classes of the whole")
+            continue
+        require(isinstance(held, np.ndarray) and held.dtype.kind in "fiu", where, "an array of numbers")
+        axes = f.metadata["axes"]
+        require(held.ndim == len(axes), where, f"{len(axes)} axes")
+        for axis, size in zip(axes, held.shape):
+            names = stats.labels.get(axis)
+            require(size <= FEW if names is None else size == names.size, where, f"the size of its axis {axis!r}")
+
+
+def sizes(density: Density) -> dict[str, int]:
+    """The sizes of a density's axes by letter, all fields agreeing; of a density that is not listed, K alone."""
+    called, found = type(density).__name__, {}
+    for name, said in DENSITIES.get(called, {}).items():
+        held, axes = getattr(density, name), said.split()[:-1]
+        if held is None or (name == "unlisted" and type(held) is int):
+            continue
+        right = isinstance(held, np.ndarray) and held.dtype.kind in "fiu" and held.ndim == len(axes)
+        require(right, f"{called}.{name}", f"an array of axes ({', '.join(axes)})")
+        for axis, size in zip(axes, held.shape):
+            require(found.setdefault(axis, size) == size, f"{called}.{name}", f"one size along {axis}")
+    if "S" in found:
+        require(found["S"] in (1, found["K"]), called, "one matrix, or one for each group")
+    if called == "CategoricalDensity":
+        found["D"] = _tables(density, found)
+    for part in parts(density):
+        require(isinstance(part, Density), called, "densities as parts")
+    if called == "MixtureDensity":
+        require(density.components.K == found["M"], called, "as many components as weights")  # type: ignore[attr-defined]
+    return {"K": density.K} | found
+
+
+def _tables(density: Any, found: Mapping[str, int]) -> int:
+    """The number of features of a categorical density."""
+    fits = isinstance(density.axis, Ragged) and (density.axis.size, len(density.axis.parts)) == (found["M"], found["T"])
+    require(fits, "CategoricalDensity.axis", "a name for each cell")
+    if density.features is None:
+        return found["T"]
+    joint = type(density.features) is tuple and all(isinstance(axis, Axis) for axis in density.features)
+    require(joint and found["T"] == 1, "CategoricalDensity.features", "an axis for each feature of one table")
+    return len(density.features)
+
+
+def parts(density: Any) -> list[Any]:
+    """The densities that a density is made of."""
+    held = [getattr(density, f.name) for f in fields(density)] if is_dataclass(density) else []
+    inside = [list(part.values()) if isinstance(part, dict) else part for part in held]
+    nested = [each for part in inside if isinstance(part, list | tuple) for each in part if isinstance(each, Density)]
+    return nested + [part for part in held if isinstance(part, Density)]
+
+
+def values(model: Any, at: str = "") -> None:
+    """Refuse numbers that no model has."""
+    for where, held, owner, name in _arrays(model, at):
+        if held.dtype.kind not in "fiu" or not held.size:
+            continue
+        kind = DENSITIES.get(type(owner).__name__, {}).get(name, "").split()[-1:]
+        if kind:
+            good, needs = KINDS[kind[0]]
+            right = good(held)
+        elif isinstance(owner, Stats):
+            floor = any(f.name == name and f.metadata["floor"] for f in owner._fields())
+            right, needs = np.isfinite(held), "finite"
+            if floor:
+                right, needs = right & (held >= -SLACK * max(1.0, float(np.max(held)))), "finite and at least 0"
+        elif isinstance(owner, Family):
+            right, needs = np.isfinite(held), "finite"
+        else:
+            right, needs = ~np.isnan(held), "numbers"
+        if not np.all(right):
+            place = tuple(int(i) for i in np.argwhere(~right)[0])
+            raise ModelFileError(
+                f"{where}{list(place)} is {held[place]:.6g}; all of it must be {needs}. "
+                "The file is damaged or was changed: restore a copy, or fit the model again."
+            )
+
+
+def _arrays(value: Any, at: str, owner: Any = None, name: str = "") -> Iterator[tuple[str, Array, Any, str]]:
+    """Every array of a value: where it stands, itself, whose it is and by which name."""
+    if isinstance(value, np.ndarray):
+        yield at, value, owner, name
+    elif is_dataclass(value) and not isinstance(value, type):
+        for f in fields(value):
+            yield from _arrays(getattr(value, f.name), f"{at}.{f.name}".lstrip("."), value, f.name)
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _arrays(part, f"{at}[{str(key)[:40]!r}]", owner, name)
+    elif isinstance(value, list | tuple):
+        for i, part in enumerate(value):
+            if not isinstance(part, str | int | float | bool | None):
+                yield from _arrays(part, f"{at}[{i}]", owner, name)

@@ -1,0 +1,249 @@
+"""The container of a model file: safetensors, read without trusting it.
+
+    8 bytes             N, the length of the header, little-endian
+    N bytes             the header: JSON, of which `__metadata__` holds the model and two digests; spaces at the end
+    the rest            the arrays, end to end, in the order of the header, little-endian
+
+Everything is checked before anything as large as the file claims is allocated: lengths against the size of the file,
+offsets against each other, shapes against offsets. Arrays are views of a memory map.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import ModelFileError
+from deciban.statistics import Array
+
+FORMAT = 1
+MOST_HEADER = 2**24  # bytes
+MOST_SIZE = 2**40  # along one axis
+OPENING = f'{{"__metadata__":{{"deciban":"{FORMAT}","header":"'
+HEX = 64  # digits of a BLAKE2b-256
+ALIGNED = 64  # bytes
+DTYPES = {
+    "F64": "<f8",
+    "I64": "<i8",
+    "U64": "<u8",
+    "F32": "<f4",
+    "I32": "<i4",
+    "U32": "<u4",
+    "I16": "<i2",
+    "U16": "<u2",
+    "I8": "|i1",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}  # widest first: the order of the arrays in a file, so that each is aligned to its own width
+CODES = {np.dtype(spelt): code for code, spelt in DTYPES.items()}
+_CHUNK = 2**22
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an array lies."""
+
+    dtype: str  # a key of DTYPES
+    shape: tuple[int, ...]
+    begin: int  # from the start of the arrays
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """A file that was opened: the model's text, and arrays that are read when they are used."""
+
+    path: str
+    model: str
+    digest: str  # of the arrays
+    entries: Mapping[str, Entry]
+    buffer: Any  # the memory map
+    start: int  # of the arrays
+
+    @property
+    def size(self) -> int:
+        """Bytes of arrays."""
+        return max((entry.end for entry in self.entries.values()), default=0)
+
+    def array(self, name: str) -> Array:
+        """A read-only view."""
+        entry = self.entries[name]
+        if entry.begin == entry.end:
+            return np.zeros(entry.shape, DTYPES[entry.dtype])
+        dtype = np.dtype(DTYPES[entry.dtype])
+        flat = np.frombuffer(self.buffer, dtype, prod(entry.shape), self.start + entry.begin)
+        return flat.reshape(entry.shape)
+
+    def verify(self) -> None:
+        """Read all arrays once, and compare their digest."""
+        digest = blake2b(digest_size=HEX // 2)
+        with memoryview(self.buffer) as view:
+            for at in range(self.start, self.start + self.size, _CHUNK):
+                digest.update(view[at : min(at + _CHUNK, self.start + self.size)])
+        if digest.hexdigest() != self.digest:
+            raise damaged(self.path, "the arrays are not those that were written: their digest differs")
+
+
+def damaged(path: str, what: str) -> ModelFileError:
+    """The error for a file that is not as it was written."""
+    return ModelFileError(f"{path}: {what}. The file is damaged or was changed: restore a copy, or fit the model again.")
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+def in_order(arrays: Mapping[str, Array]) -> list[str]:
+    """Names in the order of their data: widest numbers first."""
+    widths = list(DTYPES)
+    return sorted(arrays, key=lambda name: widths.index(CODES[arrays[name].dtype]))
+
+
+def header(model: str, arrays: Mapping[str, Array], data_digest: str = "0" * HEX) -> bytes:
+    """The first 8 + N bytes of a file."""
+    parts, at = [], 0
+    for name in in_order(arrays):
+        array = arrays[name]
+        entry = {
+            "dtype": CODES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        parts.append(f",{json.dumps(name)}:{json.dumps(entry, separators=(',', ':'))}")
+        at += array.nbytes
+    blank = f'{OPENING}{"0" * HEX}","data":"{data_digest}","model":{json.dumps(model)}}}{"".join(parts)}}}'.encode()
+    blank += b" " * (-(8 + len(blank)) % ALIGNED)
+    if len(blank) > MOST_HEADER:
+        raise ModelFileError(
+            f"the description of the model takes {len(blank):,} bytes, more than {MOST_HEADER:,}. "
+            "It has too many blocks for one file: use fewer columns."
+        )
+    return len(blank).to_bytes(8, "little") + _signed(blank)
+
+
+def _signed(text: bytes) -> bytes:
+    """The header with its own digest in its place, computed with zeros there."""
+    at = len(OPENING)
+    blank = text[:at] + b"0" * HEX + text[at + HEX :]
+    return text[:at] + blake2b(blank, digest_size=HEX // 2).hexdigest().encode() + text[at + HEX :]
+
+
+def chunks(arrays: Mapping[str, Array]) -> Iterable[memoryview]:
+    """The bytes of the arrays, a piece at a time."""
+    for name in in_order(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        if array.size:
+            whole = memoryview(array.reshape(-1)).cast("B")
+            for at in range(0, len(whole), _CHUNK):
+                yield whole[at : at + _CHUNK]
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+def open_container(path: str | os.PathLike[str]) -> Container:
+    """Map a file and check its header."""
+    called = os.fspath(path)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        length = int.from_bytes(file.read(8), "little")
+        opening = file.read(min(len(OPENING), max(size - 8, 0)))
+        _check_opening(called, size, length, opening)
+        text = opening + file.read(length - len(opening))
+        if len(text) < length:
+            raise damaged(called, f"the header has {len(text):,} of {length:,} bytes")
+        if _signed(text) != text:
+            raise damaged(called, "the header is not the one that was written: its digest differs")
+        names = _parse(called, text)
+        meta = names.pop("__metadata__", None)
+        if not (isinstance(meta, dict) and set(meta) == {"deciban", "header", "data", "model"}):
+            raise damaged(called, "__metadata__ does not have the four keys deciban, header, data and model")
+        if not all(isinstance(value, str) for value in meta.values()):
+            raise damaged(called, "__metadata__ holds something that is not text")
+        entries = _entries(called, names, size - 8 - length)
+        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return Container(called, meta["model"], meta["data"], entries, buffer, 8 + length)
+
+
+def _check_opening(called: str, size: int, length: int, opening: bytes) -> None:
+    version = re.match(rb'\{"__metadata__":\{"deciban":"(\d{1,9})"', opening)
+    if version and int(version[1]) > FORMAT:
+        raise ModelFileError(
+            f"{called} has format {int(version[1])}; this deciban reads format {FORMAT}. "
+            "A newer deciban wrote it: upgrade with pip install -U deciban."
+        )
+    if opening != OPENING.encode():
+        raise ModelFileError(f"{called} is not a model file of deciban. Give a file that `save` has written.")
+    if length > MOST_HEADER:
+        raise damaged(called, f"the header claims {length:,} bytes; at most {MOST_HEADER:,} are allowed")
+    if 8 + length > size:
+        raise damaged(called, f"the header claims {length:,} bytes, but the file has {size:,}")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON without duplicate keys, NaN or infinities; ValueError where it is not that."""
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+
+
+def _parse(called: str, text: bytes) -> dict[str, Any]:
+    try:
+        names = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise damaged(called, f"the header is not JSON ({error})") from None
+    if not isinstance(names, dict):
+        raise damaged(called, "the header is not a JSON object")
+    return names
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return values
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not a number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not np.isfinite(number):
+        raise ValueError(f"{digits[:20]} is too large")
+    return number
+
+
+def _entries(called: str, names: Mapping[str, Any], size: int) -> dict[str, Entry]:
+    """Every array's place: end to end, without holes or overlaps, and exactly as long as the file."""
+    entries, at = {}, 0
+    for name, claim in names.items():
+        entry = _entry(called, name, claim)
+        if entry.begin != at or entry.end > size:
+            raise damaged(called, f"array {name[:80]!r} lies at {entry.begin}:{entry.end}, not at {at}, of {size:,} bytes")
+        entries[name], at = entry, entry.end
+    if at != size:
+        raise damaged(called, f"the arrays take {at:,} bytes, but the file has {size:,} for them")
+    return entries
+
+
+def _entry(called: str, name: str, claim: Any) -> Entry:
+    where = f"array {name[:80]!r}"
+    if not re.fullmatch(r"[A-Za-z0-9_.]{1,250}", name):
+        raise damaged(called, f"{where} has a name that no array has")
+    if not isinstance(claim, dict) or set(claim) != {"dtype", "shape", "data_offsets"}:
+        raise damaged(called, f"{where} does not have the three keys dtype, shape and data_offsets")
+    dtype, shape, offsets = claim["dtype"], claim["shape"], claim["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise damaged(called, f"{where} is of an unknown type {str(dtype)[:20]!r}")
+    if not isinstance(shape, list) or len(shape) > 8 or not all(type(n) is int and 0 <= n <= MOST_SIZE for n in shape):
+        raise damaged(called, f"{where} has no shape")
+    if not isinstance(offsets, list) or len(offsets) != 2 or not all(type(n) is int and n >= 0 for n in offsets):
+        raise damaged(called, f"{where} has no place")
+    width = np.dtype(DTYPES[dtype]).itemsize
+    if prod(max(n, 1) for n in shape) > MOST_SIZE or offsets[1] - offsets[0] != width * prod(shape):
+        raise damaged(called, f"{where} of shape {shape} does not fit in the bytes {offsets[0]}:{offsets[1]}")
+    return Entry(dtype, tuple(shape), *offsets)

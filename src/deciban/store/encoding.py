@@ -1,0 +1,129 @@
+"""Values as JSON and arrays, and back: one codec for every model.
+
+Plain values are themselves. Everything else is an object with the key "@", which says what it is:
+
+    {"@": "array", "at": "stats.rows", "order": "C"}          an array of the file
+    {"@": "tuple", "items": […]}  {"@": "dict", "items": [[key, value], …]}  {"@": "range", "size": 5}
+    {"@": "tuple", "of": "str", "text": "….text", "ends": "….ends"}   many strings: UTF-8 end to end, and where each ends
+    {"@": "tuple", "of": "int" | "float", "at": "…"}          many numbers
+    {"@": "tuple", "of": "tuple", "columns": […]}             many tuples of one length, as columns
+    {"@": "float", "value": "inf"}  {"@": "scalar", "dtype": "F64", "value": 1.5}  {"@": "names", "dtype": …, …}
+    {"@": "Gaussian", "structure": "full", …}                 a dataclass of the registry, field by field
+    {"@": "same", "as": "family_"}                            a family or density that was met before
+
+Lists are JSON arrays; a long one is an object as a long tuple is, with "@": "list".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import ModelFileError
+from deciban.families.protocol import Density, Family
+from deciban.statistics import Array
+from deciban.store import registry
+from deciban.store.container import CODES
+
+MANY = 32  # from here on names are stored as arrays
+LARGEST = 2**63
+
+
+class Encoder:
+    """Collects the arrays of a value on the way."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self.met: dict[int, str] = {}
+
+    def encode(self, value: Any, at: str) -> Any:
+        """A value as JSON; `at` is where it stands."""
+        if value is None or type(value) in (bool, str):
+            return value
+        if type(value) is int:
+            return value if abs(value) < 10**300 else self._refuse(value, at)
+        if type(value) is float:
+            return value if isfinite(value) else {"@": "float", "value": str(value)}
+        if isinstance(value, np.generic):
+            return self._scalar(value, at)
+        if isinstance(value, np.ndarray):
+            return self._array(value, at)
+        if type(value) in (tuple, list):
+            return self._sequence(value, at)
+        if type(value) is range and value == range(len(value)):
+            return {"@": "range", "size": len(value)}
+        if isinstance(value, Mapping):
+            pairs = [
+                [self.encode(key, f"{at}.{i}.key"), self.encode(part, f"{at}.{i}")]
+                for i, (key, part) in enumerate(value.items())
+            ]
+            return {"@": "dict", "items": pairs}
+        if is_dataclass(value) and not isinstance(value, type):
+            return self._dataclass(value, at)
+        return self._refuse(value, at)
+
+    def _refuse(self, value: Any, at: str) -> Any:
+        raise ModelFileError(
+            f"{at} is {repr(value)[:80]} of type {type(value).__name__}, which a model file cannot hold. "
+            "Use text, numbers, tuples, dicts, arrays or dataclasses of a family."
+        )
+
+    def _scalar(self, value: np.generic, at: str) -> Any:
+        if isinstance(value, np.str_):
+            return {"@": "scalar", "dtype": "str", "value": str(value)}
+        if value.dtype not in CODES:
+            self._refuse(value, at)
+        return {"@": "scalar", "dtype": CODES[value.dtype], "value": self.encode(value.item(), at)}
+
+    def _array(self, value: Array, at: str) -> Any:
+        plain = value.view(np.ndarray)
+        if plain.dtype.kind in "OU":
+            kind = "object" if plain.dtype == object else "str"
+            names = self._sequence(plain.ravel().tolist(), at)
+            return {"@": "names", "dtype": kind, "shape": list(plain.shape), "values": names}
+        if plain.dtype.newbyteorder("<") not in CODES:
+            self._refuse(value, at)
+        plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+        # the order in memory decides the order in which BLAS adds: it is kept, so that scores are equal to the bit
+        columns_first = plain.flags.f_contiguous and not plain.flags.c_contiguous
+        self.arrays[at] = plain.T if columns_first else plain
+        return {"@": "array", "at": at, "order": "F" if columns_first else "C"}
+
+    def _sequence(self, values: Sequence[Any], at: str) -> Any:
+        kind = "tuple" if type(values) is tuple else "list"
+        types = set(map(type, values)) if len(values) >= MANY else set()
+        if types == {str}:
+            texts = [name.encode("utf-8", "surrogatepass") for name in values]
+            self.arrays[f"{at}.text"] = np.frombuffer(b"".join(texts), np.uint8)
+            self.arrays[f"{at}.ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
+            return {"@": kind, "of": "str", "text": f"{at}.text", "ends": f"{at}.ends"}
+        if types == {float} or (types == {int} and all(-LARGEST <= number < LARGEST for number in values)):
+            self.arrays[at] = np.array(values, np.float64 if types == {float} else np.int64)
+            return {"@": kind, "of": "float" if types == {float} else "int", "at": at}
+        if types == {tuple} and len(values[0]) and len(set(map(len, values))) == 1:
+            columns = [self._sequence(column, f"{at}.{j}") for j, column in enumerate(zip(*values))]
+            return {"@": kind, "of": "tuple", "columns": columns}
+        each = [self.encode(part, f"{at}.{i}") for i, part in enumerate(values)]
+        return each if kind == "list" else {"@": "tuple", "items": each}
+
+    def _dataclass(self, value: Any, at: str) -> Any:
+        if isinstance(value, Family | Density):
+            if id(value) in self.met:
+                return {"@": "same", "as": self.met[id(value)]}
+            self.met[id(value)] = at
+        return {"@": registry.name_of(type(value))} | {
+            name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(type(value))
+        }
+
+
+def stored(cls: type) -> dict[str, bool]:
+    """The fields of a dataclass that a file holds, and whether each must be there: a later one has a default."""
+    return {
+        f.name: f.default is MISSING and f.default_factory is MISSING
+        for f in fields(cls)
+        if f.init and f.metadata.get("stored", True)
+    }

@@ -1,0 +1,115 @@
+"""Files written whole or not at all.
+
+A file is written beside its target under a name of its own, synced to the disk, and renamed; the rename is atomic. So
+whoever opens the target sees the old file or the new one, each whole, whatever happens to the writer or the disk. What
+a killed writer leaves behind is called `.<target>.<16 hex digits>.deciban-tmp`; the next save to the same target
+removes it when it is a day old.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from deciban.errors import SaveError
+
+ENDING = ".deciban-tmp"
+STALE = 24 * 3600  # seconds
+REMEDIES = {
+    errno.ENOSPC: "The disk is full: make room, or save elsewhere.",
+    errno.EDQUOT: "Your quota is used up: make room, or save elsewhere.",
+    errno.EFBIG: "The file would be larger than is allowed here: save elsewhere.",
+    errno.EACCES: "You may not write there: change the permissions, or save elsewhere.",
+    errno.EPERM: "You may not write there: change the permissions, or save elsewhere.",
+    errno.EROFS: "That place is read-only: save elsewhere.",
+    errno.ENOENT: "There is no such folder: make it first.",
+    errno.ENOTDIR: "There is no such folder: make it first.",
+    errno.EISDIR: "That is a folder: give the name of a file.",
+    errno.ENAMETOOLONG: "The name is too long: choose a shorter one.",
+}
+
+
+def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> None:
+    """Let `fill` write to a descriptor; what it wrote appears at `path` when it is complete and on the disk."""
+    target = Path(os.path.realpath(path))  # through a link, so that the link stays
+    beside = target.with_name(f".{target.name[:180]}.{secrets.token_hex(8)}{ENDING}")
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        mode = _mode(target)
+        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            try:
+                if mode is not None:
+                    os.chmod(beside, mode)
+                fill(descriptor)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(beside, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside)
+            raise
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise _failed(path, error) from error
+    for name in leftovers(target):
+        with suppress(OSError):
+            if time.time() - name.stat().st_mtime > STALE:
+                name.unlink()
+
+
+def leftovers(path: str | os.PathLike[str]) -> list[Path]:
+    """What killed writers of this file left beside it; a file that is being written now is among them.
+
+    >>> leftovers("/nowhere/penguins.deciban")
+    []
+    """
+    target = Path(os.path.realpath(path))
+    pattern = re.compile(re.escape(f".{target.name[:180]}.") + r"[0-9a-f]{16}" + re.escape(ENDING))
+    try:
+        names = os.listdir(target.parent)
+    except OSError:
+        return []
+    return sorted(target.parent / name for name in names if pattern.fullmatch(name))
+
+
+def write_all(descriptor: int, data: memoryview | bytes) -> None:
+    """Write until nothing is left to write."""
+    rest = memoryview(data)
+    while len(rest):
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _mode(target: Path) -> int | None:
+    """The permissions of a file that is there already."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last through a power cut, where folders can be synced."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _failed(path: str | os.PathLike[str], error: OSError) -> SaveError:
+    remedy = REMEDIES.get(error.errno or 0, "Save elsewhere.")
+    kept = " The old file is still there, whole." if os.path.isfile(path) else ""
+    failure = SaveError(f"{os.fspath(path)} could not be written ({error.strerror or error}). {remedy}{kept}")
+    failure.errno = error.errno
+    return failure
