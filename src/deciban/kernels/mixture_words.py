@@ -1,6 +1,6 @@
 """One pass of a mixture over sparse rows: a row's scores, its shares, and its words' sums, while they are in the cache.
 
-The rows of both tables that a row will need are asked for while the row before it is worked on.
+Rows of both tables are asked for a few entries in advance; asking for a whole row's at once was slower.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from .choice import Array
-from .intrinsics import LINE, prefetch
 from .jit import kernel
+from .mixture_scatter import add_scaled_row_to
 from .probabilities import exp
 from .register_sums import sum_scaled_rows_of
 from .sparse import _fetch_entries
@@ -42,10 +42,6 @@ def sparse_pass(
         if w == 0:
             continue
         _fetch_entries(data, indices, begin, end)
-        for p in range(begin, end):
-            at = indices[p] * K
-            for k in range(0, K, LINE):
-                prefetch(sums, at + k)
         sum_scaled_rows_of(table, indices, data, bias, shares, begin, end, last, 0)
         top = -np.inf
         for k in range(K):
@@ -62,8 +58,5 @@ def sparse_pass(
             counts[k] += r[k]
             for e in range(more.shape[1]):
                 more[k, e] += r[k] * extra[i, e]
-        for p in range(begin, end):
-            x, s = data[p], sums[np.uint64(indices[p])]
-            for k in range(K):
-                s[k] += x * r[k]
+        add_scaled_row_to(sums, indices, data, r, begin, end, last)
     return total
