@@ -1,0 +1,42 @@
+"""Pictures of evidence, with matplotlib: `pip install deciban[plots]`.
+
+Every function draws on the axes it is given, or on new ones, and returns them; none shows or saves anything.
+
+    judging answers   bayes_error  det  roc  tippett  llr_histogram  reliability  empirical_cross_entropy
+    how a model sees  class_densities  decision_regions  covariance_ellipses
+    one answer        evidence_bars  nomogram
+    parameters        beta  dirichlet
+
+Those that judge answers take an `Evaluation`, or llrs in nats and whether each row is of h1. Evidence is drawn in
+decibans. Call one again with `ax=` and `label=` to compare two models.
+"""
+
+try:
+    import matplotlib  # noqa: F401
+except ImportError as error:
+    raise ImportError("deciban.plots needs matplotlib, which is not installed: pip install deciban[plots].") from error
+
+from .ellipses import covariance_ellipses
+from .explained import evidence_bars
+from .features import class_densities, decision_regions
+from .nomogram import nomogram
+from .posteriors import beta, dirichlet
+from .rates import bayes_error, det, roc
+from .strength import empirical_cross_entropy, llr_histogram, reliability, tippett
+
+__all__ = [
+    "bayes_error",
+    "beta",
+    "class_densities",
+    "covariance_ellipses",
+    "decision_regions",
+    "det",
+    "dirichlet",
+    "empirical_cross_entropy",
+    "evidence_bars",
+    "llr_histogram",
+    "nomogram",
+    "reliability",
+    "roc",
+    "tippett",
+]

@@ -1,0 +1,218 @@
+"""A model on paper: read each feature's evidence off its scale, add, and read off the probability.
+
+Reference: Možina et al., Nomograms for visualization of naive Bayesian classifier, PKDD 2004.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.special import logit
+
+from deciban.errors import InputError, NotAvailableError
+from deciban.estimators import model
+from deciban.evaluate.calibration import Affine, Offsets
+from deciban.plots.canvas import DECIBANS, FOR, GREY, MINUS, PRIORS, canvas
+from deciban.read.tables import Table
+from deciban.score import convert
+from deciban.statistics import Array
+from deciban.wording import decibans_text, short
+
+QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
+MOST_VALUES = 6  # of a category
+TOTAL, CHANCE = -1.5, -2.5  # where the two lower scales lie, in rows below the features
+
+
+class Scale(NamedTuple):
+    """A feature's values, what each says in decibans, and what the marked row's says."""
+
+    name: str
+    values: list[Any]
+    decibans: Array
+    marked: float | None
+
+
+def nomogram(
+    clf: Any,
+    X: Any,
+    over: Any = None,
+    against: Any = None,
+    *,
+    row: int | None = None,
+    prior: Any = None,
+    most: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """The evidence of each feature's typical values in X, and what their sum makes of the prior; `row` marks one.
+
+    For models in which each feature speaks for itself (naive Bayes), or the llr is linear. Features are sorted by how
+    much they can say, `most` of them.
+
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from deciban import Gaussian, GenerativeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = GenerativeClassifier(Gaussian("tied diagonal")).fit(X[:, :4], y)
+    >>> nomogram(clf, X[:, :4], row=0, ax=Figure().subplots()).get_xlabel()
+    'evidence for 1 over 0 (decibans)'
+    """
+    table = Table.of(X)
+    one, other = clf._pair(over, against)
+    if other is None:
+        raise InputError("a nomogram weighs one class against another. Name both.")
+    names = str(clf.classes_[one]), str(clf.classes_[other])
+    scales, base = _scales(clf, table, one, other, row)
+    marks = [] if row is None else [base + sum(scale.marked or 0.0 for scale in scales)]
+    scales = sorted(scales, key=lambda scale: -np.ptp(scale.decibans))
+    rest = scales[most:]
+    base += sum(float(np.median(scale.decibans)) if row is None else (scale.marked or 0.0) for scale in rest)
+    scales = scales[:most]
+    ax = canvas(ax, 7.0, 1.6 + 0.52 * len(scales))
+    for place, scale in zip(range(len(scales), 0, -1), scales):
+        _draw(ax, place, scale)
+    log_odds = np.diff(clf._log_prior(prior)[[other, one]])[0]
+    _sums(ax, scales, base, marks, float(convert(log_odds, "decibans")), names)
+    ax.set_yticks(
+        [*range(len(scales), 0, -1), TOTAL, CHANCE],
+        [*(short(scale.name, 28) for scale in scales), _sum_name(base, len(rest)), f"P({names[0]})"],
+    )
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(CHANCE - 0.7, len(scales) + 0.7)
+    ax.set_xlabel(f"evidence for {names[0]} over {names[1]} (decibans)")
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+    return ax
+
+
+def _sum_name(base: float, left_out: int) -> str:
+    constant = f" {decibans_text(base / DECIBANS).replace('+', '+ ').replace(MINUS, MINUS + ' ')}"
+    return f"sum{constant if abs(base) >= 0.05 else ''}" + (f" ({left_out} others)" if left_out else "")
+
+
+def _scales(clf: Any, table: Table, one: int, other: int, row: int | None) -> tuple[list[Scale], float]:
+    """The scale of each feature, and what is said whatever the values, in decibans."""
+    D = len(clf.columns_)
+    chosen = [_typical(table, j) for j in range(D)]
+    width = max(map(len, chosen)) + (row is not None)
+    cells = np.empty((width, D), dtype=object)
+    for j, values in enumerate(chosen):
+        mine = values + ([] if row is None else [table.take([row]).pick([j])[0, 0]])
+        cells[:, j] = [*mine, *[mine[-1]] * (width - len(mine))]
+    parts, base = _parts(clf, table, cells, one, other)
+    told = [
+        Scale(
+            str(clf.columns_[j]) if isinstance(clf.columns_[j], str) else f"feature {clf.columns_[j]}",
+            values,
+            parts[: len(values), j],
+            None if row is None else float(parts[len(values), j]),
+        )
+        for j, values in enumerate(chosen)
+    ]
+    return told, base
+
+
+def _typical(table: Table, j: int) -> list[Any]:
+    """A category's most frequent values, or a number's quantiles."""
+    column = table.pick([j])[:, 0]
+    if column.dtype == object or table.kind(j) != "number":
+        held, count = np.unique(np.array([str(v) for v in column if v is not None]), return_counts=True)
+        known = {str(v): v for v in column if v is not None}
+        return [known[name] for name in held[np.argsort(-count, kind="stable")][:MOST_VALUES]]
+    numbers = np.asarray(column, dtype=float)
+    numbers = numbers[np.isfinite(numbers)]
+    if len(np.unique(numbers)) <= MOST_VALUES:
+        return np.unique(numbers).tolist()
+    return np.unique(np.quantile(numbers, QUANTILES)).tolist()
+
+
+def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Array, float]:
+    """(rows, D) decibans of each cell and the constant, by the parts of the density or by a linear formula."""
+    numbers = not table.framed and all(table.kind(j) == "number" for j in range(cells.shape[1]))
+    rows = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
+    names, parts, _ = clf._parts(rows, model.encode(clf.family_, rows, clf.stats_.family))
+    if names == [str(name) for name in clf.columns_]:
+        return _calibrated(clf, parts[:, one] - parts[:, other], 0.0, one, other)
+    formula = clf.discriminant(clf.classes_[one], clf.classes_[other])
+    if formula.A is not None:
+        raise NotAvailableError(
+            "in this model features speak together, and not linearly: no scale can hold one alone. Use a diagonal or a "
+            "tied covariance."
+        )
+    centre = np.nanmean(np.asarray(table.pick(), dtype=float), axis=0)
+    return _calibrated(
+        clf, formula.b * (cells.astype(float) - centre), float(formula.c + formula.b @ centre), one, other
+    )
+
+
+def _calibrated(clf: Any, parts: Array, base: float, one: int, other: int) -> tuple[Array, float]:
+    """Parts and constant as they count after calibration, in decibans; refused where no one scale does it."""
+    scale, shift, fitted = 1.0, 0.0, getattr(clf.calibration_, "calibrator", None)
+    if isinstance(fitted, Affine):
+        scale, shift = fitted.a, fitted.b if one == 1 else -fitted.b
+    elif isinstance(fitted, Offsets):
+        offsets = clf.calibration_.offsets(clf.classes_)
+        scale, shift = fitted.scale, offsets[one] - offsets[other]
+    elif fitted is not None:
+        raise NotAvailableError(
+            "this calibration weighs each row by itself: no scale holds a feature's evidence. Use calibrate='offsets'."
+        )
+    return DECIBANS * scale * parts, DECIBANS * float(scale * base + shift)
+
+
+def _draw(ax: Axes, place: float, scale: Scale) -> None:
+    """One scale: a line with its values, labels that would collide put below it."""
+    at = np.sort(scale.decibans)
+    ax.plot(at[[0, -1]], [place, place], color="black", lw=1, gid="scale")
+    ax.plot(scale.decibans, np.full(len(at), place), "|", color="black", ms=6, gid="ticks")
+    last = {True: -np.inf, False: -np.inf}
+    reach = 0.06 * max(np.ptp(ax.dataLim.intervalx), 1e-9)
+    for i in np.argsort(scale.decibans):
+        above = scale.decibans[i] - last[True] >= reach
+        if not above and scale.decibans[i] - last[False] < reach:
+            continue  # no room left: the tick stays, its label goes
+        last[above] = scale.decibans[i]
+        ax.annotate(
+            short(_rounded(scale.values[i]), 12),
+            (scale.decibans[i], place),
+            (0, 4 if above else -4),
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if above else "top",
+            fontsize="x-small",
+        )
+    if scale.marked is not None:
+        ax.plot([scale.marked], [place], "o", color=FOR, ms=6, gid="marked")
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.3g}") if isinstance(value, (float, np.floating)) else value
+
+
+def _sums(ax: Axes, scales: list[Scale], base: float, marks: list[float], prior: float, names: tuple[str, str]) -> None:
+    """The two lower scales: the sum, squeezed into the width of the picture, and the probability it stands for."""
+    low, high = (base + sum(float(end(scale.decibans)) for scale in scales) for end in (np.min, np.max))
+    left, right = ax.dataLim.intervalx
+    low, high = min([low, *marks]), max([high, *marks])
+
+    def squeezed(decibans: Any) -> Any:
+        return left + (np.asarray(decibans) - low) * (right - left) / (high - low)
+
+    steps = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
+    step = steps[np.searchsorted(steps, (high - low) / 10).clip(max=len(steps) - 1)]
+    totals = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
+    odds = np.array([DECIBANS * logit(p) - prior for p in PRIORS])
+    inside = (odds >= low) & (odds <= high)
+    chances = [f"{p:g}".removeprefix("0") for p, shown in zip(PRIORS, inside) if shown]
+    for place, at, labels in (
+        (TOTAL, totals, [f"{t:g}".replace("-", MINUS) for t in totals]),
+        (CHANCE, odds[inside], chances),
+    ):
+        ax.plot([left, right], [place, place], color=GREY, lw=1, gid="sum")
+        ax.plot(squeezed(at), np.full(len(at), place), "|", color=GREY, ms=6)
+        for x, text in zip(squeezed(at), labels):
+            ax.annotate(
+                text, (x, place), (0, 4), textcoords="offset points", ha="center", va="bottom", fontsize="x-small"
+            )
+        ax.plot(squeezed(marks), [place] * len(marks), "o", color=FOR, ms=6, gid="answer")
