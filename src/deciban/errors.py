@@ -89,6 +89,10 @@ class ConvergenceWarning(UserWarning):
     """An iteration stopped before it settled."""
 
 
+class EmptyComponentWarning(UserWarning):
+    """A component of a mixture lost all its rows, and was dropped."""
+
+
 def shortlist(items: Sequence[object], most: int = 5) -> str:
     """Some items as text, and how many more there are.
 

@@ -3,7 +3,7 @@
     s[k] = bias[k] + weights[k] · φ(x − o)        r ∝ exp(s)        Σ w r,  Σ w r φ,  Σ w log Σ exp(s)
 
 φ is the row itself and its squares (diagonal Gaussians) or all its products (full ones). Blocks of rows stay in the
-cache, and no array has as many entries as the table has rows. BLAS keeps to one thread, so the bits are always the same.
+cache, and no array has as many entries as the table has rows. BLAS keeps to one thread: the same bits always.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def features(Z: Array, products: bool) -> Array:
     return np.concatenate([Z, Z[:, u] * Z[:, v]], axis=1)
 
 
-def mixture_pass(
-    X: Array, weight: Array | None, origin: Array, weights: Array, bias: Array, products: bool
-) -> Pass:
+def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, bias: Array, products: bool) -> Pass:
     """One pass over a dense table; `weights` is (K, F), or (K, D) where the second-order features score alike."""
     weight, origin = row_weights(weight), readable(origin, np.float64)
     weights, bias = readable(weights, np.float64), readable(bias, np.float64)
@@ -99,7 +97,9 @@ def sparse_mixture_pass(
 
     counts, sums, more = np.zeros(K), np.zeros((V, K)), np.zeros((K, extra.shape[1]))
     shares = np.empty((1, K))
-    total = fast.sparse_pass(data, indices, indptr, or_unweighted(weight), table, bias, extra, shares, counts, sums, more)
+    total = fast.sparse_pass(
+        data, indices, indptr, or_unweighted(weight), table, bias, extra, shares, counts, sums, more
+    )
     return counts, sums, more, total
 
 

@@ -4,7 +4,7 @@
     M   the family's own `estimate` on those sums
 
 The objective (log-likelihood under `ml`, plus log prior under `map`) never falls; the loop stops when a pass over the
-data gains less than `tol` a row. In stepwise mode (Cappé & Moulines, On-line EM, 2009) a batch at a time moves the sums,
+data gains less than `tol` a row. In stepwise mode (Cappé & Moulines, On-line EM, 2009) each batch moves the sums,
 
     s ← (1 − η_t) s + η_t (N/N_t) s_t        η_t = (t + 2)^−power, ½ < power ≤ 1
 

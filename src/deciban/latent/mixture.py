@@ -4,55 +4,41 @@
 
 The mixing weights have a Dirichlet(α) prior; α = 1 leaves them alone. A mixture's sums depend on the current guess, so
 it cannot be unlearnt exactly, nor left one out.
+
+As the density of each class in a classifier a mixture is a family like any other: EM over the first rows makes the
+guess, a frozen choice as a prior's scale is; the sums of all rows are then collected under it, and add up.
+
+Reference: McLachlan & Peel, Finite Mixture Models (2000).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
-from deciban import kernels
-from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
+from deciban.errors import HyperparameterError, InputError
 from deciban.families.fitted import collect_checked
-from deciban.families.protocol import Density, Family, Rule, check_rule
+from deciban.families.protocol import Family, Rule, check_rule
 from deciban.features.weights import row_weights
-from deciban.latent import em
-from deciban.statistics import Array, Members
+from deciban.latent import size
+from deciban.latent.class_mixtures import ClassMixtures
+from deciban.latent.components import MixtureStats
+from deciban.latent.expectation import Rows
+from deciban.latent.fitted_mixture import FittedMixture
+from deciban.latent.starts import check_start
+from deciban.latent.task import Task, by_size
+from deciban.statistics import Axis, Members
 
 
-@dataclass(frozen=True, eq=False)
-class MixtureDensity(Density):
-    """Components and how often each is drawn."""
-
-    log_weights: Array  # (M,)
-    components: Any  # a Density of M groups
-
-    @property
-    def K(self) -> int:
-        return 1
-
-    def log_joint(self, X: Any) -> Array:
-        """(n, M) log π_m f(x|m)."""
-        return self.components.log_density(X) + self.log_weights
-
-    def log_density(self, X: Any) -> Array:
-        """(n, 1) log Σ_m π_m f(x|m)."""
-        return kernels.log_sum_exp(self.log_joint(X))[:, None]
-
-    def log_base(self, X: Any) -> Array | float:
-        """What every component shares."""
-        return self.components.log_base(X)
-
-    def sample(self, codes: Array, rng: np.random.Generator) -> Any:
-        """A component for each row, then the row."""
-        return self.components.sample(rng.choice(len(self.log_weights), len(codes), p=np.exp(self.log_weights)), rng)
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(ClassMixtures, Family):
     """A mixture of `n_components` of one family; `fit` finds them without labels.
+
+    rule  : what EM climbs under, "ml" or "map"; every rule is a reading of the sums it ends with
+    start : "k-means++" (models of single rows, far apart) or "random" (responsibilities); the best of `n_starts`
 
     >>> import numpy as np
     >>> from deciban import Gaussian, Mixture
@@ -60,11 +46,21 @@ class Mixture:
     >>> X = np.r_[rng.normal(0, 1, (100, 1)), rng.normal(9, 1, (50, 1))]
     >>> Mixture(Gaussian(), 2).fit(X, random_state=0).weights.round(2)
     array([0.67, 0.33])
+    >>> Mixture(Gaussian()).fit_size(X, range(1, 4), by="bic", random_state=0)
+    FittedMixture(2 × Gaussian, Trace(... iterations, converged, ...))
     """
 
     component: Family
-    n_components: int
+    n_components: int = 2
     pseudo_count: float = 1.0
+    _: KW_ONLY
+    rule: Rule = "map"
+    start: str = "k-means++"
+    n_starts: int = 5
+    max_iter: int = 1000
+    tol: float = 1e-7  # least gain a row
+    seed: int = 0  # of the starts, where the mixture is the density of a class
+    guess: MixtureStats | None = field(default=None, repr=False)  # frozen at the first fit of a classifier
 
     def __post_init__(self) -> None:
         if self.n_components < 1 or self.pseudo_count <= 0:
@@ -72,156 +68,82 @@ class Mixture:
                 f"Mixture(n_components={self.n_components}, pseudo_count={self.pseudo_count}): "
                 "there must be at least one component, and the pseudo-count must be > 0."
             )
+        if not isinstance(self.component, Family):
+            raise HyperparameterError(f"{self.component!r} is not a family. Use one such as Gaussian().")
+        check_start(self.start)
+        _check_climbing(self.rule)
 
-    def fit(
+    def __repr__(self) -> str:
+        """What was asked for; the guess is left out."""
+        plain = [f for f in fields(self) if f.name not in ("component", "n_components", "guess")]
+        said = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
+        return f"Mixture({', '.join([repr(self.component), repr(self.n_components), *said])})"
+
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         sample_weight: Any = None,
         *,
-        rule: Rule = "map",
+        rule: Rule | None = None,
         start: Any = None,
-        n_starts: int = 5,
-        max_iter: int = 500,
-        tol: float = 1e-8,
+        n_starts: int | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
         random_state: Any = None,
+        batch: int | None = None,
+        progress: bool = False,
     ) -> FittedMixture:
-        """EM from given responsibilities `start` (n, M), or from the best of `n_starts` short runs."""
-        check_rule(rule)
-        if rule not in ("ml", "map"):
-            raise HyperparameterError(
-                f"rule={rule!r}: EM climbs under 'ml' or 'map'; other rules are readings after it."
-            )
+        """EM from `start`: its name, responsibilities (n, M), or a mixture's density; else the mixture's own settings.
+
+        batch : rows of a batch: three stepwise passes come first, then EM goes on from where they led
+        """
+        rule = self.rule if rule is None else rule
+        _check_climbing(rule)
+        rows, start = self._rows(X, sample_weight, start)
+        task = Task(rows, rule, self.pseudo_count)
+        rng = np.random.default_rng(random_state)
+        names = Axis.of(self.n_components)
+        given = self.start if start is None else start
+        tries = self.n_starts if n_starts is None else n_starts
+        if batch is not None:
+            given = task.by_batches(names, given, tries, rng, batch)
+        sums, trace = task.fit(
+            names,
+            given,
+            tries,
+            self.max_iter if max_iter is None else max_iter,
+            self.tol if tol is None else tol,
+            rng,
+            f"mixture of {self.n_components}" if progress else None,
+        )
+        if start is None or isinstance(start, str):
+            sums = sums.select("class", by_size(sums))
+        return FittedMixture(rows.family, sums, rule, self.pseudo_count, trace)
+
+    def fit_size(
+        self, X: Any, sizes: Iterable[int], sample_weight: Any = None, *, by: size.Criterion = "bic", **options: Any
+    ) -> FittedMixture:
+        """The number of components by "bic", "icl" or "heldout" likelihood; `criteria` of the answer has them all."""
+        return size.best_size(self, X, sizes, sample_weight, by, options)
+
+    def _rows(self, X: Any, sample_weight: Any, start: Any = None) -> tuple[Rows, Any]:
+        """Rows of positive weight, encoded; the component's choices frozen on all of them."""
         block = self.component.encode(X, ())
         n = block.shape[0]
         weight = row_weights(sample_weight, n)
-        weight = np.ones(n) if weight is None else weight
-        if n < self.n_components:
-            raise InputError(f"{self.n_components} components of {n} rows: there are not enough rows. Ask for fewer.")
-        pooled = collect_checked(self.component, block, Members.one_group(n, weight), ())
-        task = Task(self, self.component.choose(pooled, (block, Members.one_group(n, weight))), block, weight, rule)
-        if start is not None:
-            first = task.maximise(np.asarray(start, dtype=float) * weight[:, None])
-        else:
-            first = task.best_start(n_starts, np.random.default_rng(random_state))
-        last, trace = em.run(task.step, first, weight.sum(), max_iter, tol)
-        order = np.argsort(-last.counts, kind="stable") if start is None else np.arange(self.n_components)
-        return FittedMixture(
-            task.family, last.stats.select("class", order), last.counts[order], rule, self.pseudo_count, trace
-        )
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            block, weight = block[kept], weight[kept]
+            start = np.asarray(start)[kept] if start is not None and np.ndim(start) == 2 else start
+            n = len(kept)
+        if n == 0:
+            raise InputError("there are no rows to learn from.")
+        members = Members.one_group(n, weight)
+        pooled = collect_checked(self.component, block, members, [str(j) for j in range(block.shape[1])])
+        return Rows(self.component.choose(pooled, (block, members)), block, weight), start
 
 
-class Guess(NamedTuple):
-    """Where EM stands: the sums of the last E-step, and the density estimated from them."""
-
-    stats: Any
-    counts: Array  # (M,) rows of each component
-    density: MixtureDensity
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One mixture to be fitted to one set of rows."""
-
-    mixture: Mixture
-    family: Any
-    X: Any
-    weight: Array
-    rule: Rule
-
-    def step(self, guess: Guess) -> tuple[Guess, float]:
-        """One EM step, and the objective of the density it started from."""
-        density = guess.density
-        joint = density.log_joint(self.X)
-        total = kernels.log_sum_exp(joint)
-        if np.isneginf(total).any():
-            return guess, -np.inf
-        objective = float(self.weight @ (total + density.log_base(self.X))) + self.log_prior(density)
-        return self.maximise(np.exp(joint - total[:, None]) * self.weight[:, None]), objective
-
-    def maximise(self, shares: Array) -> Guess:
-        """The M-step: estimates from weighted sums."""
-        stats, counts = self.family.collect(self.X, Members.soft(shares)), shares.sum(axis=0)
-        return Guess(stats, counts, read(self.family, stats, counts, self.rule, self.mixture.pseudo_count))
-
-    def log_prior(self, density: MixtureDensity) -> float:
-        """What `map` adds to the log-likelihood, up to a constant."""
-        if self.rule == "ml":
-            return 0.0
-        mixing = (self.mixture.pseudo_count - 1) * float(np.sum(density.log_weights))
-        return mixing + self.family.log_prior(density.components)
-
-    def best_start(self, n_starts: int, rng: np.random.Generator) -> Guess:
-        """The best of several short runs, each from rows drawn at random as seeds."""
-        runs: list[tuple[float, Any]] = []
-        failure: DecibanError | None = None
-        for _ in range(max(n_starts, 1)):
-            try:
-                guess, trace = em.run(self.step, self.seed(rng), self.weight.sum(), 15, 0.0, warn=False)
-                runs.append((trace.objective[-1], guess))
-            except DecibanError as error:
-                failure = error
-        if not runs and failure is not None:
-            raise failure
-        return max(runs, key=lambda run: run[0])[1]
-
-    def seed(self, rng: np.random.Generator) -> Guess:
-        """Responsibilities by how well models of single rows, held up by the prior, explain each row."""
-        M = self.mixture.n_components
-        rows = rng.choice(len(self.weight), M, replace=False, p=self.weight / self.weight.sum())
-        seeds = self.family.estimate(self.family.collect(self.X[rows], Members.hard(np.arange(M), M)), "mean")
-        near = kernels.softmax(seeds.log_density(self.X)) + 1e-3  # no component starts empty
-        return self.maximise(near / near.sum(axis=1, keepdims=True) * self.weight[:, None])
-
-
-def read(family: Any, stats: Any, counts: Array, rule: Rule, pseudo_count: float) -> MixtureDensity:
-    """A mixture's density from its sums, under a rule."""
-    extra = {"ml": 0.0, "map": pseudo_count - 1}.get(rule, pseudo_count)
-    mixing = np.maximum(counts + extra, 0.0)
-    with np.errstate(divide="ignore"):
-        return MixtureDensity(np.log(mixing / mixing.sum()), family.estimate(stats, rule))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FittedMixture:
-    """A mixture that was fitted; `mean` and `predictive` are readings of its final sums."""
-
-    family: Any
-    stats: Any  # sums of the components at the end
-    counts: Array  # (M,) rows of each
-    rule: Rule
-    pseudo_count: float
-    trace: em.Trace
-
-    def density(self, rule: Rule | None = None) -> MixtureDensity:
-        """The mixture under a rule."""
-        return read(self.family, self.stats, self.counts, rule or self.rule, self.pseudo_count)
-
-    @property
-    def weights(self) -> Array:
-        """(M,) how often each component is drawn."""
-        return np.exp(self.density().log_weights)
-
-    def predict_proba(self, X: Any) -> Array:
-        """(n, M) which component drew each row."""
-        return kernels.softmax(self.density().log_joint(self.family.encode(X, (), self.stats)))
-
-    def predict(self, X: Any) -> Array:
-        """(n,) the most probable component."""
-        return self.predict_proba(X).argmax(axis=1)
-
-    def log_density(self, X: Any, rule: Rule | None = None) -> Array:
-        """(n,) log f(x)."""
-        block = self.family.encode(X, (), self.stats)
-        density = self.density(rule)
-        return density.log_density(block)[:, 0] + density.log_base(block)
-
-    def sample(self, n: int, random_state: Any = None) -> Any:
-        """N rows like the ones learnt."""
-        return self.density().sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
-
-    def unlearn(self, *_: Any) -> None:
-        """Refused: the sums of a mixture depend on the guess they were collected with."""
-        raise NotAvailableError("a mixture cannot be unlearnt exactly: refit it without those rows.")
-
-    def __repr__(self) -> str:
-        return f"FittedMixture({len(self.counts)} × {type(self.family).__name__}, {self.trace!r})"
+def _check_climbing(rule: Rule) -> None:
+    check_rule(rule)
+    if rule not in ("ml", "map"):
+        raise HyperparameterError(f"rule={rule!r}: EM climbs under 'ml' or 'map'; other rules are readings after it.")
