@@ -1,0 +1,94 @@
+"""Between a reader's numbers and names: what a reader has found, in order; a reader that knows a vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from deciban.features.vocabulary import Vocabulary, in_order, text_array
+from deciban.kernels.text.plain import PlainReader
+
+Array = NDArray[Any]
+
+
+def sizes(reader: Any) -> list[int]:
+    """How many features a reader has at each of its levels."""
+    return [len(reader)] if isinstance(reader, PlainReader) else reader.sizes
+
+
+def found(reader: Any) -> tuple[Any, list[Array]]:
+    """The names of a reader's features, sorted, and at each level the place of each number among them.
+
+    A place is −1 for the number after the last, that of features not taken in.
+    """
+    if isinstance(reader, PlainReader):
+        names = text_array(list(reader.number))
+        order = in_order(names)
+        names = names.take(order)
+    else:
+        order = reader.order()
+        names = _names(reader, order)
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    levels = np.split(place, np.cumsum(sizes(reader))[:-1])
+    return names, [np.append(level, np.int32(-1)) for level in levels]
+
+
+def _names(reader: Any, order: Array) -> Any:
+    offsets = reader.words.offsets()
+    letters = pa.py_buffer(reader.words.arena[: offsets[-1]])
+    words = pa.LargeStringArray.from_buffers(len(reader.words), pa.py_buffer(offsets), letters)
+    if reader.lowest == 1 and not reader.tables:
+        return words.take(order)
+    space = pa.scalar(" ", pa.large_string())
+    joined = [
+        pc.binary_join_element_wise(*(words.take(level[:, i]) for i in range(level.shape[1])), space)
+        for level in reader.members()
+    ]
+    return pa.concat_arrays(joined).take(order)
+
+
+def columns(reader: Any, vocabulary: Vocabulary) -> list[Array]:
+    """At each level the column of each number of a reader that was made for a vocabulary; the last is for others."""
+    other = len(vocabulary) if vocabulary.unk else -1
+    if isinstance(reader, PlainReader):
+        return [np.append(np.arange(len(reader), dtype=np.int32), np.int32(other))]
+    return [np.append(level, np.int32(other)) for level in reader.columns]
+
+
+def fill(reader: Any, vocabulary: Vocabulary) -> None:
+    """Give a new reader a vocabulary's features, and note their columns."""
+    if not reader.tables and reader.lowest == 1:
+        reader.words.numbers(*_padded(vocabulary.names), grow=True)
+        reader.columns = [np.arange(len(vocabulary), dtype=np.int32)]
+        return
+    parts = pc.split_pattern(vocabulary.names, " ")
+    number = pc.list_value_length(parts).to_numpy()
+    coded = parts.flatten().dictionary_encode()
+    reader.words.numbers(*_padded(text_array(coded.dictionary)), grow=True)
+    words = coded.indices.to_numpy()
+    starts = np.cumsum(number) - number
+    found_columns = []
+    runs = words[starts]  # of each feature, the number of its first words
+    for n in range(1, len(reader.tables) + 2):
+        if n > 1:
+            longer = np.flatnonzero(number >= n)
+            runs[longer] = reader.tables[n - 2].absorb(runs[longer], words[starts[longer] + n - 1])
+        if n >= reader.lowest:
+            whole = np.flatnonzero(number == n)
+            level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), -1, np.int32)
+            level[runs[whole]] = whole
+            found_columns.append(level)
+    reader.columns = found_columns
+
+
+def _padded(names: Any) -> tuple[Array, Array]:
+    """Text and offsets of names, with the sixteen bytes behind the last that kernels may read."""
+    letters = names.buffers()[2]
+    offsets = np.frombuffer(names.buffers()[1], np.int64)[names.offset : names.offset + len(names) + 1]
+    text = np.zeros(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)[offsets[0] : offsets[-1]]
+    return np.append(text, np.zeros(16, np.uint8)), offsets - offsets[0]

@@ -1,0 +1,89 @@
+"""One pass over documents: who reads which, compiled or in plain Python, and where features belong in the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deciban.errors import InputError
+from deciban.features.documents import Documents
+from deciban.features.readers import columns, found, sizes
+from deciban.features.tokens import Tokens
+from deciban.features.vocabulary import Vocabulary
+from deciban.kernels.choice import SMALL_WORK, compiled
+from deciban.kernels.text.chunks import Chunk, InvalidTextError, Stream, interleaved
+from deciban.kernels.text.counting import in_parallel, relabelled
+
+Array = NDArray[Any]
+Result = TypeVar("Result")
+
+WORK_PER_BYTE = 10  # elementary operations that a byte of text costs in plain Python
+BYTES_PER_THREAD = 2**24  # less is not worth a thread
+MOST_THREADS = 4
+
+
+class Reading:
+    """Reads documents into streams of feature numbers.
+
+    With a vocabulary there is one stream a chunk, of columns; without, one for each length of run, of numbers that
+    `places` puts in order afterwards.
+    """
+
+    def __init__(
+        self, documents: Documents, tokens: Tokens, vocabulary: Vocabulary | None = None, threads: int | None = None
+    ) -> None:
+        self.documents, self.tokens, self.vocabulary = documents, tokens, vocabulary
+        large = documents.at_least(SMALL_WORK // WORK_PER_BYTE)
+        self.fast = compiled(SMALL_WORK if large else 0)
+        self.ranges = documents.ranges(self._threads(threads))
+
+    def _threads(self, wanted: int | None) -> int:
+        if not (self.fast and self.tokens.fast) or len(self.documents) < 2:
+            return 1
+        if wanted is not None:
+            return min(wanted, len(self.documents))
+        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = min(here, MOST_THREADS)
+        while cores > 1 and not self.documents.at_least(cores * BYTES_PER_THREAD):
+            cores -= 1
+        return cores
+
+    def run(self, act: Callable[[int, int], Result]) -> list[Result]:
+        """Results for each range of documents, each in a thread of its own."""
+        try:
+            return in_parallel(act, self.ranges)
+        except InvalidTextError as error:
+            raise InputError(
+                f"document {error.document} is not valid UTF-8. Decode the column with its own encoding first."
+            ) from None
+
+    def reader(self) -> Any:
+        return self.tokens.reader(self.vocabulary, self.fast)
+
+    def streams(self, reader: Any, chunk: Chunk) -> list[Stream]:
+        """What a reader makes of a chunk."""
+        streams = reader.read(chunk)
+        if self.vocabulary is None:
+            return streams
+        levels = columns(reader, self.vocabulary)
+        return [interleaved([relabelled(stream, level, self.fast) for stream, level in zip(streams, levels)])]
+
+    def sizes(self, reader: Any) -> list[int]:
+        """Above the numbers of each stream."""
+        return sizes(reader) if self.vocabulary is None else [self.vocabulary.columns]
+
+    def places(self, readers: Sequence[Any]) -> tuple[Vocabulary, list[list[Array]]]:
+        """The vocabulary, and for each reader and stream the column of each number."""
+        if self.vocabulary is not None:
+            return self.vocabulary, [[np.arange(self.vocabulary.columns, dtype=np.int32)]] * len(readers)
+        first = readers[0]
+        moved = [first.absorb(other) for other in readers[1:]]
+        names, levels = found(first)
+        if not len(names):
+            raise InputError("empty vocabulary; perhaps the documents only contain stop words")
+        others = [[level[numbers] for level, numbers in zip(levels, moves)] for moves in moved]
+        return Vocabulary(names, "learnt"), [[level[:-1] for level in levels], *others]

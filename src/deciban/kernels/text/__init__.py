@@ -1,0 +1,1 @@
+"""Text to word numbers, and word numbers to counts, rows and scores."""

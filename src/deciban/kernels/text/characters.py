@@ -1,0 +1,121 @@
+"""Documents to numbers of runs of characters, anywhere in the text or within its words.
+
+White space counts as scikit-learn has it: two or more in a row are one space. Within words means: every word between
+two spaces of its own; one that is too short for a run counts once as a whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..choice import Array
+from ..jit import kernel, part
+from .code_points import SPACE
+from .instructions import address, byte, set_byte
+from .marks import PADDING, decode, mark_words
+from .table import BATCH, FIRST, HANDLED, LENGTH, SECOND, SKIP, START, flush, keys
+
+_BLANK = 0x20
+
+
+@part
+def _tidy(size: int, points: Array, within: bool, low: Array, clean: Array, starts: Array) -> int:
+    """Copy a text without spare white space, and note where its characters begin; the number of characters.
+
+    Within words every white space is one space, and there is one at either end.
+    """
+    source, target = address(low), address(clean)
+    at, to, n = 0, 0, 0
+    spaces = 0  # in a row, up to here
+    if within:
+        set_byte(target, _BLANK)
+        starts[0] = 0
+        to, n, spaces = 1, 1, 1
+    while at < size:
+        point, length = byte(source + at), 1
+        if point >= 0x80:
+            point, length = decode(source + at, size - at)
+        space = points[np.uint64(point)] & SPACE != 0
+        spaces = spaces + 1 if space else 0
+        if spaces >= 2:
+            to = starts[n - 1]  # the one before becomes a space
+        else:
+            starts[n] = to
+            n += 1
+        if space and (within or spaces >= 2):
+            set_byte(target + to, _BLANK)
+            to += 1
+        else:
+            for i in range(length):
+                set_byte(target + to + i, byte(source + at + i))
+            to += length
+        at += length
+    if within and spaces == 0:
+        set_byte(target + to, _BLANK)
+        starts[n] = to
+        n += 1
+        to += 1
+    starts[n] = to
+    return n
+
+
+@kernel
+def read_characters(
+    text: Array,
+    offsets: Array,
+    first: int,
+    points: Array,
+    case: int,
+    lowest: int,
+    highest: int,
+    within: bool,
+    unknown: int,
+    slots: Array,
+    arena: Array,
+    state: Array,
+    low: Array,
+    masks: Array,
+    clean: Array,
+    starts: Array,
+    batch: Array,
+    ids: Array,
+    lengths: Array,
+) -> int:
+    """Append numbers of runs of `lowest` to `highest` characters; otherwise as `read_words`."""
+    base = address(clean)
+    state[SKIP] = state[HANDLED]
+    for d in range(first, offsets.size - 1):
+        begin, end = offsets[d], offsets[d + 1]
+        if end - begin + PADDING > low.size:
+            return d
+        if mark_words(text, begin, end, points, case, low, masks, lengths, d) < 0:
+            continue
+        characters = _tidy(end - begin, points, within, low, clean, starts)
+        n = 0
+        opens = 0
+        while opens + within < characters:
+            # A window is what runs must lie in: the whole text, or a word with its two spaces.
+            closes = characters
+            if within:
+                closes = opens + 1
+                while byte(base + starts[closes]) != _BLANK:
+                    closes += 1
+                closes += 1
+            for run in range(lowest, highest + 1):
+                number = closes - opens - run + 1
+                for i in range(opens, opens + max(number, np.int64(within))):
+                    length = starts[min(i + run, closes)] - starts[i]
+                    batch[n, FIRST], batch[n, SECOND] = keys(base + starts[i], length)
+                    batch[n, START], batch[n, LENGTH] = starts[i], length
+                    n += 1
+                    if n == BATCH:
+                        if not flush(batch, n, clean, unknown, slots, arena, state, ids, lengths, d):
+                            return d
+                        n = 0
+                if within and number <= 1:
+                    break  # a short word counts once
+            opens = closes - within
+        if not flush(batch, n, clean, unknown, slots, arena, state, ids, lengths, d):
+            return d
+        state[HANDLED] = 0
+    return offsets.size - 1

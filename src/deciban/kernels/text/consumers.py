@@ -1,0 +1,84 @@
+"""What is done with streams of word numbers: relabel, keep distinct ones, count per class, score.
+
+A stream holds the numbers of one document after the other, lengths[i] for document i. Numbers come checked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..choice import Array
+from ..intrinsics import LINE, prefetch
+from ..jit import kernel
+from ..register_sums import sum_rows_of
+
+AHEAD = 24  # numbers between asking for a place in a table and using it
+
+
+@kernel
+def relabel(ids: Array, lengths: Array, labels: Array) -> int:
+    """Replace every number by its label, in place, dropping labels −1; how many are left."""
+    begin, to = 0, 0
+    for i in range(lengths.size):
+        end, start = begin + lengths[i], to
+        for p in range(begin, end):
+            label = labels[np.uint64(ids[p])]
+            ids[to] = label
+            to += label >= 0
+        lengths[i] = to - start
+        begin = end
+    return to
+
+
+@kernel
+def distinct(ids: Array, lengths: Array, last_row: Array, row: int) -> int:
+    """Keep each number once a document, in place; how many are left.
+
+    last_row[id] is the document that held a number last, documents being numbered from `row`, above all before.
+    """
+    begin, to = 0, 0
+    for i in range(lengths.size):
+        end, start = begin + lengths[i], to
+        for p in range(begin, end):
+            number = np.uint64(ids[p])
+            new = last_row[number] != row + i
+            last_row[number] = row + i
+            ids[to] = number
+            to += new
+        lengths[i] = to - start
+        begin = end
+    return to
+
+
+@kernel
+def add_class_counts(ids: Array, lengths: Array, codes: Array, weight: Array, counts: Array) -> None:
+    """Add each document's weight, or 1, to counts[class, id] for each of its numbers."""
+    width = counts.shape[1]
+    begin = 0
+    for i in range(lengths.size):
+        end = begin + lengths[i]
+        row = codes[i] * width
+        flat = counts[codes[i]]
+        amount = counts.dtype.type(weight[i] if weight.size else 1)
+        for p in range(begin, min(begin + AHEAD, end)):
+            prefetch(counts, row + ids[p])
+        for p in range(begin, end):
+            prefetch(counts, row + ids[min(p + AHEAD, ids.size - 1)])
+            flat[np.uint64(ids[p])] += amount
+        begin = end
+
+
+@kernel
+def add_scores(ids: Array, lengths: Array, weights: Array, bias: Array, out: Array) -> None:
+    """Set out[i] to bias + Σ weights[id] over each document's numbers."""
+    K = weights.shape[1]
+    begin = 0
+    for i in range(lengths.size):
+        end = begin + lengths[i]
+        for p in range(begin, end):
+            start = ids[p] * K
+            for line in range(0, K, LINE):
+                prefetch(weights, start + line)
+            prefetch(weights, start + K - 1)
+        sum_rows_of(weights, ids[begin:end], bias, out, i)
+        begin = end

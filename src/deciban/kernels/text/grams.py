@@ -1,0 +1,159 @@
+"""Runs of words: a pair is two word numbers, a triplet a pair and a word, and so on. No text is touched.
+
+A run of n words is numbered in a table of its own level, by the number of its first n − 1 words and that of the last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..choice import Array
+from ..intrinsics import prefetch
+from ..jit import kernel, part
+
+BATCH = 1024  # pairs looked up together
+GRAMS, WRITTEN, DONE = 0, 1, 2  # fields of the state: runs in the table, numbers written, pairs done of a document
+FIRST_SLOTS = 4 * BATCH  # so that a batch always fits
+GROW = -1
+
+
+@part
+def _place(key: Any, last: Any) -> Any:
+    value = key * np.uint64(0x9E3779B97F4A7C15)
+    return (value ^ (value >> np.uint64(32))) & last
+
+
+@kernel
+def join(
+    left: Array,
+    left_lengths: Array,
+    words: Array,
+    lengths: Array,
+    first: int,
+    n: int,
+    unknown: int,
+    slots: Array,
+    state: Array,
+    batch: Array,
+    ids: Array,
+    out_lengths: Array,
+) -> int:
+    """Append the numbers of runs of n words; the document at which it stopped, because the table is too full.
+
+    Run i of a document is left[i], its first n − 1 words, and words[i + n − 1]. A slot is a pair plus one, and its
+    number; 0 is free.
+    """
+    last = np.uint64(slots.size // 2 - 1)
+    written, done = state[WRITTEN], state[DONE]
+    state[DONE] = 0
+    from_left, from_word = np.sum(left_lengths[:first]), np.sum(lengths[:first])
+    for d in range(first, lengths.size):
+        total = max(lengths[d] - n + 1, 0)
+        for begin in range(done, total, BATCH):
+            end = min(begin + BATCH, total)
+            if unknown == GROW and 4 * (state[GRAMS] + end - begin) > slots.size:
+                state[WRITTEN], state[DONE] = written, begin
+                return d
+            for i in range(begin, end):
+                key = (np.uint64(left[from_left + i]) << np.uint64(32)) | np.uint64(words[from_word + i + n - 1])
+                batch[i - begin, 0], batch[i - begin, 1] = key, _place(key, last)
+                prefetch(slots, 2 * batch[i - begin, 1])
+            for i in range(end - begin):
+                key, place = batch[i, 0] + np.uint64(1), batch[i, 1]
+                while slots[np.uint64(2) * place] != key and slots[np.uint64(2) * place] != 0:
+                    place = (place + np.uint64(1)) & last
+                number = np.int64(slots[np.uint64(2) * place + np.uint64(1)])
+                if slots[np.uint64(2) * place] == 0:
+                    number = np.int64(unknown)
+                    if unknown == GROW:
+                        number = state[GRAMS]
+                        slots[np.uint64(2) * place], slots[np.uint64(2) * place + np.uint64(1)] = key, number
+                        state[GRAMS] += 1
+                ids[written] = number
+                written += 1
+        out_lengths[d] = total
+        from_left += left_lengths[d]
+        from_word += lengths[d]
+        done = 0
+    state[WRITTEN] = written
+    return lengths.size
+
+
+@kernel
+def move_slots(slots: Array, larger: Array) -> None:
+    """Fill a larger table that is empty."""
+    last = np.uint64(larger.size // 2 - 1)
+    for at in range(0, slots.size, 2):
+        if slots[at] != 0:
+            place = _place(slots[at] - np.uint64(1), last)
+            while larger[np.uint64(2) * place] != 0:
+                place = (place + np.uint64(1)) & last
+            larger[np.uint64(2) * place], larger[np.uint64(2) * place + np.uint64(1)] = slots[at], slots[at + 1]
+
+
+class GramTable:
+    """Runs of one length, numbered in the order in which they came."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.slots = np.zeros(2 * FIRST_SLOTS, np.uint64)
+        self.state = np.zeros(3, np.int64)
+        self.batch = np.empty((BATCH, 2), np.uint64)
+
+    def __len__(self) -> int:
+        return int(self.state[GRAMS])
+
+    def read(self, left: Array, left_lengths: Array, words: Array, lengths: Array, grow: bool) -> tuple[Array, Array]:
+        """Numbers and lengths of the runs in a stream; runs that a table does not take in get the number len(self)."""
+        ids, out = np.empty(len(words), np.int32), np.zeros(len(lengths), np.int64)
+        self.state[WRITTEN] = done = 0
+        while True:
+            unknown = GROW if grow else len(self)
+            done = join(
+                left, left_lengths, words, lengths, done, self.n, unknown, self.slots, self.state, self.batch, ids, out
+            )
+            if done == len(lengths):
+                return ids[: self.state[WRITTEN]], out
+            larger = np.zeros(4 * self.slots.size, np.uint64)
+            move_slots(self.slots, larger)
+            self.slots = larger
+
+    def members(self) -> tuple[Array, Array]:
+        """For each run the number of its first n − 1 words, and that of its last."""
+        held = self.slots.reshape(-1, 2)
+        held = held[held[:, 0] != 0]
+        keys = np.empty(len(self), np.uint64)
+        keys[held[:, 1]] = held[:, 0] - np.uint64(1)
+        return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+    def absorb(self, left: Array, right: Array) -> Array:
+        """Numbers of pairs given one by one, taken in where they are new."""
+        # Each pair is a document of its own: n words of which only the last counts, and one run before it.
+        words = np.repeat(right.astype(np.int32), self.n)
+        ones = np.ones(len(left), np.int64)
+        return self.read(left.astype(np.int32), ones, words, self.n * ones, grow=True)[0]
+
+
+def in_order(levels: list[Array], rank: Array) -> Array:
+    """Positions of runs of words, all levels end to end, in alphabetical order of their text.
+
+    `levels` hold word numbers, (V, n) each, rank[number] is a word's own place. Words are joined by spaces, which come
+    before every word character: so a run comes before what it begins, and runs compare word by word.
+
+    >>> in_order([np.array([[0], [1]]), np.array([[0, 1], [1, 0]])], np.array([1, 0])).tolist()
+    [1, 3, 0, 2]
+    """
+    most = max(level.shape[1] for level in levels)
+    bits = max(len(rank).bit_length(), 1)
+    total = sum(map(len, levels))
+    per_key = 64 // bits
+    keys = [np.zeros(total, np.uint64) for _ in range(-(-most // per_key))]
+    at = 0
+    for level in levels:
+        for i in range(level.shape[1]):
+            shift = np.uint64(bits * (per_key - 1 - i % per_key))
+            keys[i // per_key][at : at + len(level)] |= (rank[level[:, i]].astype(np.uint64) + np.uint64(1)) << shift
+        at += len(level)
+    return np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])

@@ -1,0 +1,84 @@
+"""The twins: what readers and consumers of streams do, written to be read. They also serve analysers of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ..choice import Array
+from .chunks import Chunk, InvalidTextError, Stream
+
+Analyse = Callable[[str], Iterable[str]]
+
+
+class PlainReader:
+    """Features numbered in the order in which they came, whatever makes features of a text.
+
+    >>> reader = PlainReader(str.split)
+    >>> text = np.frombuffer(b"to be or not to be", np.uint8)
+    >>> reader.read(Chunk(text, np.array([0, 8, 18])))
+    [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
+    """
+
+    def __init__(self, analyse: Analyse, names: Iterable[str] = (), grow: bool = True) -> None:
+        self.analyse, self.grow = analyse, grow
+        self.number = {name: at for at, name in enumerate(names)}
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def read(self, chunk: Chunk) -> list[Stream]:
+        """Numbers of each document's features; features that are not taken in get the number len(self)."""
+        ids: list[int] = []
+        lengths = np.empty(len(chunk.offsets) - 1, np.int64)
+        raw = chunk.text[chunk.offsets[0] : chunk.offsets[-1]].tobytes()
+        for i, (begin, end) in enumerate(zip(chunk.offsets[:-1], chunk.offsets[1:])):
+            try:
+                text = raw[begin - chunk.offsets[0] : end - chunk.offsets[0]].decode()
+            except UnicodeDecodeError:
+                raise InvalidTextError(chunk.first + i) from None
+            before = len(ids)
+            if self.grow:
+                ids.extend(self.number.setdefault(name, len(self.number)) for name in self.analyse(text))
+            else:
+                ids.extend(self.number.get(name, len(self.number)) for name in self.analyse(text))
+            lengths[i] = len(ids) - before
+        return [Stream(np.array(ids, np.int32), lengths)]
+
+
+def relabel(ids: Array, lengths: Array, labels: Array) -> tuple[Array, Array]:
+    """The labels of the numbers, without −1."""
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    new = labels[ids]
+    return new[new >= 0], np.bincount(row[new >= 0], minlength=len(lengths))
+
+
+def distinct(ids: Array, lengths: Array) -> tuple[Array, Array]:
+    """Each number once a document, in order."""
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    pairs = np.unique(np.stack([row, ids]), axis=1)
+    return pairs[1], np.bincount(pairs[0], minlength=len(lengths))
+
+
+def class_counts(ids: Array, lengths: Array, codes: Array, weight: Array | None, K: int, V: int) -> Array:
+    """Σ of weights per class and number, (K, V)."""
+    place = np.repeat(codes, lengths) * V + ids
+    amount = None if weight is None else np.repeat(weight, lengths)
+    return np.bincount(place, amount, K * V).reshape(K, V)
+
+
+def scores(ids: Array, lengths: Array, weights: Array, bias: Array) -> Array:
+    """The bias + Σ weights[id] of each document, (n, K)."""
+    ends = np.cumsum(lengths)
+    return bias + np.array([weights[ids[end - n : end]].sum(axis=0) for n, end in zip(lengths, ends)]).reshape(
+        len(lengths), len(bias)
+    )
+
+
+def sorted_rows(rows: Array, columns: Array, n: int) -> tuple[Array, Array, Array]:
+    """Counts, columns and row ends of a sparse matrix from a row and a column for each occurrence."""
+    width = int(columns.max(initial=0)) + 1
+    cells, counts = np.unique(rows * width + columns, return_counts=True)
+    ends = np.searchsorted(cells, (np.arange(n) + 1) * width)
+    return counts, (cells % width).astype(np.int32), ends

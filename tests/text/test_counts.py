@@ -1,0 +1,161 @@
+"""Compiled counts against plain Python and scikit-learn, on arbitrary Unicode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+
+from deciban.features.counts import count_classes, count_rows
+from deciban.features.limits import Limits
+from deciban.features.tokens import Tokens
+from deciban.features.vocabulary import Vocabulary
+from deciban.kernels import forced
+from text.texts import ODD, documents
+
+CASES = {
+    "words": (Tokens(), {}),
+    "as written": (Tokens(lowercase=False), {"lowercase": False}),
+    "pairs": (Tokens(ngrams=(1, 2)), {"ngram_range": (1, 2)}),
+    "two to four": (Tokens(ngrams=(2, 4)), {"ngram_range": (2, 4)}),
+    "no accents": (Tokens(strip_accents="unicode"), {"strip_accents": "unicode"}),
+    "ascii": (Tokens(strip_accents="ascii", ngrams=(1, 2)), {"strip_accents": "ascii", "ngram_range": (1, 2)}),
+    "capital accents": (
+        Tokens(strip_accents="unicode", lowercase=False),
+        {"strip_accents": "unicode", "lowercase": False},
+    ),
+    "stop words": (Tokens(stop_words=["aa", "éé"], ngrams=(1, 2)), {"stop_words": ["aa", "éé"], "ngram_range": (1, 2)}),
+    "characters": (Tokens("char", ngrams=(1, 3)), {"analyzer": "char", "ngram_range": (1, 3)}),
+    "within words": (Tokens("char_wb", ngrams=(2, 5)), {"analyzer": "char_wb", "ngram_range": (2, 5)}),
+    "pattern": (Tokens(pattern=r"\S+", ngrams=(1, 2)), {"token_pattern": r"\S+", "ngram_range": (1, 2)}),
+}
+
+
+def outcome(act):
+    """What is counted, or that there is nothing to count."""
+    try:
+        X, names = act()
+        return X.shape, X.toarray().tolist(), list(names)
+    except ValueError as error:
+        return str(error)
+
+
+def counted(body, texts, tokens, **options):
+    with forced(body):
+        return outcome(lambda: count_rows(texts, tokens, **options))
+
+
+def by_scikit_learn(texts, **options):
+    vectorizer = CountVectorizer(**options)
+    return outcome(lambda: (vectorizer.fit_transform(texts), vectorizer.get_feature_names_out()))
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(texts=documents)
+@example(texts=[ODD, " ".join(ODD), ODD.upper(), "ΑΣ ΑΣ. Σ ΣΑ α\u0301Σ'", "ab", ""])
+@example(
+    texts=["x" * 255 + " " + "x" * 256 + " " + "x" * 65, "a" * 63 + " b" * 40 + " éa " * 30, "\n\n a \u2003\u2003b"]
+)
+@settings(max_examples=60, deadline=None)
+def test_kernel_twin_and_scikit_learn_agree(case, texts):
+    tokens, options = CASES[case]
+    compiled, plain = counted("numba", texts, tokens), counted("numpy", texts, tokens)
+    assert compiled == plain == by_scikit_learn(texts, **options)
+    together = [" ".join(texts), *texts, "".join(texts) * 20]
+    assert counted("numba", together, tokens, threads=2) == by_scikit_learn(together, **options)
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(texts=documents, others=documents)
+@settings(max_examples=25, deadline=None)
+def test_a_given_vocabulary_gets_the_same_counts_from_both(case, texts, others):
+    tokens, options = CASES[case]
+    vectorizer = CountVectorizer(**options)
+    try:
+        vectorizer.fit(texts)
+    except ValueError:
+        return
+    names = vectorizer.get_feature_names_out()
+    expected = outcome(lambda: (vectorizer.transform(others), names)) if others else None
+    for body in ("numba", "numpy"):
+        learnt = Vocabulary.of(names, "learnt")
+        if others:
+            assert counted(body, others, tokens, vocabulary=learnt) == expected
+        X = counted(body, others, tokens, vocabulary=Vocabulary.of(names, "given"))[1]
+        tokens_there = [len(tokens.analyse(text)) for text in others]
+        assert np.sum(X, axis=-1).tolist() == tokens_there if others else X == []
+
+
+@pytest.mark.parametrize("case", ["words", "pairs", "within words"])
+@given(texts=documents, data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_class_counts_are_the_rows_summed(case, texts, data):
+    tokens, _ = CASES[case]
+    codes = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(texts), max_size=len(texts))), np.int64)
+    weight = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(texts), max_size=len(texts))), float)
+    heavy = np.flatnonzero(weight)
+    try:
+        with forced("numpy"):
+            X, vocabulary = count_rows([texts[i] for i in heavy], tokens)
+    except ValueError:
+        return
+    member = np.eye(3)[codes[heavy]].T * weight[heavy]
+    for body in ("numba", "numpy"):
+        with forced(body):
+            got = count_classes(texts, codes, 3, tokens, weight=weight, presence=True)
+        assert got.vocabulary == vocabulary
+        np.testing.assert_array_equal(got.counts, member @ X.toarray())
+        np.testing.assert_array_equal(got.documents, member @ (X.toarray() > 0))
+        np.testing.assert_array_equal(got.rows, member.sum(axis=1))
+        np.testing.assert_array_equal(got.lengths[heavy], X.sum(axis=1))
+
+
+def test_limits_are_those_of_scikit_learn():
+    rng = np.random.default_rng(5)
+    texts = [" ".join(f"w{i}" for i in rng.zipf(1.5, 30) % 40) for _ in range(50)]
+    for limits, options in (
+        (Limits(min_df=3), {"min_df": 3}),
+        (Limits(min_df=0.1, max_df=0.5), {"min_df": 0.1, "max_df": 0.5}),
+        (Limits(max_df=20), {"max_df": 20}),
+    ):
+        for body in ("numba", "numpy"):
+            assert counted(body, texts, Tokens(), limits=limits) == by_scikit_learn(texts, **options)
+    capped, known = count_rows(texts, limits=Limits(most=7))
+    vectorizer = CountVectorizer(max_features=7)
+    np.testing.assert_array_equal(capped.toarray()[:, :7], vectorizer.fit_transform(texts).toarray())
+    assert list(known) == vectorizer.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(capped.sum(axis=1), count_rows(texts)[0].sum(axis=1))
+
+
+def test_a_cap_by_mutual_information_keeps_what_tells_classes_apart():
+    texts = ["same left"] * 4 + ["same right"] * 4 + ["same"] * 2
+    codes = np.array([0] * 4 + [1] * 4 + [0, 1])
+    found = count_classes(texts, codes, 2, limits=Limits(most=2, by="information"), presence=True)
+    assert list(found.vocabulary) == ["left", "right"]
+    assert found.counts.tolist() == [[4, 0, 5], [0, 4, 5]]
+    assert found.documents.tolist() == [[4, 0, 5], [0, 4, 5]]
+
+
+def test_counts_do_not_depend_on_threads_and_large_counts_not_on_int32(monkeypatch):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{i}" for i in rng.zipf(1.3, 50) % 10_000) for _ in range(500)]
+    codes = rng.integers(0, 4, 500)
+    with forced("numba"):
+        one, three = (count_classes(texts, codes, 4, Tokens(ngrams=(1, 3)), threads=threads) for threads in (1, 3))
+        monkeypatch.setattr("deciban.kernels.text.counting.MOST_IN_INT32", 1000)
+        wide = count_classes(texts, codes, 4, Tokens(ngrams=(1, 3)))
+    assert one.vocabulary == three.vocabulary == wide.vocabulary
+    np.testing.assert_array_equal(one.counts, three.counts)
+    np.testing.assert_array_equal(one.counts, wide.counts)
+
+
+def test_one_document_larger_than_the_table_is_read_on_after_the_table_has_grown():
+    text = " ".join(f"word{i} éé{i}" for i in range(30_000))
+    with forced("numba"):
+        X, vocabulary = count_rows([text, text[:1000]])
+    assert X.shape == (2, 60_000)
+    assert X[[0]].nnz == 60_000
+    assert X.max() == 1
+    assert list(vocabulary) == sorted(set(text.split()))
