@@ -20,6 +20,8 @@ _HOME = {
     "Product": "families.product",
     # hidden variables
     "Mixture": "latent.mixture",
+    "HiddenMarkovModel": "estimators.sequences",
+    "HMMClassifier": "estimators.sequence_classifier",
     # projections from statistics
     "PCA": "project",
     "Fisher": "project",

@@ -1,0 +1,167 @@
+"""Forward and backward messages, and best paths, of hidden Markov chains in logarithms: nothing can vanish.
+
+Arguments as in `chain_twins`, which says what is computed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .choice import Array
+from .jit import kernel, part
+from .probabilities import exp
+
+
+@part
+def _shift(message: Array, logs: Array, weights: Array, S: int) -> None:
+    """Write log Σ_j exp(message[j] + logs[j, k]) to weights[k]."""
+    for k in range(S):
+        top = -np.inf
+        for j in range(S):
+            v = message[j] + logs[j, k]
+            top = v if v > top else top
+        total = 0.0
+        if top > -np.inf:
+            for j in range(S):
+                total += exp(message[j] + logs[j, k] - top)
+        weights[k] = top + math.log(total) if total > 0 else -np.inf
+
+
+@part
+def _normalise(message: Array, S: int) -> float:
+    """Divide a message by its sum; returns the log of the sum."""
+    top = -np.inf
+    for k in range(S):
+        top = message[k] if message[k] > top else top
+    if top == -np.inf:
+        return -np.inf
+    total = 0.0
+    for k in range(S):
+        total += exp(message[k] - top)
+    total = top + math.log(total)
+    for k in range(S):
+        message[k] -= total
+    return total
+
+
+@kernel
+def forward(
+    index: Array,
+    logs: Array,
+    base: Array,
+    ends: Array,
+    fresh: bool,
+    start: Array,
+    A: Array,
+    carry: Array,
+    alpha: Array,
+    scale: Array,
+    evidence: Array,
+) -> int:
+    """Messages of a piece of rows; the number of the first impossible row, or how many rows there are."""
+    S, begin, impossible = start.size, 0, index.size
+    missing = logs.shape[0] - 1
+    for b in range(ends.size):
+        for t in range(begin, ends[b]):
+            x = index[t] if index[t] >= 0 else missing
+            if t == begin and (fresh or b > 0):
+                alpha[t] = start
+            else:
+                _shift(carry if t == begin else alpha[t - 1], A, alpha[t], S)
+            for k in range(S):
+                alpha[t, k] += logs[x, k]
+            scale[t] = _normalise(alpha[t], S)
+            evidence[b] += scale[t] + base[x]
+            if scale[t] == -np.inf:
+                impossible = min(impossible, t)
+                break
+        begin = ends[b]
+    carry[:] = alpha[begin - 1]
+    return impossible
+
+
+@kernel
+def backward(
+    index: Array,
+    logs: Array,
+    ends: Array,
+    fresh: bool,
+    final: bool,
+    A: Array,
+    AT: Array,
+    carry: Array,
+    alpha: Array,
+    scale: Array,
+    weight: Array,
+    visits: Array,
+    joint: Array,
+    first: Array,
+) -> None:
+    """Add weighted expected counts."""
+    S, beta, missing = first.size, np.zeros(first.size), logs.shape[0] - 1
+    for b in range(ends.size - 1, -1, -1):
+        begin = 0 if b == 0 else ends[b - 1]
+        for t in range(ends[b] - 1, begin - 1, -1):
+            x = index[t] if index[t] >= 0 else missing
+            if t == ends[b] - 1 and (final or b < ends.size - 1):
+                beta[:] = 0.0
+            else:
+                _shift(carry, AT, beta, S)
+                for j in range(S):
+                    for k in range(S):
+                        joint[j, k] += weight[b] * exp(alpha[t, j] + A[j, k] + carry[k])
+            for k in range(S):
+                share = weight[b] * exp(alpha[t, k] + beta[k])
+                visits[x, k] += share
+                if t == begin and (fresh or b > 0):
+                    first[k] += share
+                carry[k] = logs[x, k] + beta[k] - scale[t]
+
+
+@kernel
+def best(
+    index: Array,
+    logs: Array,
+    ends: Array,
+    fresh: bool,
+    start: Array,
+    A: Array,
+    carry: Array,
+    pointers: Array,
+    last: Array,
+) -> None:
+    """Best predecessors of every row and state, and each sequence's best last state."""
+    S, begin, missing = start.size, 0, logs.shape[0] - 1
+    after = np.empty(S)
+    for b in range(ends.size):
+        for t in range(begin, ends[b]):
+            x = index[t] if index[t] >= 0 else missing
+            for k in range(S):
+                top, place = -np.inf, 0
+                if t == begin and (fresh or b > 0):
+                    top = start[k]
+                else:
+                    for j in range(S):
+                        v = carry[j] + A[j, k]
+                        if v > top:
+                            top, place = v, j
+                after[k] = top + logs[x, k]
+                pointers[t, k] = place
+            carry[:] = after
+        last[b] = np.argmax(carry) if carry.max() > -np.inf else -1
+        begin = ends[b]
+
+
+@kernel
+def follow(pointers: Array, ends: Array, last: Array, path: Array) -> int:
+    """Walk the pointers back from each sequence's last state; the state before the piece."""
+    state = 0
+    for b in range(ends.size - 1, -1, -1):
+        begin = 0 if b == 0 else ends[b - 1]
+        state = last[b]
+        for t in range(ends[b] - 1, begin - 1, -1):
+            path[t] = state
+            state = pointers[t, state]
+    return state

@@ -1,0 +1,230 @@
+"""Forward and backward messages of hidden Markov chains in plain numbers, rescaled at every step.
+
+Every message is divided by its sum, so nothing vanishes however long the sequence; what vanishes within a step (odds of
+more than 10¹⁰⁰ to one) is reported, and the caller turns to `chain_logs`. The number of states is a multiple of 4, made
+so by states that cannot be; 4 and 8 are compiled apart, their loops gone.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from .chain_mix import add_product, mix
+from .choice import Array
+from .jit import ANY_ORDER, any_order_kernel, kernel
+from .probabilities import exp
+
+part = numba.njit(forceinline=True, **ANY_ORDER)
+
+FAINT = 1e-100  # a sum below this has lost states to underflow, or nothing explains the step
+SOON = 1e-200  # a product of sums is taken the logarithm of before it vanishes
+
+
+@part
+def _mix(message: Array, at: int, matrix: Array, S: int, out: Array, to: int) -> None:
+    """Set S numbers of `out` from `to` on to the message, S numbers from `at` on, times the matrix."""
+    if S == 4:
+        mix(4, message, at, matrix, S, 0, out, to)
+    else:
+        column = 0
+        while column + 8 <= S:
+            mix(8, message, at, matrix, S, column, out, to + column)
+            column += 8
+        if column < S:
+            mix(4, message, at, matrix, S, column, out, to + column)
+
+
+@part
+def _add_product(left: Array, at: int, factor: float, right: Array, S: int, matrix: Array) -> None:
+    """Add factor · left · rightᵀ to the matrix; left has S numbers from `at` on."""
+    if S == 4:
+        add_product(4, left, at, factor, right, S, 0, matrix)
+    else:
+        column = 0
+        while column + 8 <= S:
+            add_product(8, left, at, factor, right, S, column, matrix)
+            column += 8
+        if column < S:
+            add_product(4, left, at, factor, right, S, column, matrix)
+
+
+@part
+def _forward(
+    index: Array,
+    table: Array,
+    offset: Array,
+    begin: int,
+    end: int,
+    fresh: bool,
+    start: Array,
+    A: Array,
+    carry: Array,
+    alpha: Array,
+    scale: Array,
+    S: int,
+) -> float:
+    """Messages of one sequence's rows; its log-likelihood, or NaN where a step is too faint."""
+    total, product, inverse = 0.0, 1.0, 1.0
+    missing = table.shape[0] - 1
+    for t in range(begin, end):
+        x = index[t] if index[t] >= 0 else missing
+        if t == begin and fresh:
+            for k in range(S):
+                alpha[t, k] = start[k]
+        else:
+            if t == begin:
+                _mix(carry, 0, A, S, alpha, t * S)
+            else:
+                _mix(alpha, (t - 1) * S, A, S, alpha, t * S)
+        s = 0.0
+        for k in range(S):  # the division for the row before is over by now: nobody waits for it
+            alpha[t, k] *= table[x, k] * inverse
+            s += alpha[t, k]
+        if not s > FAINT:
+            return np.nan
+        inverse = 1 / s
+        scale[t] = inverse
+        total += offset[x]
+        product *= s
+        if product < SOON:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@any_order_kernel
+def forward(
+    index: Array,
+    table: Array,
+    offset: Array,
+    ends: Array,
+    fresh: bool,
+    start: Array,
+    A: Array,
+    carry: Array,
+    alpha: Array,
+    scale: Array,
+    evidence: Array,
+) -> int:
+    """Write the messages of a piece of rows to `alpha`, the inverses of their sums to `scale`; add log-likelihoods.
+
+    Returns the number of the first sequence that is too faint, or how many there are.
+    """
+    S, begin = start.size, 0
+    for b in range(ends.size):
+        fresh = fresh or b > 0
+        if S == 4:
+            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, carry, alpha, scale, 4)
+        elif S == 8:
+            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, carry, alpha, scale, 8)
+        else:
+            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, carry, alpha, scale, S)
+        if math.isnan(found):
+            return b
+        evidence[b] += found
+        begin = ends[b]
+    carry[:] = alpha[begin - 1] * scale[begin - 1]
+    return ends.size
+
+
+@part
+def _backward(
+    index: Array,
+    table: Array,
+    begin: int,
+    end: int,
+    final: bool,
+    AT: Array,
+    carry: Array,
+    alpha: Array,
+    scale: Array,
+    weight: float,
+    visits: Array,
+    joint: Array,
+    beta: Array,
+    S: int,
+) -> None:
+    """Add one sequence's share; `carry` comes as what follows row end − 1 and leaves as what follows row begin − 1."""
+    missing = table.shape[0] - 1
+    for t in range(end - 1, begin - 1, -1):
+        x = index[t] if index[t] >= 0 else missing
+        if t == end - 1 and final:
+            for j in range(S):
+                beta[j] = 1.0
+        else:
+            _mix(carry, 0, AT, S, beta, 0)
+            _add_product(alpha, t * S, weight * scale[t], carry, S, joint)
+        for k in range(S):
+            visits[x, k] += (weight * scale[t] * alpha[t, k]) * beta[k]
+            # what cannot be reached must not grow without bound
+            carry[k] = (table[x, k] * scale[t] if alpha[t, k] > 0 else 0.0) * beta[k]
+
+
+@any_order_kernel
+def backward(
+    index: Array,
+    table: Array,
+    ends: Array,
+    fresh: bool,
+    final: bool,
+    A: Array,
+    AT: Array,
+    carry: Array,
+    alpha: Array,
+    scale: Array,
+    weight: Array,
+    visits: Array,
+    joint: Array,
+    first: Array,
+) -> None:
+    """Add weighted expected counts: `visits` per row of the table and state, `joint` per pair, `first` per state."""
+    S = first.size
+    pairs, beta = np.zeros((S, S)), np.ones(S)
+    for b in range(ends.size - 1, -1, -1):
+        begin = 0 if b == 0 else ends[b - 1]
+        last = final or b < ends.size - 1
+        if S == 4:
+            _backward(index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, 4)
+        elif S == 8:
+            _backward(index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, 8)
+        else:
+            _backward(index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, S)
+        if b > 0 or fresh:
+            for k in range(S):
+                first[k] += weight[b] * scale[begin] * alpha[begin, k] * beta[k]
+    for j in range(S):
+        for k in range(S):
+            joint[j, k] += pairs[j, k] * A[j, k]
+
+
+@kernel
+def likelihoods(logs: Array, base: Array, table: Array, offset: Array) -> bool:
+    """Write exp of each row less its top to `table`, the tops and base to `offset`; whether a state became faint."""
+    n, S = logs.shape
+    faint = False
+    for i in range(n):
+        top = -np.inf
+        for k in range(S):
+            top = logs[i, k] if logs[i, k] > top else top
+        reference = 0.0 if top == -np.inf else top
+        offset[i] = reference + base[i]
+        for k in range(S):
+            table[i, k] = exp(logs[i, k] - reference)
+            faint = faint or (table[i, k] < FAINT and logs[i, k] > -np.inf)
+        for k in range(S, table.shape[1]):
+            table[i, k] = 0.0
+    return faint
+
+
+@kernel
+def least(alpha: Array, rows: int) -> float:
+    """The smallest number above 0 among the first rows."""
+    low = np.inf
+    for t in range(rows):
+        for k in range(alpha.shape[1]):
+            if 0.0 < alpha[t, k] < low:
+                low = alpha[t, k]
+    return low
