@@ -13,6 +13,7 @@ from deciban.estimators.calibration import MOST_ROWS, Calibration
 from deciban.families.fitted import collect_checked
 from deciban.families.product import Product
 from deciban.families.protocol import Density, Rule
+from deciban.features.sparse import run_of_rows
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 
@@ -56,26 +57,30 @@ def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
 
 def encode(family: Any, table: Table, stats: Any = None) -> Any:
     """A table as the family takes it."""
-    names = [str(name) for name in table.columns]
-    return family.encode(table if isinstance(family, Product) else table.pick(), names, stats)
+    return family.encode(table if isinstance(family, Product) else table.pick(), _names(family, table.columns), stats)
 
 
 def collect(family: Any, X: Any, members: Members, columns: Sequence[Any]) -> ModelStats:
     """One batch's statistics."""
-    sums = collect_checked(family, X, members, [str(name) for name in columns])
+    sums = collect_checked(family, X, members, _names(family, columns))
     return ModelStats({"class": members.classes}, members.weights(), sums)
 
 
 def fit(family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rule) -> tuple[Any, ModelStats]:
     """Choose from the first rows, freeze, and sum over all; one pass over the data."""
     n = len(members)
-    head = X if n <= HEAD else X[:HEAD]
+    head = X if n <= HEAD else run_of_rows(X, 0, HEAD)
     first = members if n <= HEAD else members.take(slice(0, HEAD))
     stats = collect(family, head, first, columns)
     family = family.choose(stats.family, (head, first), rule)
     if n > HEAD:
-        stats = stats + collect(family, X[HEAD:], members.take(slice(HEAD, n)), columns)
+        stats = stats + collect(family, run_of_rows(X, HEAD, n), members.take(slice(HEAD, n)), columns)
     return family, stats
+
+
+def _names(family: Any, columns: Sequence[Any]) -> Sequence[Any]:
+    """Columns as strings where families look them up; elsewhere as they are, for a vocabulary has many."""
+    return [str(name) for name in columns] if isinstance(family, Product) else columns
 
 
 def estimate(family: Any, stats: ModelStats, rule: Rule, columns: Sequence[Any]) -> Density:

@@ -85,9 +85,9 @@ def refuse_infinite(X: Any, columns: Sequence[str]) -> None:
     )
 
 
-def name_of(columns: Sequence[str], column: int) -> str:
+def name_of(columns: Sequence[Any], column: int) -> str:
     """A column's name, quoted; its number where it has no name."""
-    return repr(columns[column]) if column < len(columns) else str(column)
+    return repr(str(columns[column])) if column < len(columns) else str(column)
 
 
 def _not_a_number(X: Array, columns: Sequence[str]) -> DomainError:

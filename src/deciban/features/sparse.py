@@ -33,6 +33,23 @@ def plain_numbers(X: Any, columns: Sequence[str]) -> Any:
     return X
 
 
+def run_of_rows(X: Any, start: int, stop: int) -> Any:
+    """Consecutive rows; those of a CSR matrix share its memory, where X[start:stop] would copy them.
+
+    >>> run_of_rows(sp.csr_array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]), 1, 3).toarray()
+    array([[0., 2.],
+           [3., 0.]])
+    """
+    if not sp.issparse(X):
+        return X[start:stop]
+    begin, end = X.indptr[start], X.indptr[stop]
+    parts = X.data[begin:end], X.indices[begin:end], X.indptr[start : stop + 1] - begin
+    rows = type(X)(parts, shape=(stop - start, X.shape[1]))
+    if X.has_canonical_format:
+        rows.has_canonical_format = True  # so that it is not looked for again
+    return rows
+
+
 def entries(X: Any) -> tuple[Array, Array, Array]:
     """Row, column and value of every entry that is not zero, dense or CSR; row by row."""
     if sp.issparse(X):
