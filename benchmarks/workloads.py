@@ -28,7 +28,7 @@ class Workload:
     rule: str
 
     def classifier(self) -> GenerativeClassifier:
-        return GenerativeClassifier(self.family, rule=self.rule)
+        return GenerativeClassifier(self.family, rule=self.rule, calibrate=None)
 
     def size(self, rows: int) -> str:
         return f"{count(rows)} {self.shape}"
