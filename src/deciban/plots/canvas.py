@@ -22,6 +22,7 @@ MARKERS = "osD^vPX*"
 DECIBANS = UNITS["decibans"]
 PRIORS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked along axes of prior odds
 MINUS = "−"
+REFERENCES = ("style of", "default", "reference")  # what the legend names last
 
 
 class Judged(NamedTuple):
@@ -67,13 +68,10 @@ def next_colour(ax: Axes, gid: str) -> str:
     return PALETTE[sum(line.get_gid() == gid for line in ax.lines) % len(PALETTE)]
 
 
-def named(label: str | None, what: str) -> str:
-    """The legend's words for one of a model's curves.
-
-    >>> named(None, "actual"), named("raw", "actual")
-    ('actual', 'raw: actual')
-    """
-    return f"{label}: {what}" if label else what
+def explain_style(ax: Axes, gid: str, style: str, what: str) -> None:
+    """One line of the legend for a style that every model's curve of this kind has."""
+    if not any(line.get_gid() == f"style of {gid}" for line in ax.lines):
+        ax.plot([], [], style, color=GREY, gid=f"style of {gid}", label=what)
 
 
 def prior_axis(ax: Axes, h1: str) -> None:
@@ -108,6 +106,9 @@ def finish(ax: Axes, legend: Any = "best") -> Axes:
     """A quiet grid and, where there is something to tell apart, a legend."""
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.set_axisbelow(True)
-    if legend and ax.get_legend_handles_labels()[0]:
-        ax.legend(loc=legend, frameon=False, fontsize="small")
+    handles, labels = ax.get_legend_handles_labels()
+    if legend and handles:
+        order = sorted(range(len(handles)), key=lambda i: str(handles[i].get_gid()).startswith(REFERENCES))
+        told = [handles[i] for i in order], [labels[i] for i in order]
+        ax.legend(*told, loc=legend, frameon=True, framealpha=0.85, edgecolor="none", fontsize="small")
     return ax

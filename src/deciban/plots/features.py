@@ -58,7 +58,7 @@ def class_densities(
     if at is not None:
         ax.axvline(at, color=GREY, lw=0.8)
     for boundary in _changes(grid, curves) if prior is not None else ():
-        ax.axvline(boundary, color="black", ls=(0, (1, 2)), gid="boundary")
+        ax.axvline(boundary, color="black", ls=(0, (1, 2)), gid="boundary", label=f"decision changes at {boundary:.4g}")
     kind = "probability" if whole else "density"
     ax.set(xlabel=axis_name(clf, place), ylabel=kind if prior is None else f"prior × {kind}")
     ax.set_ylim(bottom=0)

@@ -22,7 +22,8 @@ from deciban.wording import decibans_text, short
 
 QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
 MOST_VALUES = 6  # of a category
-TOTAL, CHANCE = -1.5, -2.5  # where the two lower scales lie, in rows below the features
+TOTAL, CHANCE = -0.3, -1.3  # where the two lower scales lie; the features are at 1, 2, …
+LETTER = 0.0115  # the width of a letter, as a share of the picture's
 
 
 class Scale(NamedTuple):
@@ -59,6 +60,8 @@ def nomogram(
     'evidence for 1 over 0 (decibans)'
     """
     table = Table.of(X)
+    if table.sparse:
+        raise InputError("a nomogram has a scale for each column: give a dense table of the columns that matter.")
     one, other = clf._pair(over, against)
     if other is None:
         raise InputError("a nomogram weighs one class against another. Name both.")
@@ -81,14 +84,18 @@ def nomogram(
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(CHANCE - 0.7, len(scales) + 0.7)
     ax.set_xlabel(f"evidence for {names[0]} over {names[1]} (decibans)")
-    ax.spines["left"].set_visible(False)
+    ax.xaxis.set_label_position("top")
+    ax.xaxis.tick_top()
+    ax.spines["top"].set_visible(True)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
     ax.grid(axis="x", alpha=0.25, linewidth=0.6)
     return ax
 
 
 def _sum_name(base: float, left_out: int) -> str:
     constant = f" {decibans_text(base / DECIBANS).replace('+', '+ ').replace(MINUS, MINUS + ' ')}"
-    return f"sum{constant if abs(base) >= 0.05 else ''}" + (f" ({left_out} others)" if left_out else "")
+    return f"sum of evidence{constant if abs(base) >= 0.05 else ''}" + (f" ({left_out} others)" if left_out else "")
 
 
 def _scales(clf: Any, table: Table, one: int, other: int, row: int | None) -> tuple[list[Scale], float]:
@@ -129,7 +136,7 @@ def _typical(table: Table, j: int) -> list[Any]:
 
 def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Array, float]:
     """(rows, D) decibans of each cell and the constant, by the parts of the density or by a linear formula."""
-    numbers = not table.framed and all(table.kind(j) == "number" for j in range(cells.shape[1]))
+    numbers = table.pick().dtype.kind in "iufb"
     rows = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
     names, parts, _ = clf._parts(rows, model.encode(clf.family_, rows, clf.stats_.family))
     if names == [str(name) for name in clf.columns_]:
@@ -166,15 +173,17 @@ def _draw(ax: Axes, place: float, scale: Scale) -> None:
     at = np.sort(scale.decibans)
     ax.plot(at[[0, -1]], [place, place], color="black", lw=1, gid="scale")
     ax.plot(scale.decibans, np.full(len(at), place), "|", color="black", ms=6, gid="ticks")
-    last = {True: -np.inf, False: -np.inf}
-    reach = 0.06 * max(np.ptp(ax.dataLim.intervalx), 1e-9)
+    letter = LETTER * max(np.ptp(ax.dataLim.intervalx), 1e-9)
+    ends = {True: -np.inf, False: -np.inf}  # how far the labels above and below the line reach
     for i in np.argsort(scale.decibans):
-        above = scale.decibans[i] - last[True] >= reach
-        if not above and scale.decibans[i] - last[False] < reach:
+        text = short(_rounded(scale.values[i]), 12)
+        half = (len(text) + 1) / 2 * letter
+        above = scale.decibans[i] - half >= ends[True]
+        if not above and scale.decibans[i] - half < ends[False]:
             continue  # no room left: the tick stays, its label goes
-        last[above] = scale.decibans[i]
+        ends[above] = scale.decibans[i] + half
         ax.annotate(
-            short(_rounded(scale.values[i]), 12),
+            text,
             (scale.decibans[i], place),
             (0, 4 if above else -4),
             textcoords="offset points",

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from deciban import evaluate
 from deciban.evaluate.dcf import GRID
-from deciban.plots.canvas import DECIBANS, GREY, canvas, finish, judged, named, next_colour, percent, prior_axis
+from deciban.plots.canvas import DECIBANS, GREY, canvas, explain_style, finish, judged, next_colour, percent, prior_axis
 
 RATES = (1e-5, 1e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99)
 BEYOND = 8.0  # probits; where rates of 0 and 1 are drawn, outside the picture
@@ -40,12 +40,13 @@ def bayes_error(
     curve = evaluate.bayes_error_curve(told.llr, told.is_h1, prior_log_odds)
     unit = curve.default if normalised else np.ones_like(curve.default)
     odds, colour = DECIBANS * curve.prior_log_odds, next_colour(ax, "actual")
-    ax.plot(odds, curve.actual / unit, color=colour, gid="actual", label=named(label, "actual"))
-    ax.plot(odds, curve.minimum / unit, "--", color=colour, gid="minimum", label=named(label, "at the best threshold"))
+    ax.plot(odds, curve.actual / unit, color=colour, gid="actual", label=label or "actual")
+    ax.plot(odds, curve.minimum / unit, "--", color=colour, gid="minimum")
+    explain_style(ax, "minimum", "--", "at the best threshold")
     if not any(line.get_gid() == "default" for line in ax.lines):
         ax.plot(odds, curve.default / unit, ":", color=GREY, gid="default", label="by the prior alone")
-    top = max(float(line.get_ydata().max()) for line in ax.lines)  # type: ignore[union-attr]
-    ax.set_ylim(0, min(1.05 * top, 1.6 if normalised else 0.8))  # where llrs do harm, how much matters little
+    top = max(float(np.max(line.get_ydata(), initial=0)) for line in ax.lines)
+    ax.set_ylim(0, min(1.05 * top, 1.4 if normalised else 0.7))  # where llrs do harm, how much matters little
     ax.set_ylabel("normalised DCF" if normalised else "error rate")
     prior_axis(ax, told.h1)
     return finish(ax)
@@ -68,10 +69,11 @@ def roc(
     """
     told, ax = judged(scores, is_h1, over), canvas(ax, 4.2, 4.2)
     curve, colour = evaluate.roc(told.llr, told.is_h1), next_colour(ax, "roc")
-    ax.plot(curve.false_alarm, curve.hit, color=colour, gid="roc", label=named(label, f"ROC, area {curve.area:.3f}"))
+    ax.plot(curve.false_alarm, curve.hit, color=colour, gid="roc", label=f"{label or 'ROC'}, area {curve.area:.3f}")
     if hull:
         best = evaluate.convex_hull(told.llr, told.is_h1)
-        ax.plot(best.false_alarm, best.hit, "--", color=colour, gid="hull", lw=1, label=named(label, "convex hull"))
+        ax.plot(best.false_alarm, best.hit, "--", color=colour, gid="hull", lw=1)
+        explain_style(ax, "hull", "--", "convex hull")
     ax.plot([0, 1], [0, 1], ":", color=GREY, gid="chance")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     ax.set_xlabel(f"{told.h0} taken for {told.h1} (false alarm rate)")
@@ -103,11 +105,12 @@ def det(
         np.clip(curve.miss, *ends),
         color=colour,
         gid="det",
-        label=named(label, f"EER {percent(rate)}"),
+        label=f"{label or ''} EER {percent(rate)}".lstrip(),
     )
     if hull:
         alarm, miss = _hull(told.llr, told.is_h1)
         ax.plot(np.clip(alarm, *ends), np.clip(miss, *ends), "--", color=colour, gid="hull", lw=1)
+        explain_style(ax, "hull", "--", "convex hull")
     if 0 < rate < 1:
         ax.plot(*[[ndtri(rate)]] * 2, "o", color=colour, gid="eer")
     rows = int(min(told.is_h1.sum(), (~told.is_h1).sum()))
@@ -128,12 +131,12 @@ def _hull(llr: Any, is_h1: Any) -> tuple[Any, Any]:
 def _probit_axes(ax: Axes, rows: int, rate: float) -> None:
     """From half a row's worth, the least that these rows can show, to well beyond the EER."""
     low, high = np.clip(0.5 / rows, 1e-5, 0.02), np.clip(2.5 * rate, 0.5, 0.95)
-    if any(line.get_gid() == "det" for line in ax.lines[:-3]):  # a further curve only widens the view
+    if any(line.get_gid() == "equal" for line in ax.lines):  # a further curve only widens the view
         low, high = min(ndtri(low), ax.get_xlim()[0]), max(ndtri(high), ax.get_xlim()[1])
     else:
         low, high = ndtri([low, high])
+        ax.plot([-BEYOND, BEYOND], [-BEYOND, BEYOND], ":", color=GREY, lw=0.8, gid="equal")
     shown = [r for r in RATES if low <= ndtri(r) <= high]
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(ndtri(shown), [f"{100 * r:g}" for r in shown])
-    ax.plot([-BEYOND, BEYOND], [-BEYOND, BEYOND], ":", color=GREY, lw=0.8, gid="equal")
     ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")

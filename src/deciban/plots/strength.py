@@ -16,14 +16,16 @@ from deciban.plots.canvas import (
     FOR,
     GREY,
     MINUS,
+    Judged,
     canvas,
+    explain_style,
     finish,
     judged,
-    named,
     next_colour,
     percent,
     prior_axis,
 )
+from deciban.score import Array
 
 
 def tippett(
@@ -31,10 +33,13 @@ def tippett(
     is_h1: ArrayLike | None = None,
     *,
     over: Any = None,
+    span: Any = None,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """The share of each class that has at least so much evidence for h1; misleading evidence is told in the legend.
+
+    `span` is the range to show, in decibans; otherwise the middle 98 % of each class.
 
     >>> from matplotlib.figure import Figure
     >>> tippett([1.5, 0.2, -0.4, -2.2], [1, 0, 1, 0], ax=Figure().subplots()).get_xlabel()
@@ -43,27 +48,40 @@ def tippett(
     told, ax = judged(scores, is_h1, over), canvas(ax)
     curve = evaluate.tippett(told.llr, told.is_h1)
     style = "-" if not any(line.get_gid() == "h1" for line in ax.lines) else "--"
-    finite = np.isfinite(curve.llr)
-    at = DECIBANS * curve.llr[finite]
-    low, high = (at.min() - 1, at.max() + 1) if len(at) else (-1.0, 1.0)
+    view = central_span(told) if span is None else span
+    edges = _around(DECIBANS * curve.llr, view)
     wrong = np.mean(told.llr[told.is_h1] < 0), np.mean(told.llr[~told.is_h1] > 0)
     for gid, name, share, colour, misled in zip(
         ("h1", "h0"), (told.h1, told.h0), (curve.h1, curve.h0), (FOR, AGAINST), wrong
     ):
         beyond = share[-1] if curve.llr[-1] == np.inf else 0.0
-        steps = np.r_[share[finite][:1], share[finite], beyond, beyond]
         ax.plot(
-            np.r_[low, at, at[-1:], high] if len(at) else [low, low, high],
-            steps if len(at) else [1.0, beyond, beyond],
+            np.r_[edges[0], np.clip(DECIBANS * curve.llr, *edges), edges[1]],
+            np.r_[1.0, share, beyond],
             style,
             color=colour,
             drawstyle="steps-pre",
             gid=gid,
-            label=named(label, f"{name} ({percent(float(misled))} misleading)"),
+            label=f"{label or ''} {name}, {percent(float(misled))} misleading".lstrip(),
         )
     ax.axvline(0, color=GREY, lw=0.8)
-    ax.set(ylim=(-0.02, 1.02), xlabel=f"evidence for {told.h1} (decibans)", ylabel="share with at least this evidence")
+    ax.set(xlim=view, ylim=(-0.02, 1.02))
+    ax.set(xlabel=f"evidence for {told.h1} (decibans)", ylabel="share with at least this evidence")
     return finish(ax, "upper right")
+
+
+def central_span(told: Judged) -> tuple[float, float]:
+    """The decibans of the middle 98 % of each class, and of 0, with a little room."""
+    sides = [told.llr[side & np.isfinite(told.llr)] for side in (told.is_h1, ~told.is_h1)]
+    ends = [0.0, *(DECIBANS * end for side in sides if len(side) for end in np.quantile(side, [0.01, 0.99]))]
+    room = 0.05 * (max(ends) - min(ends)) or 1.0
+    return min(ends) - room, max(ends) + room
+
+
+def _around(decibans: Array, view: Any) -> tuple[float, float]:
+    """Where steps begin and end: outside the view and all finite values."""
+    finite = decibans[np.isfinite(decibans)]
+    return min([*view, *finite[:1]]) - 1, max([*view, *finite[-1:]]) + 1
 
 
 def llr_histogram(
@@ -71,17 +89,23 @@ def llr_histogram(
     is_h1: ArrayLike | None = None,
     *,
     over: Any = None,
-    bins: int | ArrayLike = 40,
+    bins: int = 40,
+    span: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
     """How the evidence is spread in each class; infinite llrs are counted at the sides.
+
+    `span` is the range to show, in decibans; otherwise the middle 98 % of each class. The bins at its ends hold what
+    lies beyond.
 
     >>> from matplotlib.figure import Figure
     >>> llr_histogram([1.5, 0.2, -0.4, -2.2], [1, 0, 1, 0], ax=Figure().subplots()).get_ylabel()
     'share of its class'
     """
     told, ax = judged(scores, is_h1, over), canvas(ax)
-    shape = evaluate.llr_histogram(told.llr, told.is_h1, bins)
+    low, high = np.divide(central_span(told) if span is None else span, DECIBANS)
+    inside = np.where(np.isinf(told.llr), told.llr, np.clip(told.llr, low, high))
+    shape = evaluate.llr_histogram(inside, told.is_h1, np.linspace(low, high, bins + 1))
     rows = told.is_h1.sum(), (~told.is_h1).sum()
     for name, count, total, colour, hatch in zip(
         (told.h1, told.h0), (shape.h1, shape.h0), rows, (FOR, AGAINST), ("", "///")
@@ -125,8 +149,8 @@ def reliability(
     kept, colour = evaluate.reliability(told.llr, told.is_h1, bins, level), next_colour(ax, "reliability")
     ax.plot([0, 1], [0, 1], ":", color=GREY, gid="kept")
     ax.vlines(kept.promised, kept.low, kept.high, color=colour, lw=4, alpha=0.3)
-    said = f"share, {100 * level:g} % credible"
-    ax.plot(kept.promised, kept.observed, "o-", color=colour, gid="reliability", lw=1, ms=4, label=named(label, said))
+    said = f"with {100 * level:g} % credible bands"
+    ax.plot(kept.promised, kept.observed, "o-", color=colour, gid="reliability", lw=1, ms=4, label=label or said)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     ax.set(xlabel=f"promised probability of {told.h1}", ylabel=f"share that was {told.h1}")
     return finish(ax, "upper left")
@@ -150,8 +174,9 @@ def empirical_cross_entropy(
     told, ax = judged(scores, is_h1, over), canvas(ax)
     curve = evaluate.empirical_cross_entropy(told.llr, told.is_h1, prior_log_odds)
     odds, colour = DECIBANS * curve.prior_log_odds, next_colour(ax, "actual")
-    ax.plot(odds, curve.actual, color=colour, gid="actual", label=named(label, "as it is"))
-    ax.plot(odds, curve.calibrated, "--", color=colour, gid="calibrated", label=named(label, "calibrated at best"))
+    ax.plot(odds, curve.actual, color=colour, gid="actual", label=label or "as it is")
+    ax.plot(odds, curve.calibrated, "--", color=colour, gid="calibrated")
+    explain_style(ax, "calibrated", "--", "calibrated at best")
     if not any(line.get_gid() == "reference" for line in ax.lines):
         ax.plot(odds, curve.reference, ":", color=GREY, gid="reference", label="knowing the prior only")
     heights = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]

@@ -1,0 +1,201 @@
+"""Draw the pictures of the documentation: `python docs/images/make.py [NAME…]`; all of them without a name.
+
+Data come with scikit-learn or are simulated, so every picture can be drawn anew anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, plots
+
+HERE = Path(__file__).parent
+PICTURES: dict[str, Callable[[], Any]] = {}
+FEW = ["mean radius", "mean texture", "mean smoothness", "mean concavity", "mean symmetry"]
+
+
+def picture(draw: Callable[[], Any]) -> Callable[[], Any]:
+    """Keep a picture under its name."""
+    PICTURES[draw.__name__.replace("_", "-")] = draw
+    return draw
+
+
+# -- the models -------------------------------------------------------------------------------------------------------
+def heights() -> Any:
+    """Men and women, as known densities."""
+    densities = {"man": Gaussian.of(175.33, 52.89), "woman": Gaussian.of(161.82, 46.89)}
+    return GenerativeClassifier.from_densities(densities)
+
+
+@cache
+def tumours(few: bool = False) -> tuple[Any, Any]:
+    """Cell nuclei: thirty measurements that repeat each other, or five."""
+    data = load_breast_cancer(as_frame=True)
+    return data.data[FEW] if few else data.data, data.target_names[data.target]
+
+
+@cache
+def judged(calibrate: str | None) -> Any:
+    """Naive Bayes on all thirty, each row scored as if it had never been learnt."""
+    X, y = tumours()
+    clf = GenerativeClassifier(Gaussian("diagonal"), calibrate=calibrate).fit(X, y)
+    return clf.evaluate(X, y, learnt=True)
+
+
+@cache
+def irises() -> tuple[Any, Any]:
+    """Three flowers, by their petals."""
+    data = load_iris(as_frame=True)
+    return data.data[["petal length (cm)", "petal width (cm)"]], data.target_names[data.target]
+
+
+def both(draw: Callable[..., Any], **options: Any) -> Any:
+    """The same model without and with calibration."""
+    ax = draw(judged(None), over="malignant", label="raw", **options)
+    return draw(judged("offsets"), over="malignant", label="calibrated", ax=ax, **options)
+
+
+# -- evidence and priors ----------------------------------------------------------------------------------------------
+@picture
+def height_densities() -> Any:
+    """A person of 174 cm."""
+    ax = plots.class_densities(heights(), at=174)
+    ax.set_xlabel("height (cm)")
+    ax.annotate("4.5 to 1: +6.5 dban", (174, 0.05395), (180, 0.0565), arrowprops={"arrowstyle": "-", "lw": 0.6})
+    return ax
+
+
+@picture
+def height_prior() -> Any:
+    """The same densities where nine of ten are women: the boundary moves."""
+    ax = plots.class_densities(heights(), at=174, prior={"woman": 0.9})
+    ax.set_xlabel("height (cm)")
+    return ax
+
+
+@picture
+def regions_two() -> Any:
+    """Two flowers, and priors that move the boundary."""
+    X, y = irises()
+    two = y != "setosa"
+    clf = GenerativeClassifier(Gaussian("tied")).fit(X[two], y[two])
+    also = {"virginica 1 in 100": {"virginica": 0.01}, "virginica 99 in 100": {"virginica": 0.99}}
+    return plots.decision_regions(clf, tuple(X.columns), X[two], y[two], prior="uniform", also=also)
+
+
+@picture
+def regions_three() -> Any:
+    """Three flowers, each with a covariance of its own."""
+    X, y = irises()
+    clf = GenerativeClassifier(Gaussian("full")).fit(X, y)
+    return plots.decision_regions(clf, tuple(X.columns), X, y)
+
+
+@picture
+def ellipses() -> Any:
+    """The same three Gaussians as ellipses."""
+    X, y = irises()
+    clf = GenerativeClassifier(Gaussian("full")).fit(X, y)
+    return plots.covariance_ellipses(clf, tuple(X.columns), X, y)
+
+
+# -- judging ----------------------------------------------------------------------------------------------------------
+@picture
+def bayes_error() -> Any:
+    """What miscalibration costs, at every prior."""
+    return both(plots.bayes_error)
+
+
+@picture
+def roc() -> Any:
+    """Hits against false alarms."""
+    return plots.roc(judged(None), over="malignant")
+
+
+@picture
+def det() -> Any:
+    """The same on probit axes."""
+    return plots.det(judged(None), over="malignant")
+
+
+@picture
+def tippett() -> Any:
+    """How much evidence, how often."""
+    return plots.tippett(judged("offsets"), over="malignant")
+
+
+@picture
+def llr_histogram() -> Any:
+    """How the evidence is spread."""
+    return plots.llr_histogram(judged("offsets"), over="malignant")
+
+
+@picture
+def reliability() -> Any:
+    """Promised and kept."""
+    return both(plots.reliability)
+
+
+@picture
+def empirical_cross_entropy() -> Any:
+    """The cost in bits, at every prior."""
+    return both(plots.empirical_cross_entropy)
+
+
+# -- one answer, and parameters ---------------------------------------------------------------------------------------
+@picture
+def evidence_bars() -> Any:
+    """One tumour, taken apart."""
+    X, y = tumours(few=True)
+    clf = GenerativeClassifier(Gaussian("diagonal"), rule="ml").fit(X, y)
+    return plots.evidence_bars(clf.explain(X.iloc[[13]], "malignant", "benign"))
+
+
+@picture
+def nomogram() -> Any:
+    """The same tumour, on paper."""
+    X, y = tumours(few=True)
+    clf = GenerativeClassifier(Gaussian("tied diagonal"), rule="ml").fit(X, y)
+    return plots.nomogram(clf, X, "malignant", "benign", row=13)
+
+
+@picture
+def beta() -> Any:
+    """A coin: what is known before, after ten flips, and after a hundred."""
+    ten = [1, 1, 0, 0, 0, 1, 0, 1, 1, 1]
+    coin = Bernoulli()
+    return plots.beta({"no flips": (1, 1), "10 flips": coin.fit(ten), "100 flips": coin.fit(10 * ten)})
+
+
+@picture
+def dirichlet() -> Any:
+    """Three sorts of cats among twelve."""
+    cats = np.repeat(["black", "white", "orange"], [6, 4, 2])
+    fitted = Categorical(categories=[["black", "white", "orange"]]).fit(cats[:, None])
+    return plots.dirichlet(fitted, corners=("black", "white", "orange"), draws=200)
+
+
+def main() -> None:
+    """Write the pictures that are asked for."""
+    import matplotlib.pyplot as plt
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*PICTURES, []], help="which pictures; all without a name")
+    matplotlib.use("agg")
+    for name in parser.parse_args().names or PICTURES:
+        axes = PICTURES[name]()
+        axes.figure.savefig(HERE / f"{name}.png", dpi=90)
+        plt.close(axes.figure)
+        print(f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()
