@@ -15,34 +15,35 @@ from .probabilities import exp
 
 
 @part
-def _shift(message: Array, logs: Array, weights: Array, S: int) -> None:
-    """Write log Σ_j exp(message[j] + logs[j, k]) to weights[k]."""
+def _shift(messages: Array, row: int, logs: Array, out: Array, to: int) -> None:
+    """Write log Σ_j exp(messages[row, j] + logs[j, k]) to out[to, k]."""
+    S = logs.shape[0]
     for k in range(S):
         top = -np.inf
         for j in range(S):
-            v = message[j] + logs[j, k]
+            v = messages[row, j] + logs[j, k]
             top = v if v > top else top
         total = 0.0
         if top > -np.inf:
             for j in range(S):
-                total += exp(message[j] + logs[j, k] - top)
-        weights[k] = top + math.log(total) if total > 0 else -np.inf
+                total += exp(messages[row, j] + logs[j, k] - top)
+        out[to, k] = top + math.log(total) if total > 0 else -np.inf
 
 
 @part
-def _normalise(message: Array, S: int) -> float:
+def _normalise(messages: Array, row: int) -> float:
     """Divide a message by its sum; returns the log of the sum."""
-    top = -np.inf
+    S, top = messages.shape[1], -np.inf
     for k in range(S):
-        top = message[k] if message[k] > top else top
+        top = messages[row, k] if messages[row, k] > top else top
     if top == -np.inf:
         return -np.inf
     total = 0.0
     for k in range(S):
-        total += exp(message[k] - top)
+        total += exp(messages[row, k] - top)
     total = top + math.log(total)
     for k in range(S):
-        message[k] -= total
+        messages[row, k] -= total
     return total
 
 
@@ -55,7 +56,6 @@ def forward(
     fresh: bool,
     start: Array,
     A: Array,
-    carry: Array,
     alpha: Array,
     scale: Array,
     evidence: Array,
@@ -67,18 +67,18 @@ def forward(
         for t in range(begin, ends[b]):
             x = index[t] if index[t] >= 0 else missing
             if t == begin and (fresh or b > 0):
-                alpha[t] = start
+                for k in range(S):
+                    alpha[t + 1, k] = start[k]
             else:
-                _shift(carry if t == begin else alpha[t - 1], A, alpha[t], S)
+                _shift(alpha, t, A, alpha, t + 1)
             for k in range(S):
-                alpha[t, k] += logs[x, k]
-            scale[t] = _normalise(alpha[t], S)
+                alpha[t + 1, k] += logs[x, k]
+            scale[t] = _normalise(alpha, t + 1)
             evidence[b] += scale[t] + base[x]
             if scale[t] == -np.inf:
                 impossible = min(impossible, t)
                 break
         begin = ends[b]
-    carry[:] = alpha[begin - 1]
     return impossible
 
 
@@ -100,24 +100,30 @@ def backward(
     first: Array,
 ) -> None:
     """Add weighted expected counts."""
-    S, beta, missing = first.size, np.zeros(first.size), logs.shape[0] - 1
+    S, missing = first.size, logs.shape[0] - 1
+    after, beta = np.empty((1, S)), np.zeros((1, S))
+    for k in range(S):
+        after[0, k] = carry[k]
     for b in range(ends.size - 1, -1, -1):
         begin = 0 if b == 0 else ends[b - 1]
         for t in range(ends[b] - 1, begin - 1, -1):
             x = index[t] if index[t] >= 0 else missing
             if t == ends[b] - 1 and (final or b < ends.size - 1):
-                beta[:] = 0.0
+                for k in range(S):
+                    beta[0, k] = 0.0
             else:
-                _shift(carry, AT, beta, S)
+                _shift(after, 0, AT, beta, 0)
                 for j in range(S):
                     for k in range(S):
-                        joint[j, k] += weight[b] * exp(alpha[t, j] + A[j, k] + carry[k])
+                        joint[j, k] += weight[b] * exp(alpha[t + 1, j] + A[j, k] + after[0, k])
             for k in range(S):
-                share = weight[b] * exp(alpha[t, k] + beta[k])
+                share = weight[b] * exp(alpha[t + 1, k] + beta[0, k])
                 visits[x, k] += share
                 if t == begin and (fresh or b > 0):
                     first[k] += share
-                carry[k] = logs[x, k] + beta[k] - scale[t]
+                after[0, k] = logs[x, k] + beta[0, k] - scale[t]
+    for k in range(S):
+        carry[k] = after[0, k]
 
 
 @kernel
@@ -149,8 +155,12 @@ def best(
                             top, place = v, j
                 after[k] = top + logs[x, k]
                 pointers[t, k] = place
-            carry[:] = after
-        last[b] = np.argmax(carry) if carry.max() > -np.inf else -1
+            for k in range(S):
+                carry[k] = after[k]
+        last[b], top = -1, -np.inf
+        for k in range(S):
+            if carry[k] > top:
+                last[b], top = k, carry[k]
         begin = ends[b]
 
 

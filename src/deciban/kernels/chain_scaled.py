@@ -2,7 +2,7 @@
 
 Every message is divided by its sum, so nothing vanishes however long the sequence; what vanishes within a step (odds of
 more than 10¹⁰⁰ to one) is reported, and the caller turns to `chain_logs`. The number of states is a multiple of 4, made
-so by states that cannot be; 4 and 8 are compiled apart, their loops gone.
+so by states that cannot be; 8 is compiled apart, its loops gone.
 """
 
 from __future__ import annotations
@@ -26,29 +26,23 @@ SOON = 1e-200  # a product of sums is taken the logarithm of before it vanishes
 @part
 def _mix(message: Array, at: int, matrix: Array, S: int, out: Array, to: int) -> None:
     """Set S numbers of `out` from `to` on to the message, S numbers from `at` on, times the matrix."""
-    if S == 4:
-        mix(4, message, at, matrix, S, 0, out, to)
-    else:
-        column = 0
-        while column + 8 <= S:
-            mix(8, message, at, matrix, S, column, out, to + column)
-            column += 8
-        if column < S:
-            mix(4, message, at, matrix, S, column, out, to + column)
+    column = 0
+    while column + 8 <= S:
+        mix(8, message, at, matrix, S, column, out, to + column)
+        column += 8
+    if column < S:
+        mix(4, message, at, matrix, S, column, out, to + column)
 
 
 @part
 def _add_product(left: Array, at: int, factor: float, right: Array, S: int, matrix: Array) -> None:
     """Add factor · left · rightᵀ to the matrix; left has S numbers from `at` on."""
-    if S == 4:
-        add_product(4, left, at, factor, right, S, 0, matrix)
-    else:
-        column = 0
-        while column + 8 <= S:
-            add_product(8, left, at, factor, right, S, column, matrix)
-            column += 8
-        if column < S:
-            add_product(4, left, at, factor, right, S, column, matrix)
+    column = 0
+    while column + 8 <= S:
+        add_product(8, left, at, factor, right, S, column, matrix)
+        column += 8
+    if column < S:
+        add_product(4, left, at, factor, right, S, column, matrix)
 
 
 @part
@@ -61,7 +55,6 @@ def _forward(
     fresh: bool,
     start: Array,
     A: Array,
-    carry: Array,
     alpha: Array,
     scale: Array,
     S: int,
@@ -73,16 +66,13 @@ def _forward(
         x = index[t] if index[t] >= 0 else missing
         if t == begin and fresh:
             for k in range(S):
-                alpha[t, k] = start[k]
+                alpha[t + 1, k] = start[k]
         else:
-            if t == begin:
-                _mix(carry, 0, A, S, alpha, t * S)
-            else:
-                _mix(alpha, (t - 1) * S, A, S, alpha, t * S)
+            _mix(alpha, t * S, A, S, alpha, (t + 1) * S)
         s = 0.0
         for k in range(S):  # the division for the row before is over by now: nobody waits for it
-            alpha[t, k] *= table[x, k] * inverse
-            s += alpha[t, k]
+            alpha[t + 1, k] *= table[x, k] * inverse
+            s += alpha[t + 1, k]
         if not s > FAINT:
             return np.nan
         inverse = 1 / s
@@ -104,7 +94,6 @@ def forward(
     fresh: bool,
     start: Array,
     A: Array,
-    carry: Array,
     alpha: Array,
     scale: Array,
     evidence: Array,
@@ -116,17 +105,14 @@ def forward(
     S, begin = start.size, 0
     for b in range(ends.size):
         fresh = fresh or b > 0
-        if S == 4:
-            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, carry, alpha, scale, 4)
-        elif S == 8:
-            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, carry, alpha, scale, 8)
+        if S == 8:
+            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, alpha, scale, 8)
         else:
-            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, carry, alpha, scale, S)
+            found = _forward(index, table, offset, begin, ends[b], fresh, start, A, alpha, scale, S)
         if math.isnan(found):
             return b
         evidence[b] += found
         begin = ends[b]
-    carry[:] = alpha[begin - 1] * scale[begin - 1]
     return ends.size
 
 
@@ -156,11 +142,11 @@ def _backward(
                 beta[j] = 1.0
         else:
             _mix(carry, 0, AT, S, beta, 0)
-            _add_product(alpha, t * S, weight * scale[t], carry, S, joint)
+            _add_product(alpha, (t + 1) * S, weight * scale[t], carry, S, joint)
         for k in range(S):
-            visits[x, k] += (weight * scale[t] * alpha[t, k]) * beta[k]
+            visits[x, k] += (weight * scale[t] * alpha[t + 1, k]) * beta[k]
             # what cannot be reached must not grow without bound
-            carry[k] = (table[x, k] * scale[t] if alpha[t, k] > 0 else 0.0) * beta[k]
+            carry[k] = (table[x, k] * scale[t] if alpha[t + 1, k] > 0 else 0.0) * beta[k]
 
 
 @any_order_kernel
@@ -186,15 +172,13 @@ def backward(
     for b in range(ends.size - 1, -1, -1):
         begin = 0 if b == 0 else ends[b - 1]
         last = final or b < ends.size - 1
-        if S == 4:
-            _backward(index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, 4)
-        elif S == 8:
+        if S == 8:
             _backward(index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, 8)
         else:
             _backward(index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, S)
         if b > 0 or fresh:
             for k in range(S):
-                first[k] += weight[b] * scale[begin] * alpha[begin, k] * beta[k]
+                first[k] += weight[b] * scale[begin] * alpha[begin + 1, k] * beta[k]
     for j in range(S):
         for k in range(S):
             joint[j, k] += pairs[j, k] * A[j, k]
@@ -221,9 +205,9 @@ def likelihoods(logs: Array, base: Array, table: Array, offset: Array) -> bool:
 
 @kernel
 def least(alpha: Array, rows: int) -> float:
-    """The smallest number above 0 among the first rows."""
+    """The smallest number above 0 among the messages of the first rows."""
     low = np.inf
-    for t in range(rows):
+    for t in range(1, rows + 1):
         for k in range(alpha.shape[1]):
             if 0.0 < alpha[t, k] < low:
                 low = alpha[t, k]

@@ -6,9 +6,9 @@
     best path  δ_t(k) = max_j δ_{t−1}(j) + log A(j,k) + log f(x_t|k)
 
 A piece is some consecutive rows: `ends` says where its sequences end; its first row begins a sequence if `fresh`, else
-`carry` brings the message of the row before; its last row ends one if `final`, else `carry` brings w of the row after.
-Row t is described by row index[t] of a table, the last one where that is −1 (missing). `alpha` (n, S) and `scale` (n,)
-hold the messages of a piece between the two passes.
+alpha[0] brings the message of the row before; its last row ends one if `final`, else `carry` brings w of the row after.
+Row t is described by row index[t] of a table, the last one where that is −1 (missing). `alpha` (n + 1, S) and `scale`
+(n,) hold the messages of a piece between the two passes, those of row t in alpha[t + 1].
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ def forward(
     fresh: bool,
     start: Array,
     A: Array,
-    carry: Array,
     alpha: Array,
     scale: Array,
     evidence: Array,
@@ -48,16 +47,15 @@ def forward(
             if t == begin and (fresh or b > 0):
                 message = start
             else:
-                message = _log_sum((carry if t == begin else alpha[t - 1])[:, None] + A)
+                message = _log_sum(alpha[t][:, None] + A)
             message = message + logs[index[t]]
             scale[t] = _log_sum(message)
             evidence[b] += scale[t] + base[index[t]]
             if np.isneginf(scale[t]):
                 impossible = min(impossible, t)
                 break
-            alpha[t] = message - scale[t]
+            alpha[t + 1] = message - scale[t]
         begin = end
-    carry[:] = alpha[begin - 1]
     return impossible
 
 
@@ -85,8 +83,8 @@ def backward(
             beta = np.zeros(len(first))
             if t < ends[b] - 1 or not (final or b < len(ends) - 1):
                 beta = _log_sum(carry[:, None] + AT)
-                joint += weight[b] * np.exp(alpha[t][:, None] + A + carry)
-            share = weight[b] * np.exp(alpha[t] + beta)
+                joint += weight[b] * np.exp(alpha[t + 1][:, None] + A + carry)
+            share = weight[b] * np.exp(alpha[t + 1] + beta)
             visits[index[t]] += share
             carry[:] = logs[index[t]] + beta - scale[t]
         if fresh or b > 0:

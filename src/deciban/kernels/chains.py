@@ -58,7 +58,7 @@ class Messages:
 
             self.body = chain_scaled if self.scaled else chain_logs
         rows = piece_rows(self.S)
-        self.alpha, self.scale = np.empty((rows, self.width)), np.empty(rows)
+        self.alpha, self.scale = np.empty((rows + 1, self.width)), np.empty(rows)
         self._room, self._offset = np.empty((0, self.width)), np.empty(0)
 
     def table(self, logs: Array, base: Array) -> tuple[Array, Array, bool]:
@@ -89,12 +89,18 @@ class Messages:
     def forward(
         self, index: Array, table: tuple[Array, Array, bool], ends: Array, fresh: bool, carry: Array, evidence: Array
     ) -> int:
-        """Messages of the piece; how many of its rows (its sequences, if scaled) can be vouched for."""
+        """Messages of the piece; how many of its rows (its sequences, if scaled) can be vouched for.
+
+        `carry` comes as the message of the row before and leaves as that of the last row.
+        """
+        n = len(index)
+        self.alpha[0] = carry
         done = self.body.forward(
-            index, table[0], table[1], ends, fresh, self.start, self.A, carry, self.alpha, self.scale, evidence
+            index, table[0], table[1], ends, fresh, self.start, self.A, self.alpha, self.scale, evidence
         )
+        carry[:] = self.alpha[n] * self.scale[n - 1] if self.scaled else self.alpha[n]
         lossy = self.scaled and not self.restoring
-        if lossy and done == len(ends) and (table[2] or self.body.least(self.alpha, len(index)) < VANISHING):
+        if lossy and done == len(ends) and (table[2] or self.body.least(self.alpha, n) < VANISHING):
             return 0
         return int(done)
 
