@@ -70,7 +70,7 @@ class NotAvailableError(DecibanError):
 
 
 class ModelFileError(DecibanError):
-    """A file that is not a model, not whole, not as it was written, or from a newer deciban; or what no file can hold."""
+    """A file that is no model, not whole, not as it was written or from a newer deciban; or what no file can hold."""
 
 
 class SaveError(ModelFileError, OSError):

@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from deciban.errors import InputError
 from deciban.estimators.known import KnownDensities
 from deciban.estimators.model import ModelStats, class_axis
+from deciban.estimators.storing import Storing
 from deciban.estimators.trusting import Trusting
 from deciban.families.protocol import Density, Rule
 
 
-class GenerativeClassifier(Trusting, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(Storing, Trusting, ClassifierMixin, BaseEstimator):
     """Learns how each class produces data; answers with evidence, and can take it back.
 
     families : a family such as `Gaussian("tied")`, a dict of column → family, or "auto"
@@ -24,6 +25,7 @@ class GenerativeClassifier(Trusting, ClassifierMixin, BaseEstimator):
     cost     : (true, decided) → cost, a dict or a K × K array; 0 and 1 where not given
     classes  : names declared before they are seen
     calibrate: "offsets", "length", "affine", "pav" or None; "auto" where deciban chose the families of a frame
+    ledger   : note a hash of every row, so that only rows that were learnt can be unlearnt; True, or a key
 
     >>> from sklearn.datasets import load_iris
     >>> from deciban import Gaussian, GenerativeClassifier
@@ -44,6 +46,7 @@ class GenerativeClassifier(Trusting, ClassifierMixin, BaseEstimator):
         cost: Any = None,
         classes: Any = None,
         calibrate: Any = "auto",
+        ledger: Any = False,
     ) -> None:
         self.families = families
         self.rule = rule
@@ -51,6 +54,7 @@ class GenerativeClassifier(Trusting, ClassifierMixin, BaseEstimator):
         self.cost = cost
         self.classes = classes
         self.calibrate = calibrate
+        self.ledger = ledger
 
     @classmethod
     def from_densities(cls, densities: Mapping[Any, Density], prior: Any = "uniform", cost: Any = None) -> Self:

@@ -49,6 +49,8 @@ class Judging(Answers):
         table = self._table(X)
         n = len(table)
         codes = self._learnt_codes(y, n)
+        if self.ledger_ is not None:
+            sample_weight = self._struck(table, y, sample_weight)[1]  # refuses strangers; weights as they are by now
         members = Members.hard(codes, self.stats_.axis, row_weights(sample_weight, n))
         block = model.encode(self.family_, table, self.stats_.family)
         self.stats_.without(model.collect(self.family_, block, members, self.columns_), NotLearntError)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
 from deciban.estimators import auto, model
-from deciban.estimators.state import State
+from deciban.estimators.ledgered import Ledgered
 from deciban.families.product import Product
 from deciban.families.protocol import Density, check_rule
 from deciban.features.labels import encode_labels
@@ -19,7 +19,7 @@ from deciban.read.tables import Table
 from deciban.statistics import Members
 
 
-class Learning(State):
+class Learning(Ledgered):
     """What a classifier can do with rows: + − ·."""
 
     # -- learning ---------------------------------------------------------------------------------------------------
@@ -31,7 +31,8 @@ class Learning(State):
         """Add rows; new classes may arrive. The first call is `fit`."""
         if not hasattr(self, "stats_"):
             return self.fit(X, y, sample_weight)
-        return self._set(self.stats_ + self._batch(X, y, sample_weight))
+        batch, ledger = self._batch(X, y, sample_weight), self._noted(X, y, sample_weight)
+        return self._set(self.stats_ + batch)._keep(ledger)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's name for `learn`; `classes` declares them at the first call."""
@@ -40,22 +41,19 @@ class Learning(State):
         return self.learn(X, y, sample_weight)
 
     def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take rows back, as if they had never been learnt; refused where the sums show that they were not."""
+        """Take rows back, as if they had never been learnt; refused where the ledger or the sums show otherwise."""
         check_is_fitted(self)
-        if self.decayed_:
-            raise NotLearntError(
-                "this model has decayed, so the weight its rows have now is not the one they were learnt with. "
-                "Nothing was changed: unlearn before decay, or refit."
-            )
-        self._set(self.stats_.without(self._batch(X, y, sample_weight), NotLearntError))
+        ledger, weight = self._struck(X, y, sample_weight)
+        self._set(self.stats_.without(self._batch(X, y, weight), NotLearntError))._keep(ledger)
         self.unlearnt_ = True
         return self
 
     def correct(self, X: Any, was: Any, now: Any, sample_weight: Any = None) -> Self:
         """Move rows from one label to another."""
         check_is_fitted(self)
-        old, new = self._batch(X, was, sample_weight), self._batch(X, now, sample_weight)
-        return self._set((self.stats_ + new).without(old, NotLearntError))
+        ledger, weight = self._struck(X, was, sample_weight, now)
+        old, new = self._batch(X, was, weight), self._batch(X, now, weight)
+        return self._set((self.stats_ + new).without(old, NotLearntError))._keep(ledger)
 
     def merge(self, other: Self, keep: str | None = None) -> Self:
         """A model that has learnt the rows of both; `keep="left"` or `"right"` says whose frozen choices hold."""
@@ -76,7 +74,7 @@ class Learning(State):
         both = copy(other if keep == "right" else self)
         if self.calibration_ is not None and not self.calibration_.agrees(other.calibration_):
             both.calibration_ = None
-        return both._set(self.stats_ + other.stats_)
+        return both._set(self.stats_ + other.stats_)._keep(self._merged_ledger(other))
 
     __add__ = merge
 
@@ -85,7 +83,7 @@ class Learning(State):
         check_is_fitted(self)
         if not 0 < factor <= 1:
             raise HyperparameterError(f"decay({factor}): the factor must be > 0 and at most 1.")
-        self._set(self.stats_ * factor)
+        self._set(self.stats_ * factor)._keep(None if self.ledger_ is None else self.ledger_.decay(factor))
         self.decayed_ = self.decayed_ or factor < 1
         return self
 
@@ -109,6 +107,7 @@ class Learning(State):
             stats = stats.select("class", np.array([place[name] for name in classes], dtype=np.intp))
         if columns is not None:
             stats = other._select_columns(stats, columns)
+            other.ledger_ = None  # it knows whole rows only
         return other._set(stats, eager=True)
 
     def rechoose(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
@@ -137,11 +136,12 @@ class Learning(State):
         block = model.encode(family, table)
         frozen, stats = model.fit(family, block, members, table.columns, self.rule)
         density = model.estimate(frozen, stats, self.rule, table.columns)
+        ledger = self._first_noted(table, y, weight)
         calibration = model.calibrate(self._calibrator(family), frozen, stats, block, members, self.rule)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.columns_, self.asked_, self.family_, self.reasons_ = table.columns, family, frozen, reasons
         self.decayed_ = self.unlearnt_ = False
-        self._set(stats)
+        self._set(stats)._keep(ledger)
         self._density, self.calibration_ = density, calibration
         return self
 

@@ -21,6 +21,16 @@ SLACK = 1e-6  # relative: what rounding of weights may have left below zero
 FEW = 16  # numbers along an axis without names
 
 # the axes of known densities and what their numbers must be: K groups, D features, M cells, T tables, S matrices
+MATRICES = {
+    "origin": "D real",
+    "mean": "K D real",
+    "scale": "S D D real",
+    "divisor": "K positive",
+    "dof": "K positive",
+    "whitener": "S D D real",
+    "log_det": "S real",
+}
+AXES = {"origin": "D real", "mean": "K D real", "variance": "K D positive"}
 DENSITIES: dict[str, dict[str, str]] = {
     "BernoulliDensity": {"log_on": "K D log", "log_off": "K D log"},
     "CategoricalDensity": {"log_p": "M K log", "unseen": "T K log", "unlisted": "T count"},
@@ -28,22 +38,12 @@ DENSITIES: dict[str, dict[str, str]] = {
     "PolyaDensity": {"concentration": "D K positive", "total": "K positive", "length": "K count"},
     "PoissonDensity": {"rate": "K D count"},
     "NegativeBinomialDensity": {"a": "K D positive", "b": "K D positive"},
-    "DiagonalNormal": {"origin": "D real", "mean": "K D real", "variance": "K D positive"},
-    "DiagonalStudent": {"origin": "D real", "mean": "K D real", "variance": "K D positive", "dof": "K D positive"},
-    "SphericalStudent": {"origin": "D real", "mean": "K D real", "variance": "K D positive", "dof": "K positive"},
+    "DiagonalNormal": AXES,
+    "DiagonalStudent": AXES | {"dof": "K D positive"},
+    "SphericalStudent": AXES | {"dof": "K positive"},
+    "NormalDensity": MATRICES,
+    "StudentDensity": MATRICES,
     "MixtureDensity": {"log_weights": "M log"},
-    **dict.fromkeys(
-        ("NormalDensity", "StudentDensity"),
-        {
-            "origin": "D real",
-            "mean": "K D real",
-            "scale": "S D D real",
-            "divisor": "K positive",
-            "dof": "K positive",
-            "whitener": "S D D real",
-            "log_det": "S real",
-        },
-    ),
 }
 KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "log": (lambda x: x <= SLACK, "logarithms of probabilities"),
@@ -101,7 +101,7 @@ def _stats(stats: Stats) -> None:
 
 def sizes(density: Density) -> dict[str, int]:
     """The sizes of a density's axes by letter, all fields agreeing; of a density that is not listed, K alone."""
-    called, found = type(density).__name__, {}
+    called, found = type(density).__name__, dict[str, int]()
     for name, said in DENSITIES.get(called, {}).items():
         held, axes = getattr(density, name), said.split()[:-1]
         if held is None or (name == "unlisted" and type(held) is int):
@@ -110,20 +110,21 @@ def sizes(density: Density) -> dict[str, int]:
         require(right, f"{called}.{name}", f"an array of axes ({', '.join(axes)})")
         for axis, size in zip(axes, held.shape):
             require(found.setdefault(axis, size) == size, f"{called}.{name}", f"one size along {axis}")
-    if "S" in found:
-        require(found["S"] in (1, found["K"]), called, "one matrix, or one for each group")
+    matrices = found.get("S", 1)
+    require(matrices == 1 or matrices == found["K"], called, "one matrix, or one for each group")
     if called == "CategoricalDensity":
         found["D"] = _tables(density, found)
     for part in parts(density):
         require(isinstance(part, Density), called, "densities as parts")
     if called == "MixtureDensity":
-        require(density.components.K == found["M"], called, "as many components as weights")  # type: ignore[attr-defined]
+        require(found["M"] == density.components.K, called, "as many components as weights")  # type: ignore[attr-defined]
     return {"K": density.K} | found
 
 
 def _tables(density: Any, found: Mapping[str, int]) -> int:
     """The number of features of a categorical density."""
-    fits = isinstance(density.axis, Ragged) and (density.axis.size, len(density.axis.parts)) == (found["M"], found["T"])
+    axis = density.axis
+    fits = isinstance(axis, Ragged) and axis.size == found["M"] and len(axis.parts) == found["T"]
     require(fits, "CategoricalDensity.axis", "a name for each cell")
     if density.features is None:
         return found["T"]

@@ -95,7 +95,9 @@ class Container:
 
 def damaged(path: str, what: str) -> ModelFileError:
     """The error for a file that is not as it was written."""
-    return ModelFileError(f"{path}: {what}. The file is damaged or was changed: restore a copy, or fit the model again.")
+    return ModelFileError(
+        f"{path}: {what}. The file is damaged or was changed: restore a copy, or fit the model again."
+    )
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def chunks(arrays: Mapping[str, Array]) -> Iterable[memoryview]:
     for name in in_order(arrays):
         array = np.ascontiguousarray(arrays[name])
         if array.size:
-            whole = memoryview(array.reshape(-1)).cast("B")
+            whole = memoryview(array.reshape(-1).view(np.uint8).data)
             for at in range(0, len(whole), _CHUNK):
                 yield whole[at : at + _CHUNK]
 
@@ -223,7 +225,9 @@ def _entries(called: str, names: Mapping[str, Any], size: int) -> dict[str, Entr
     for name, claim in names.items():
         entry = _entry(called, name, claim)
         if entry.begin != at or entry.end > size:
-            raise damaged(called, f"array {name[:80]!r} lies at {entry.begin}:{entry.end}, not at {at}, of {size:,} bytes")
+            raise damaged(
+                called, f"array {name[:80]!r} lies at {entry.begin}:{entry.end}, not at {at}, of {size:,} bytes"
+            )
         entries[name], at = entry, entry.end
     if at != size:
         raise damaged(called, f"the arrays take {at:,} bytes, but the file has {size:,} for them")

@@ -93,11 +93,11 @@ class Decoder:
         return plain.reshape(tuple(map(int, node["shape"])))
 
     def _dict(self, node: Any, at: str, depth: int) -> dict[Any, Any]:
-        pairs = [
-            (self.decode(key, f"{at}.{i}.key", depth), self.decode(value, f"{at}.{i}", depth))
-            for i, (key, value) in enumerate(node["items"])
-        ]
-        made = dict(pairs)
+        pairs = [(self.decode(key, f"{at}.key", depth), value) for key, value in node["items"]]
+        made = {
+            key: self.decode(value, f"{at}.{key if isinstance(key, str) else i}"[:200], depth)
+            for i, (key, value) in enumerate(pairs)
+        }
         if len(made) < len(pairs):
             raise self.wrong(at, "a dict with the same key twice")
         return made

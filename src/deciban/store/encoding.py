@@ -4,7 +4,7 @@ Plain values are themselves. Everything else is an object with the key "@", whic
 
     {"@": "array", "at": "stats.rows", "order": "C"}          an array of the file
     {"@": "tuple", "items": […]}  {"@": "dict", "items": [[key, value], …]}  {"@": "range", "size": 5}
-    {"@": "tuple", "of": "str", "text": "….text", "ends": "….ends"}   many strings: UTF-8 end to end, and where each ends
+    {"@": "tuple", "of": "str", "text": "….text", "ends": "….ends"}   strings: UTF-8 end to end, and their ends
     {"@": "tuple", "of": "int" | "float", "at": "…"}          many numbers
     {"@": "tuple", "of": "tuple", "columns": […]}             many tuples of one length, as columns
     {"@": "float", "value": "inf"}  {"@": "scalar", "dtype": "F64", "value": 1.5}  {"@": "names", "dtype": …, …}
@@ -57,14 +57,22 @@ class Encoder:
         if type(value) is range and value == range(len(value)):
             return {"@": "range", "size": len(value)}
         if isinstance(value, Mapping):
-            pairs = [
-                [self.encode(key, f"{at}.{i}.key"), self.encode(part, f"{at}.{i}")]
-                for i, (key, part) in enumerate(value.items())
-            ]
-            return {"@": "dict", "items": pairs}
+            return {"@": "dict", "items": [self._pair(key, part, at, i) for i, (key, part) in enumerate(value.items())]}
         if is_dataclass(value) and not isinstance(value, type):
             return self._dataclass(value, at)
         return self._refuse(value, at)
+
+    def _pair(self, key: Any, value: Any, at: str, i: int) -> list[Any]:
+        named = isinstance(key, str) and key.isascii() and key.isidentifier()
+        return [self.encode(key, f"{at}.key{i}"), self.encode(value, f"{at}.{key[:40] if named else i}")]
+
+    def _put(self, array: Array, at: str) -> str:
+        """Keep an array under a name of its own: where it stands, as far as a name may be long."""
+        name = at[:200] or "value"
+        while name in self.arrays:
+            name += "_"
+        self.arrays[name] = array
+        return name
 
     def _refuse(self, value: Any, at: str) -> Any:
         raise ModelFileError(
@@ -88,22 +96,22 @@ class Encoder:
         if plain.dtype.newbyteorder("<") not in CODES:
             self._refuse(value, at)
         plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
-        # the order in memory decides the order in which BLAS adds: it is kept, so that scores are equal to the bit
-        columns_first = plain.flags.f_contiguous and not plain.flags.c_contiguous
-        self.arrays[at] = plain.T if columns_first else plain
-        return {"@": "array", "at": at, "order": "F" if columns_first else "C"}
+        # the order in memory decides the order in which numbers are added: it is kept where a last bit hangs on it
+        columns_first = plain.flags.f_contiguous and not plain.flags.c_contiguous and not exact(plain)
+        name = self._put(plain.T if columns_first else plain, at)
+        return {"@": "array", "at": name, "order": "F" if columns_first else "C"}
 
     def _sequence(self, values: Sequence[Any], at: str) -> Any:
         kind = "tuple" if type(values) is tuple else "list"
         types = set(map(type, values)) if len(values) >= MANY else set()
         if types == {str}:
             texts = [name.encode("utf-8", "surrogatepass") for name in values]
-            self.arrays[f"{at}.text"] = np.frombuffer(b"".join(texts), np.uint8)
-            self.arrays[f"{at}.ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
-            return {"@": kind, "of": "str", "text": f"{at}.text", "ends": f"{at}.ends"}
+            text = self._put(np.frombuffer(b"".join(texts), np.uint8), f"{at}.text")
+            ends = self._put(np.cumsum([len(text) for text in texts], dtype=np.int64), f"{at}.ends")
+            return {"@": kind, "of": "str", "text": text, "ends": ends}
         if types == {float} or (types == {int} and all(-LARGEST <= number < LARGEST for number in values)):
-            self.arrays[at] = np.array(values, np.float64 if types == {float} else np.int64)
-            return {"@": kind, "of": "float" if types == {float} else "int", "at": at}
+            name = self._put(np.array(values, np.float64 if types == {float} else np.int64), at)
+            return {"@": kind, "of": "float" if types == {float} else "int", "at": name}
         if types == {tuple} and len(values[0]) and len(set(map(len, values))) == 1:
             columns = [self._sequence(column, f"{at}.{j}") for j, column in enumerate(zip(*values))]
             return {"@": kind, "of": "tuple", "columns": columns}
@@ -118,6 +126,13 @@ class Encoder:
         return {"@": registry.name_of(type(value))} | {
             name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(type(value))
         }
+
+
+def exact(array: Array) -> bool:
+    """Whether sums of these numbers have no rounding in any order: counts, and multiples of 2⁻²⁰ that are not huge."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = array * 2.0**20
+        return bool(np.abs(scaled).sum() < 2**53 and (scaled == np.rint(scaled)).all())
 
 
 def stored(cls: type) -> dict[str, bool]:

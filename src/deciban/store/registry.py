@@ -105,11 +105,12 @@ def modules(package: str) -> Iterator[str]:
     except ImportError:
         return
     yield package
-    for found in pkgutil.itermodules(getattr(module, "__path__", [])):
+    for found in pkgutil.iter_modules(getattr(module, "__path__", [])):
         yield from modules(f"{package}.{found.name}")
 
 
 def descendants(classes: Any) -> Iterator[type]:
+    """Classes, and all that derive from them."""
     for cls in classes:
         yield cls
         yield from descendants(cls.__subclasses__())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NoReturn, Self
 
 from deciban.errors import NotAvailableError
@@ -86,7 +86,12 @@ class Released(Family):
 
     def lengths(self, X: Any) -> Any:
         """As the family does."""
-        return self.family.lengths(X)  # type: ignore[attr-defined]
+        return self.family.lengths(X)
+
+    @property
+    def shared(self) -> bool:
+        """As the family does."""
+        return self.family.shared
 
     def __repr__(self) -> str:
         return f"Released({self.family!r})"
@@ -124,8 +129,12 @@ def release(model: Any, rule: Rule | None = None) -> Any:
         if rule is not None and rule != model.rule:
             model = model.reestimate(rule=rule)
         return model.released()
-    if not (hasattr(model, "family") and hasattr(model, "stats")):
-        raise NotAvailableError(f"{type(model).__name__} has no sums to leave out, so there is nothing to release.")
-    chosen: Rule = rule or getattr(model, "rule", "mean")
-    family, stats = strip(model.family, model.stats, model.family.estimate(model.stats, chosen), chosen)
-    return replace(model, family=family, stats=stats, **({"rule": chosen} if hasattr(model, "rule") else {}))
+    if not is_dataclass(model) or not {"family", "stats"} <= {f.name for f in fields(model)}:
+        raise NotAvailableError(
+            f"{type(model).__name__} cannot be released. Save it whole; or save its density(), which is all that "
+            "scoring needs."
+        )
+    held: Any = model
+    chosen = rule or "mean"
+    family, stats = strip(held.family, held.stats, held.family.estimate(held.stats, chosen), chosen)
+    return replace(held, family=family, stats=stats)

@@ -1,0 +1,99 @@
+"""The ledger of a classifier: every row that it learns is noted, and only what is noted can be taken back."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from deciban.errors import MergeError, ModelFileError, NotAvailableError, NotLearntError
+from deciban.estimators.state import State
+from deciban.features.labels import encode_labels
+from deciban.features.weights import row_weights
+from deciban.read.tables import Table
+from deciban.statistics import Array
+from deciban.store.ledger import Ledger
+from deciban.store.rows import Key, row_hashes
+
+
+class Ledgered(State):
+    """What a classifier notes about rows, where it keeps a ledger."""
+
+    ledger: Any = False  # True, or a key
+    ledger_: Ledger | None = None
+
+    def _keep(self, ledger: Ledger | None) -> Self:
+        self.ledger_ = ledger
+        return self
+
+    def _first_noted(self, table: Table, y: Any, sample_weight: Any) -> Ledger | None:
+        """A ledger of the first rows; None where none is kept."""
+        if self.ledger is False or self.ledger is None:
+            return None
+        key = Key.of(self.ledger)
+        return Ledger.of(key).learn(_hashes(table, table.columns, y, sample_weight, key)[0])
+
+    def _noted(self, X: Any, y: Any, sample_weight: Any) -> Ledger | None:
+        """The ledger with more rows."""
+        if self.ledger_ is None:
+            return None
+        return self.ledger_.learn(_hashes(Table.of(X), self.columns_, y, sample_weight, self._key())[0])
+
+    def _struck(self, X: Any, y: Any, sample_weight: Any, now: Any = None) -> tuple[Ledger | None, Any]:
+        """The ledger without rows, or with these moved to labels `now`, and the weights that they have by now."""
+        if self.ledger_ is None:
+            if self.decayed_:
+                raise NotLearntError(
+                    "this model has decayed, so the weight its rows have now is not the one they were learnt with. "
+                    "Nothing was changed: unlearn before decay, refit, or keep a ledger (ledger=True) from the start."
+                )
+            return None, sample_weight
+        table, key = Table.of(X), self._key()
+        hashes, rows = _hashes(table, self.columns_, y, sample_weight, key)
+        left, since = self.ledger_.unlearn(hashes, rows)
+        if now is not None:
+            left = left.learn(_hashes(table, self.columns_, now, sample_weight, key)[0], since)
+        if (since == 1).all():
+            return left, sample_weight
+        weight = np.zeros(len(table))
+        weight[rows] = since if sample_weight is None else since * np.asarray(sample_weight, dtype=float)[rows]
+        return left, weight
+
+    def _merged_ledger(self, other: Any) -> Ledger | None:
+        if (self.ledger_ is None) != (other.ledger_ is None):
+            raise MergeError(
+                "one of the models keeps a ledger and the other does not, so the rows of the sum would be known in "
+                "part. Fit both with one, or set ledger_ = None on the one that has it."
+            )
+        return None if self.ledger_ is None else self.ledger_.merge(other.ledger_)
+
+    def _key(self) -> Key:
+        key = Key.of(self.ledger or None)
+        if self.ledger_ is not None and key.id != self.ledger_.key_id:
+            raise NotAvailableError(
+                f"this model keeps a ledger under a key (id {self.ledger_.key_id}) that it was not given. "
+                "Load it with its key: deciban.load(path, key=…)."
+            )
+        return key
+
+    def _with_key(self, key: Any) -> Self:
+        """The same model, holding the key of its ledger."""
+        if self.ledger_ is None:
+            raise ModelFileError("a key was given, but the model keeps no ledger. Load it without one.")
+        if Key.of(key).id != self.ledger_.key_id:
+            raise ModelFileError(f"the key given is not the one of the ledger (id {self.ledger_.key_id}).")
+        self.ledger = key
+        return self
+
+
+def _hashes(table: Table, columns: Any, y: Any, sample_weight: Any, key: Key) -> tuple[Array, Array]:
+    """The hashes of rows of positive weight, and their numbers."""
+    n = len(table)
+    weight = row_weights(sample_weight, n)
+    if weight is None or weight.all():
+        names, codes = encode_labels(y, n)
+        return row_hashes(table, columns, names, codes, weight, key), np.arange(n)
+    rows = np.flatnonzero(weight)
+    labels = np.asarray(y) if hasattr(y, "dtype") else np.array(list(y), dtype=object)
+    names, codes = encode_labels(labels[rows], len(rows))
+    return row_hashes(table.take(rows), columns, names, codes, weight[rows], key), rows

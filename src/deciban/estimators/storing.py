@@ -1,0 +1,190 @@
+"""Classifiers as files: what is stored of one, and how it is put together again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sklearn.utils.validation import check_is_fitted
+
+from deciban.errors import DecibanError, ModelFileError
+from deciban.estimators.known import KnownDensities
+from deciban.estimators.learning import Learning
+from deciban.estimators.model import ModelStats
+from deciban.families.product import Product, ProductStats
+from deciban.families.protocol import Density, Family, check_rule
+from deciban.statistics import Axis, Ragged, Stats
+from deciban.store import registry, save
+from deciban.store.checks import require, sizes
+from deciban.store.released import Released, is_released, refuse, strip
+
+DERIVED = {"classes_"}  # follows from the statistics
+ABSENT = {"calibration_": None, "ledger_": None}  # what a file may leave out
+HOMES = ("deciban.estimators", "deciban.sklearn")
+BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical"}  # their features are the columns
+ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A classifier as a file holds it: as asked for, and as learnt."""
+
+    estimator: str
+    parameters: dict[str, Any]
+    fitted: dict[str, Any]
+
+    @property
+    def family(self) -> Any:
+        return self.fitted.get("family_")
+
+    @property
+    def rows(self) -> float:
+        """Σ w of the rows learnt."""
+        return float(self.fitted["stats_"].rows.sum())
+
+    def restored(self, check: Callable[[], None] | None, key: Any) -> Any:
+        """The classifier; `check` looks at its numbers when they are first needed."""
+        cls = _estimator(self.estimator)
+        require(set(self.parameters) <= set(cls._get_param_names()), self.estimator, "parameters that it has")
+        model = cls(**self.parameters)
+        for name, value in (ABSENT | self.fitted).items():
+            plain = isinstance(name, str) and name.isidentifier() and name.endswith("_") and name[0] != "_"
+            held = getattr(cls, str(name), None)
+            require(plain and not isinstance(held, property) and not callable(held), str(name), "to be an attribute")
+            setattr(model, name, value)
+        _fits(model)
+        model._set(model.stats_)
+        model._unchecked, model._from_file = check, True
+        return model._with_key(key) if key is not None else model
+
+
+class Storing(Learning):
+    """What a classifier can do with files."""
+
+    _from_file = False  # and not estimated since
+    _unchecked: Callable[[], None] | None = None  # numbers that came from a large file and were not looked at yet
+
+    def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
+        """Write the model to a file, whole or not at all; `deciban.load` reads it."""
+        save(self, path, note=note)
+
+    def released(self) -> Self:
+        """The same classifier without its sums: it answers as before, to the bit, and cannot learn."""
+        check_is_fitted(self)
+        family, sums = strip(self.family_, self.stats_.family, self.density, self.rule)
+        other = copy(self)
+        other.family_ = other.asked_ = family
+        other.ledger_ = None
+        density = self.density
+        other._set(ModelStats(self.stats_.labels, self.stats_.rows, sums))
+        other._density = density
+        return other
+
+    def stored(self) -> Stored:
+        """As a file holds it."""
+        check_is_fitted(self)
+        self._checked()
+        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
+        if "ledger" in parameters:
+            parameters["ledger"] = bool(parameters["ledger"])  # a key stays with its owner
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        fitted = {name: fitted[name] for name in sorted(fitted) if name not in DERIVED}
+        # where nothing was chosen, no choice can be out of date
+        fitted["unlearnt_"] = bool(self.unlearnt_ and self.asked_ != self.family_)
+        return Stored(_name(type(self)), parameters, fitted)
+
+    def merge(self, other: Self, keep: str | None = None) -> Self:
+        """A model that has learnt the rows of both; `keep="left"` or `"right"` says whose frozen choices hold."""
+        check_is_fitted(self)
+        if is_released(self.family_) or is_released(getattr(other, "family_", None)):
+            refuse()
+        return super().merge(other, keep)
+
+    __add__ = merge
+
+    @property
+    def density(self) -> Density:
+        """The densities of all classes under the rule, estimated when first needed after a change."""
+        if not self._from_file or self._density is not None:
+            return super().density
+        self._checked()
+        try:
+            density = super().density
+        except DecibanError:
+            raise
+        except ODD as error:
+            raise ModelFileError(
+                f"the sums and the family that were loaded do not belong together ({error}). "
+                "The file was changed: restore a copy, or fit the model again."
+            ) from None
+        self._from_file = False
+        return density
+
+    def _checked(self) -> None:
+        if self._unchecked is not None:
+            self._unchecked()
+            self._unchecked = None
+
+    def __getstate__(self) -> Any:
+        self._checked()  # a copy elsewhere has no file to look at
+        return super().__getstate__()
+
+
+def _name(cls: type) -> str:
+    own = cls.__module__.startswith("deciban.")
+    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _estimator(name: str) -> Any:
+    for _ in (imported for home in ("", *HOMES) for imported in (registry.modules(home) if home else [""])):
+        for cls in registry.descendants([Storing]):
+            if _name(cls) == name:
+                return cls
+    raise ModelFileError(
+        f"the model is a {name[:80]}, which this process does not know. Import its module, or upgrade deciban."
+    )
+
+
+# -- whether the parts of a model belong together --------------------------------------------------------------------
+def _fits(model: Any) -> None:
+    names = ("stats_", "family_", "asked_", "columns_", "reasons_", "n_features_in_", "decayed_", "unlearnt_")
+    require(all(hasattr(model, name) for name in names), "the classifier", ", ".join(names))
+    require(isinstance(model.stats_, ModelStats) and isinstance(model.stats_.axis, Axis), "stats_", "statistics")
+    require(type(model.stats_.axis.names) is tuple, "stats_", "classes with names")
+    require(isinstance(model.family_, Family) and isinstance(model.asked_, Family), "family_", "a family")
+    require(type(model.columns_) is tuple and len(set(model.columns_)) == len(model.columns_), "columns_", "names")
+    require(model.n_features_in_ == len(model.columns_) > 0, "n_features_in_", "the number of columns")
+    require(isinstance(model.reasons_, dict), "reasons_", "a reason for each block")
+    named = getattr(model, "feature_names_in_", None)
+    require(named is None or tuple(named) == model.columns_, "feature_names_in_", "the names of the columns")
+    check_rule(model.rule)
+    _belongs(model.family_, model.stats_.family, model.stats_.axis.size, model.columns_)
+
+
+def _belongs(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None:
+    """Refuse sums or densities of another number of classes or columns than the model's."""
+    if isinstance(family, Product):
+        places = family.positions(columns)
+        fits = isinstance(stats, ProductStats) and isinstance(stats.blocks, dict) and list(stats.blocks) == list(places)
+        require(fits, "a product", "the sums of its blocks")
+        for (name, at), part in zip(places.items(), family.families.values()):
+            _belongs(part, stats.blocks[name], K, [columns[j] for j in at])
+        return
+    require(isinstance(stats, Stats), type(family).__name__, "sums")
+    D = len(columns)
+    if isinstance(family, Released):
+        found = sizes(family.density)
+        plain = type(family.family).__name__ in BY_COLUMN
+        require(found["K"] == K and (not plain or found.get("D", D) == D), "a released density", "K classes, D columns")
+        _belongs(family.family, stats, K, columns)
+    elif isinstance(family, KnownDensities):
+        each = [sizes(density) for density in family.densities]
+        right = len(each) == K and all(found["K"] == 1 and found.get("D", D) == D for found in each)
+        require(right, "known densities", "one for each class, of all columns")
+    elif type(family).__name__ in BY_COLUMN:
+        for axis in (stats.labels.get(name) for name in ("feature", "word", "category")):
+            size = D if axis is None else len(axis.parts) if isinstance(axis, Ragged) else axis.size
+            require(size == D, type(family).__name__, f"sums of {D} columns")
