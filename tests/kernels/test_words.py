@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,3 +100,20 @@ def test_a_vocabulary_larger_than_the_cache_is_summed_the_same():
     codes = rng.integers(0, K, n)
     for function in (kernels.sparse_class_sums, kernels.sparse_class_moments):
         agree(*both(function, *rows, codes, None, K, V))
+
+
+@thorough
+@given(sparse_rows(), st.sampled_from([0.0, 0.5, -1.0, 8.0, np.nan, np.inf]))
+def test_lookups_agree_with_their_twin(rows, odd):
+    (data, _, indptr), n, _ = rows
+    table = np.arange(16).reshape(8, 2) ** 3
+    ours, twin = both(kernels.row_lookups, data, indptr, table)
+    for each in (ours, twin):
+        np.testing.assert_array_equal(each[0], [data[a:b].sum() for a, b in pairwise(indptr)])
+        np.testing.assert_array_equal(
+            each[1], np.reshape([table[data[a:b].astype(int)].sum(0) for a, b in pairwise(indptr)], (n, 2))
+        )
+    if indptr[-1] > indptr[0]:
+        spoilt = data.astype(float)
+        spoilt[indptr[0]] = odd
+        assert all((answer is None) == (odd != 0) for answer in both(kernels.row_lookups, spoilt, indptr, table))

@@ -17,6 +17,7 @@ from scipy.special import gammaln
 from deciban.statistics import Array
 
 COARSE, FINE = 2.0**16, 2.0**44
+UNITS = np.array([COARSE, FINE])
 TABLE = 1024  # factorials kept ready
 
 
@@ -29,15 +30,16 @@ def log_factorial(x: Any) -> Array:
     x = np.asarray(x, dtype=float)
     small = x.astype(np.intp) if x.size and x.min() >= 0 and x.max() < TABLE else None
     if small is not None and np.array_equal(small, x):
-        return _table()[small]
-    return _split(gammaln(x + 1.0))
+        return log_factorials()[small] / UNITS
+    return _units(gammaln(x + 1.0)) / UNITS
 
 
 @cache
-def _table() -> Array:
-    return _split(gammaln(np.arange(TABLE) + 1.0))
+def log_factorials() -> Array:
+    """(1024, 2) those of 0, 1, 2, …, in whole units of 2⁻¹⁶ and 2⁻⁴⁴."""
+    return _units(gammaln(np.arange(TABLE) + 1.0)).astype(np.int64)
 
 
-def _split(values: Array) -> Array:
-    coarse = np.rint(values * COARSE) / COARSE
-    return np.stack([coarse, np.rint((values - coarse) * FINE) / FINE], axis=-1)
+def _units(values: Array) -> Array:
+    coarse = np.rint(values * COARSE)
+    return np.stack([coarse, np.rint((values - coarse / COARSE) * FINE)], axis=-1)

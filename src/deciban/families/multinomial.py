@@ -39,7 +39,7 @@ from deciban.families.protocol import Family, Rule, own_codes, require_rows
 from deciban.families.strength import best_strength
 from deciban.families.tokens import MultinomialDensity, PolyaDensity, log_coefficient
 from deciban.features.numbers import refuse
-from deciban.features.sparse import entries, plain_numbers, row_sums
+from deciban.features.sparse import counted_numbers, entries, row_sums
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 
@@ -75,8 +75,9 @@ class Multinomial(Family):
 
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """Counts, checked: finite and at least 0."""
-        X = plain_numbers(X, columns)
-        self.check(X, columns)
+        X, sound = counted_numbers(X, columns)
+        if not sound:
+            self.check(X, columns)
         return X
 
     def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
 
+from deciban import kernels
 from deciban.errors import NotAvailableError
 from deciban.families.dirichlet import log_rising, log_rising_counts
-from deciban.families.factorials import log_factorial
+from deciban.families.factorials import UNITS, log_factorial, log_factorials
 from deciban.families.linear import linear_scores
 from deciban.families.protocol import Density
 from deciban.families.urns import draw_tokens
@@ -30,6 +31,10 @@ MOST_PARTS = 2**27  # numbers in a table of parts
 
 def log_coefficient(X: Any) -> Array:
     """(n, 2) log L!/Πx! of each row, as two numbers that add exactly."""
+    looked_up = kernels.row_lookups(X.data, X.indptr, log_factorials()) if sp.issparse(X) else None
+    if looked_up is not None:
+        length, words = looked_up
+        return log_factorial(length) - words / UNITS
     row, _, x = entries(X)
     more = x != 1  # most words occur once, and log 1! = 0
     digits, n = log_factorial(x[more]), X.shape[0]

@@ -21,16 +21,24 @@ def plain_numbers(X: Any, columns: Sequence[str]) -> Any:
     >>> plain_numbers(twice, []).data
     array([2.])
     """
+    X, _ = counted_numbers(X, columns)
+    return X
+
+
+def counted_numbers(X: Any, columns: Sequence[str]) -> tuple[Any, bool]:
+    """`plain_numbers`, and whether all are known to be finite and above 0: the same look answers both."""
     X = numbers(X, columns)
     if not sp.issparse(X):
-        return X
+        return X, False
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    if X.data.min(initial=1) > 0:
+        return X, bool(X.data.max(initial=1) < np.inf)
     if not X.data.all():
         X = X.copy()
         X.eliminate_zeros()
-    return X
+    return X, False
 
 
 def run_of_rows(X: Any, start: int, stop: int) -> Any:

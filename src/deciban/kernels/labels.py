@@ -7,17 +7,14 @@ from .jit import kernel
 
 
 @kernel
-def encode_offsets(y: Array, low: int, rank: Array, codes: Array) -> None:
-    """Write each label's rank among those that occur to codes, and the rank of label low + v to rank[v].
-
-    `rank` comes as −1 throughout and stays so where a label does not occur.
-    """
+def mark_offsets(y: Array, low: int, seen: Array) -> None:
+    """Set seen[v] to 1 for each label low + v that occurs."""
     for i in range(y.size):
-        rank[y[i] - low] = 0
-    classes = 0
-    for v in range(rank.size):
-        if rank[v] == 0:
-            rank[v] = classes
-            classes += 1
+        seen[y[i] - low] = 1
+
+
+@kernel
+def place_offsets(y: Array, low: int, rank: Array, codes: Array) -> None:
+    """Write rank[v] of each label low + v to codes."""
     for i in range(y.size):
         codes[i] = rank[y[i] - low]

@@ -115,6 +115,16 @@ def sparse_class_moments(
     )
 
 
+def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
+    """Σ x and Σ table[x] of each row, if all x are whole and in [0, T)."""
+    x = data[indptr[0] : indptr[-1]]
+    if not ((x >= 0) & (x < len(table)) & (x == np.floor(x))).all():
+        return None
+    before = np.concatenate([np.zeros((1, 2), np.int64), table[x.astype(np.intp)].cumsum(axis=0)])
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.bincount(row, x, len(indptr) - 1), np.diff(before[indptr - indptr[0]], axis=0)
+
+
 @quiet
 def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
     """The bias + Σ x weights over the stored entries of each row."""

@@ -18,7 +18,7 @@ EXP_WORK = 5
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
     """Sorted unique values of integer (or bool) labels, and each label's position among them (intp).
 
-    None if max − min ≥ 65,536: `np.unique` is the way then.
+    None if max − min ≥ 65,536: `np.unique` is the way then. Labels 0 … K − 1 are their own positions, and not copied.
 
     >>> encode_integers(np.array([7, 3, 7]))
     (array([3, 7]), array([1, 0, 1]))
@@ -33,11 +33,15 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
     # In 64 bits differences are right even where the labels' own type, or its sign, would overflow.
     numbers, base = readable(y, np.int64), int(low.astype(np.int64))
     if compiled(LABEL_WORK * y.size):
-        from .labels import encode_offsets
+        from .labels import mark_offsets, place_offsets
 
-        rank, codes = np.full(span, -1, np.intp), np.empty(y.size, np.intp)
-        encode_offsets(numbers, base, rank, codes)
-        found = np.flatnonzero(rank >= 0)
+        seen = np.zeros(span, np.intp)
+        mark_offsets(numbers, base, seen)
+        found = np.flatnonzero(seen)
+        codes = numbers
+        if base or len(found) < span:
+            codes = np.empty(y.size, np.intp)
+            place_offsets(numbers, base, np.cumsum(seen) - 1, codes)
     else:
         found, codes = reference.encode_offsets(numbers - base, span)
     return (found + base).astype(y.dtype), codes

@@ -80,6 +80,20 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
     return scores
 
 
+def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
+    """Σ x and Σ table[x] of each row: (n,) and (n, 2); None unless all x are whole and in [0, T).
+
+    `table` is (T, 2) of int64, with T a power of two.
+    """
+    indptr, data = readable(indptr, np.int64), readable(data, np.float64)
+    if not compiled(indptr[-1] - indptr[0]):
+        return reference.row_lookups(data, indptr, table)
+    from .sparse import row_lookups as kernel
+
+    sums, found = np.empty(len(indptr) - 1), np.empty((len(indptr) - 1, 2), np.int64)
+    return (sums, found) if kernel(data, indptr, table, sums, found) else None
+
+
 def _without_zeros(data: Array, indices: Array, indptr: Array) -> tuple[Array, Array, Array]:
     """The same rows without stored zeros, so that 0 · −inf does not arise."""
     if np.count_nonzero(data) == len(data):
