@@ -62,7 +62,8 @@ def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, 
     from . import mixture_blocks as fast
 
     fill = fast.fill_products if products else fast.fill_squares
-    block = int(np.clip(BLOCK_BYTES // (8 * F), LEAST_ROWS, MOST_ROWS)) // 64 * 64
+    # An odd number of cache lines: with a power of two, features of a row would fall on one another in the cache.
+    block = (int(np.clip(BLOCK_BYTES // (8 * F), LEAST_ROWS, MOST_ROWS)) // 8 - 1 | 1) * 8
     K, scored = len(bias), weights.shape[1]
     phi, shares, part = np.zeros((F, block)), np.empty((K, block)), np.empty((K, F))
     top, norm, counts, sums, total = np.empty(block), np.empty(block), np.zeros(K), np.zeros((K, F)), 0.0

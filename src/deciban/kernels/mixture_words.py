@@ -31,7 +31,7 @@ def sparse_pass(
     sums: Array,
     more: Array,
 ) -> float:
-    """Add Σ w r, Σ w r x and Σ w r extra to counts, sums and more; return Σ w log Σ exp(s). `shares` is (1, K), free."""
+    """Add Σ w r, Σ w r x and Σ w r extra to counts, sums and more; return Σ w log Σ exp(s). `shares` is a buffer."""
     n, K = indptr.size - 1, bias.size
     last = indptr[n] - 1
     total = 0.0
