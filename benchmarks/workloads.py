@@ -76,8 +76,8 @@ def categories(n: int, D: int = 20, C: int = 50, K: int = 5, seed: int = 0) -> t
     return X, y
 
 
-def documents(n: int, V: int = 100_000, K: int = 20, tokens: int = 85, seed: int = 0) -> tuple[Any, Any]:
-    """CSR word counts by Zipf's law, a third of the words after the class; 85 tokens are about 60 different words."""
+def documents(n: int, V: int = 100_000, K: int = 20, tokens: int = 66, seed: int = 0) -> tuple[Any, Any]:
+    """CSR word counts by Zipf's law, a third of the words after the class; 66 tokens are about 60 different words."""
     rng = np.random.default_rng(seed)
     y = labels(n, K, rng)
     frequency = 1 / (np.arange(V) + 2.7) ** 1.05
