@@ -8,8 +8,9 @@ INSTALLED := .venv/.installed
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
 
+# one BLAS thread a worker: on two cores two workers with two threads each wait for each other
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,19 @@ class Discriminant(NamedTuple):
     A: Array | None
     b: Array
     c: float
+
+
+@dataclass(frozen=True, eq=False)
+class Chained:
+    """The density of correlated features, one at a time: log f(x) = Σ_d log f(x_d | x_1 … x_{d−1})."""
+
+    density: Any
+
+    def parts(self, X: Array) -> Array:
+        """(n, K, D) by differences of marginals."""
+        D = X.shape[1]
+        sums = [self.density.select(np.arange(d + 1)).log_density(X[:, : d + 1]) for d in range(D)]
+        return np.diff(np.stack([np.zeros_like(sums[0]), *sums], axis=2), axis=2)
 
 
 class Answers(Learning):
@@ -83,10 +97,13 @@ class Answers(Learning):
         return decide.Decisions.of(scores, prior, self.classes_, cost, unsure=unsure, reject_cost=reject_cost)
 
     # -- why ----------------------------------------------------------------------------------------------------------
-    def explain(self, X: Any, over: Any = None, against: Any = None, *, prior: Any = None) -> Explanation:
+    def explain(
+        self, X: Any, over: Any = None, against: Any = None, *, prior: Any = None, chain: bool = False
+    ) -> Explanation:
         """Which feature, or block, said how much for one class over another; prints as bars.
 
-        With nothing named: classes_[1] over classes_[0] of two, else each row's most probable class over the next.
+        With nothing named: classes_[1] over classes_[0] of two, else each row's most probable class over the next. A
+        block of correlated features is one part; `chain` splits it, each feature given those before it.
         """
         check_is_fitted(self)
         table = self._table(X)
@@ -101,7 +118,7 @@ class Answers(Learning):
             if pair[1] is None:
                 raise InputError("the evidence against all the rest has no parts. Name the class to compare with.")
             one, other = (np.full(len(scores), k) for k in pair)
-        names, parts, values = self._parts(table, block)
+        names, parts, values = self._parts(table, block, chain)
         evidence = score.log_ratio(parts[each, one], parts[each, other])
         impossible = np.isneginf(scores[each, one]) & np.isneginf(scores[each, other])
         evidence[impossible] = 0.0  # neither class can say anything of these rows
@@ -222,7 +239,7 @@ class Answers(Learning):
                 raise InputError(f"no such class: {name!r}; the model knows {list(place)}.")
         return place[over], None if against is None else place[against]
 
-    def _parts(self, table: Any, block: Any) -> tuple[list[str], Array, Array]:
+    def _parts(self, table: Any, block: Any, chain: bool = False) -> tuple[list[str], Array, Array]:
         """Names (P,), log densities (n, K, P) and values (n, P) of the parts the density is a sum of."""
         product = isinstance(self.family_, Product)
         names: list[str] = []
@@ -235,7 +252,10 @@ class Answers(Learning):
             if isinstance(density, HasParts) and sp.issparse(X) and isinstance(density, HasSelection):
                 at = [at[j] for j in np.unique(X.indices[X.data != 0])]  # only the events that occur in these rows
                 density, X = density.select(np.array(at, dtype=np.intp)), X[:, at].toarray()
-            if isinstance(density, HasParts):
+            split = isinstance(density, HasParts)
+            if not split and chain and isinstance(density, HasSelection) and not sp.issparse(X):
+                density, split = Chained(density), True
+            if split:
                 names += [str(self.columns_[j]) for j in at]
                 parts.append(density.parts(X))
                 values.append(table.pick(at))
@@ -243,7 +263,7 @@ class Answers(Learning):
             else:
                 rest, name = total, name if product else "all features together"
             if np.abs(rest).max(initial=0) > 1e-12 * max(1, np.abs(total[np.isfinite(total)]).max(initial=0)):
-                names.append(f"{name}: all else" if isinstance(density, HasParts) else name)
+                names.append(f"{name}: all else" if split else name)
                 parts.append(rest[:, :, None])
                 values.append(np.full((len(table), 1), None, dtype=object))
         held = [np.asarray(v.toarray() if sp.issparse(v) else v).astype(object) for v in values]

@@ -12,11 +12,11 @@ from deciban.errors import InputError
 from deciban.estimators.known import KnownDensities
 from deciban.estimators.model import ModelStats, class_axis
 from deciban.estimators.storing import Storing
-from deciban.estimators.trusting import Trusting
+from deciban.estimators.sureness import Sureness
 from deciban.families.protocol import Density, Rule
 
 
-class GenerativeClassifier(Storing, Trusting, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
     """Learns how each class produces data; answers with evidence, and can take it back.
 
     families : a family such as `Gaussian("tied")`, a dict of column → family, or "auto"

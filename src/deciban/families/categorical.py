@@ -130,6 +130,11 @@ class Categorical(Family):
             )
         return chosen
 
+    @property
+    def shared(self) -> bool:
+        """A category is known once any class has it."""
+        return self.categories is None
+
     def select(self, features: Array) -> Categorical:
         """The prior and the categories of some features."""
         kept = {

@@ -115,9 +115,20 @@ class Product(Family):
             self._each(lambda f, s, x: f.choose(s, None if x is None else (x, members), rule), stats.blocks, part)
         )
 
+    @property
+    def shared(self) -> bool:
+        """If any block's classes share something."""
+        return any(family.shared for family in self.families.values())
+
     def chosen_by_labels(self) -> list[str]:
         """What any block chooses."""
         return sorted({choice for family in self.families.values() for choice in family.chosen_by_labels()})
+
+    def refined(self, stats: ProductStats, X: Blocks, members: Members) -> tuple[Product, ProductStats]:
+        """Block by block."""
+        each = self._each(lambda f, s, x: f.refined(s, x, members), stats.blocks, X.parts)
+        families, sums = ({name: pair[at] for name, pair in each.items()} for at in (0, 1))
+        return self._with(families), ProductStats(stats.labels, sums)
 
     def settled(self, chosen: Product) -> Product:
         """Block by block."""

@@ -89,6 +89,10 @@ class Family(ABC):
         """Freeze what was left open (origin, prior scale and strength, structure) from the first rows' statistics."""
         return self
 
+    def refined(self, stats: Any, X: Any, members: Members) -> tuple[Self, Any]:
+        """Choices that need every row, and the sums under them: families with hidden variables iterate here."""
+        return self, stats
+
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """Turn columns as given into what this family works on; `stats` holds the names already known."""
         return dense_numbers(X, columns)
@@ -96,6 +100,11 @@ class Family(ABC):
     def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
         """Raise a DomainError that names the first bad value, if there is one."""
         refuse_infinite(X, columns)
+
+    @property
+    def shared(self) -> bool:
+        """Whether a row of one class moves the density of others too, as a tied covariance does."""
+        return False
 
     def lengths(self, X: Any) -> Array | None:
         """(n,) how many events each row counts, where it counts events; None otherwise."""

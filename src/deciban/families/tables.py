@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from deciban import kernels
 from deciban.families.protocol import Density
 from deciban.families.urns import draw
-from deciban.features.categories import Codes, refuse_negative
+from deciban.features.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged
 
 
@@ -68,6 +69,10 @@ class CategoricalDensity(Density):
     @cached_property
     def _places(self) -> list[dict[Any, int]]:
         return [{name: at for at, name in enumerate(part.names)} for part in self.axis.parts]
+
+    def encode(self, X: Any, columns: Sequence[str]) -> Codes:
+        """Names as codes."""
+        return encode_categories(X, columns)
 
     def _codes(self, X: Codes) -> Array:
         return (X if self.features is None else X.combined()).on(self._places)

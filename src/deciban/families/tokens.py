@@ -8,6 +8,7 @@ The coefficient is the same for every class: it is `log_base`, not part of `log_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,7 @@ from deciban.families.factorials import UNITS, log_factorial, log_factorials
 from deciban.families.linear import linear_scores
 from deciban.families.protocol import Density
 from deciban.families.urns import draw_tokens
-from deciban.features.sparse import entries, row_sums
+from deciban.features.sparse import entries, plain_numbers, row_sums
 from deciban.statistics import Array
 
 MOST_PARTS = 2**27  # numbers in a table of parts
@@ -46,6 +47,10 @@ class GivenLength(Density):
     """What both densities share: they speak of the words, given how many there are."""
 
     length: Array  # (K,) tokens a row has on average; only samples need it
+
+    def encode(self, X: Any, columns: Sequence[str]) -> Any:
+        """Counts, dense or CSR."""
+        return plain_numbers(X, columns)
 
     def log_base(self, X: Any) -> Array:
         """(n,) the log coefficient, the same for every class."""

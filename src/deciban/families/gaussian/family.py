@@ -145,6 +145,11 @@ class Gaussian(Family):
         keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else "structure"
         return choose_structure(replace(frozen, keep=keep), stats, *rows, rule, own_scale=self.scale is not None)
 
+    @property
+    def shared(self) -> bool:
+        """Tied classes share their covariance."""
+        return self._tied
+
     def chosen_by_labels(self) -> list[str]:
         """The structure, and with it the strength, where they are to be found."""
         return ["structure"] if self.structure == "auto" else []
