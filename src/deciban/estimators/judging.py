@@ -53,7 +53,7 @@ class Judging(Answers):
             sample_weight = self._struck(table, y, sample_weight)[1]  # refuses strangers; weights as they are by now
         members = Members.hard(codes, self.stats_.axis, row_weights(sample_weight, n))
         block = model.encode(self.family_, table, self.stats_.family)
-        self.stats_.without(model.collect(self.family_, block, members, self.columns_), NotLearntError)
+        self.stats_.require(model.collect(self.family_, block, members, self.columns_), NotLearntError)
         if groups is None:
             scores = self.family_.leave_one_out(self.stats_.family, block, members, self.rule)
             log_prior = model.left_out_prior(self.stats_.rows, codes, members.row_weights())

@@ -49,7 +49,7 @@ class Fitted:
     def leave_one_out(self, X: Any, rule: Rule = "mean", sample_weight: Any = None) -> Array:
         """(n,) log f(x_i) as if row i had never been learnt."""
         block, members = _one_group(self.family, X, sample_weight, self.stats)
-        self.stats.without(self.family.collect(block, members))
+        self.stats.require(self.family.collect(block, members))
         scores = self.family.leave_one_out(self.stats, block, members, rule)[:, 0]
         return scores + self.density(rule).log_base(block)
 

@@ -72,6 +72,11 @@ class Stats:
         a._refuse_negative(b, error)
         return a._zip(b, _subtract_to_zero).tidy().pruned()
 
+    def require(self, other: Self, error: type[DecibanError] = UnlearnError) -> None:
+        """Refuse what `without` refuses, and change nothing."""
+        a, b = align(self, other)
+        a._refuse_negative(b, error)
+
     def tidy(self) -> Self:
         """Remove what rounding left behind; families that need it say how."""
         return self
@@ -178,6 +183,8 @@ class Stats:
                 _zip_parts(values, theirs, lambda a, b: a._refuse_negative(b, error))
             elif f.metadata["floor"]:
                 left = values - theirs
+                if left.min(initial=0.0) == 0:  # nothing is short: the usual case, without looking for where
+                    continue
                 short = np.argwhere(left < -TOLERANCE * np.maximum(np.abs(values), 1))
                 if len(short):
                     names = self._names(f, tuple(short[0]))
