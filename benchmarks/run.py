@@ -22,6 +22,7 @@ import growth  # noqa: E402, F401
 import leave_one_out  # noqa: E402, F401
 import mnist  # noqa: E402, F401
 import startup  # noqa: E402, F401
+import trust  # noqa: E402, F401
 from harness import BENCHMARKS, HEADINGS, Row, line, rule  # noqa: E402
 
 
@@ -42,13 +43,16 @@ def main() -> None:
 
 def show(names: list[str], share: float) -> None:
     """Rows as they come; remarks below the table."""
-    remarks = []
-    print(line(HEADINGS), rule(), sep="\n", flush=True)
+    remarks, headed = [], False
     with threadpool_limits(limits=1):
         for name in names:
             for said in BENCHMARKS[name](share):
                 if isinstance(said, Row):
-                    print(line(said.cells()), flush=True)
+                    print(*([] if headed else [line(HEADINGS), rule()]), line(said.cells()), sep="\n", flush=True)
+                    headed = True
+                elif said.startswith("|"):  # a line of a table of its own
+                    print(*([""] if headed else []), said, sep="\n", flush=True)
+                    headed = False
                 else:
                     remarks.append(f"{name}: {said}")
     print("", *remarks, sep="\n")
