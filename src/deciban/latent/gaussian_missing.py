@@ -5,8 +5,8 @@
     M   Gaussian's own `estimate` on Σw x̂ and Σw (x̂x̂ᵀ + Σ_mm·o)
 
 Rows are grouped by their pattern of gaps. The objective, the likelihood of what was observed (and the prior, under
-`map`), never falls. The sums depend on the guess, so they cannot be unlearnt exactly, nor left one out. A row without any
-value adds nothing.
+`map`), never falls. The sums depend on the guess, so they cannot be unlearnt exactly, nor left one out. A row without
+any value adds nothing.
 
 Reference: Little & Rubin, Statistical Analysis with Missing Data, 3rd ed., section 11.2.
 """
