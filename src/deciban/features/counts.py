@@ -21,7 +21,8 @@ from deciban.features.reading import Reading
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels.text.chunks import Stream
-from deciban.kernels.text.counting import Presence, Tally, in_parallel, sparse_rows
+from deciban.kernels.text.counting import Presence, Tally
+from deciban.kernels.text.gathering import Part, sparse_rows
 
 Array = NDArray[Any]
 
@@ -62,18 +63,13 @@ def count_rows(
     parts = reading.run(read)
     known, places = reading.places([reader for reader, _ in parts])
     if vocabulary is None and not limits.none:
-        total, held = np.zeros(len(known), np.int64), np.zeros((1, len(known)), np.int64)
-        for (_, streams), place in zip(parts, places):
-            data, indices, _ = sparse_rows(streams, place, len(known), binary, reading.fast)
-            held[0] += np.bincount(indices, minlength=len(known))
-            total += np.bincount(indices, data, len(known)).astype(np.int64)
-        kept = limits.kept(len(reading.documents), total, held)
+        everything = [Part(streams, place) for (_, streams), place in zip(parts, places)]
+        data, indices, _ = sparse_rows(everything, len(known), binary, reading.fast)
+        held, total = np.bincount(indices, minlength=len(known)), np.bincount(indices, data, len(known))
+        kept = limits.kept(len(reading.documents), total.astype(np.int64), held[None])
         known, places = _restricted(known, kept, places, limits)
-    rows = in_parallel(
-        lambda streams, place: sparse_rows(streams, place, known.columns, binary, reading.fast),
-        [(streams, place) for (_, streams), place in zip(parts, places)],
-    )
-    return _matrix(rows, known.columns), known
+    found = [Part(streams, place) for (_, streams), place in zip(parts, places)]
+    return _matrix(*sparse_rows(found, known.columns, binary, reading.fast), known.columns), known
 
 
 def count_classes(
@@ -178,19 +174,9 @@ def _restricted(
     return smaller, [[new[level] for level in levels] for levels in places]
 
 
-def _matrix(rows: Sequence[tuple[Array, Array, Array]], V: int) -> sp.csr_array:
-    """Parts of a sparse matrix, one below the other."""
-    data, indices, ends = (
-        rows[0]
-        if len(rows) == 1
-        else (
-            np.concatenate([part[0] for part in rows]),
-            np.concatenate([part[1] for part in rows]),
-            np.concatenate([part[2] + sum(len(before[0]) for before in rows[:i]) for i, part in enumerate(rows)]),
-        )
-    )
+def _matrix(data: Array, indices: Array, pointers: Array, V: int) -> sp.csr_array:
     width = np.int32 if len(data) <= np.iinfo(np.int32).max else np.int64
-    pointers = np.concatenate([[0], ends]).astype(width)
-    matrix = sp.csr_array((data, indices.astype(width, copy=False), pointers), (len(ends), V))
+    pieces = data, indices.astype(width, copy=False), pointers.astype(width, copy=False)
+    matrix = sp.csr_array(pieces, (len(pointers) - 1, V))
     matrix.has_sorted_indices = matrix.has_canonical_format = True
     return matrix

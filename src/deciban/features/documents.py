@@ -47,7 +47,7 @@ class Documents:
                 raise InputError(f"texts must be one column, but have shape {texts.shape}. Select one column.")
             texts = texts.tolist()
         texts = texts if isinstance(texts, list) else list(texts)
-        if any(isinstance(text, bytes) for text in texts):
+        if bytes in set(map(type, texts)):
             texts = [_decoded(text, row, encoding, decode_error) for row, text in enumerate(texts)]
         return cls(texts)
 
@@ -87,6 +87,8 @@ class Documents:
 
     def ranges(self, number: int) -> list[tuple[int, int]]:
         """Rows cut into that many ranges of about the same number of bytes."""
+        if number == 1:
+            return [(0, len(self))]
         if isinstance(self.texts, list):
             sizes = np.fromiter(map(len, self.texts), np.int64, len(self))
         else:

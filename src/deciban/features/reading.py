@@ -23,7 +23,14 @@ Result = TypeVar("Result")
 
 WORK_PER_BYTE = 10  # elementary operations that a byte of text costs in plain Python
 BYTES_PER_THREAD = 2**24  # less is not worth a thread
+BYTES_PER_WORD = 2  # of text that plain Python reads while a word is put into the table
 MOST_THREADS = 4
+
+
+def is_large(documents: Documents, words: int = 0) -> bool:
+    """Whether there is enough text for the kernels, if a table of so many words must be made first."""
+    large = documents.at_least(SMALL_WORK // WORK_PER_BYTE + BYTES_PER_WORD * words)
+    return compiled(SMALL_WORK if large else 0)
 
 
 class Reading:
@@ -37,8 +44,7 @@ class Reading:
         self, documents: Documents, tokens: Tokens, vocabulary: Vocabulary | None = None, threads: int | None = None
     ) -> None:
         self.documents, self.tokens, self.vocabulary = documents, tokens, vocabulary
-        large = documents.at_least(SMALL_WORK // WORK_PER_BYTE)
-        self.fast = compiled(SMALL_WORK if large else 0)
+        self.fast = is_large(documents)
         self.ranges = documents.ranges(self._threads(threads))
 
     def _threads(self, wanted: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Streams of feature numbers gathered: counts per class, sparse rows, scores. `fast` says kernel or twin."""
+"""Streams of feature numbers gathered: counts per class, scores. `fast` says kernel or twin."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ class Tally:
         dtype = self.counts.dtype
         if dtype == np.int32 and self.total > MOST_IN_INT32:
             dtype = np.dtype(np.int64)
-        if size > width or dtype != self.counts.dtype:
+        if size >= width or dtype != self.counts.dtype:
             counts = np.zeros((K, max(2 * size, width)), dtype)
             counts[:, :width] = self.counts
             self.counts = counts
 
     def place(self, columns: Array, out: Array) -> None:
         """Add the counts to out[:, columns], leaving out features whose column is −1."""
-        counts = self.counts[:, : len(columns)]
-        columns = columns[: counts.shape[1]]
-        kept = np.flatnonzero(columns >= 0)
-        shared = len(kept) and np.bincount(columns[kept]).max() > 1
-        for mine, theirs in zip(counts, out):
-            if shared:
-                theirs += np.bincount(columns[kept], mine[kept], len(theirs))
-            elif len(kept) == len(columns):
-                theirs[columns] += mine
-            else:
-                theirs[columns[kept]] += mine[kept]
+        columns = columns[: self.counts.shape[1] - 1]  # others may have found more
+        held = np.bincount(columns[columns >= 0], minlength=out.shape[1])
+        shared = np.isin(columns, np.flatnonzero(held > 1))
+        # Gathering is faster than scattering. What no feature has comes from a column that is always 0.
+        source = np.full(out.shape[1], len(columns))
+        alone = np.flatnonzero((columns >= 0) & ~shared)
+        source[columns[alone]] = alone
+        for mine, theirs in zip(self.counts, out):
+            theirs += mine[source]
+            if shared.any():
+                theirs += np.bincount(columns[shared], mine[: len(columns)][shared], len(theirs))
 
 
 class Presence:
@@ -103,58 +103,6 @@ class Presence:
         left = distinct(ids, lengths, self.last_row, self.row)
         self.row += len(lengths)
         return Stream(ids[:left], lengths)
-
-
-def sparse_rows(
-    read: Sequence[Sequence[Stream]], columns: Sequence[Array], V: int, binary: bool, fast: bool
-) -> tuple[Array, Array, Array]:
-    """Data, indices and row ends of chunks' streams; columns[l][number] is a level's feature's column, or −1.
-
-    Indices are in order within rows.
-    """
-    n = sum(len(streams[0].lengths) for streams in read)
-    if not fast:
-        return _plain_rows(read, columns, n, binary)
-    from .sparse_rows import sorted_rows
-
-    total = sum(len(stream.ids) for streams in read for stream in streams)
-    indices, data, ends = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(n, np.int64)
-    counts = np.zeros(V, np.int32)
-    bits = [np.zeros((V >> shift) + 1, np.uint64) for shift in (6, 12, 18)]
-    sizes = np.array([len(level) for level in columns])
-    flat = np.concatenate(columns).astype(np.int32, copy=False)
-    row = written = 0
-    for streams in read:
-        m = len(streams[0].lengths)
-        ids = streams[0].ids if len(streams) == 1 else np.concatenate([stream.ids for stream in streams])
-        starts = np.zeros((len(streams), m + 1), np.int64)
-        for level, stream in enumerate(streams):
-            np.cumsum(stream.lengths, out=starts[level, 1:])
-        amounts = np.array([len(stream.ids) for stream in streams])
-        starts += (np.cumsum(amounts) - amounts)[:, None]
-        out = indices, data, ends[row : row + m]
-        first = np.cumsum(sizes) - sizes
-        written = sorted_rows(ids, starts, flat, first, binary, counts, *bits, *out, written)
-        row += m
-    indices.resize(written, refcheck=False)
-    data.resize(written, refcheck=False)
-    return data, indices, ends
-
-
-def _plain_rows(
-    read: Sequence[Sequence[Stream]], columns: Sequence[Array], n: int, binary: bool
-) -> tuple[Array, Array, Array]:
-    rows, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    first = 0
-    for streams in read:
-        m = len(streams[0].lengths)
-        for level, stream in enumerate(streams):
-            rows.append(np.repeat(np.arange(first, first + m), stream.lengths))
-            places.append(columns[level][stream.ids].astype(np.int64))
-        first += m
-    row, column = np.concatenate(rows), np.concatenate(places)
-    data, indices, ends = plain.sorted_rows(row[column >= 0], column[column >= 0], n)
-    return np.minimum(data, 1) if binary else data, indices, ends
 
 
 def add_scores(stream: Stream, weights: Array, bias: Array, out: Array, fast: bool) -> None:

@@ -105,9 +105,19 @@ def set_byte(typing: Any, at: Any, value: Any) -> Any:
 
 @intrinsic
 def lowest_bit(typing: Any, mask: Any) -> Any:
-    """The position of the lowest set bit; the mask must not be 0."""
+    """The position of the lowest set bit; 64 where there is none."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), emit
+
+
+@intrinsic
+def set_bits(typing: Any, mask: Any) -> Any:
+    """How many bits are set."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
     return types.int64(types.uint64), emit

@@ -16,7 +16,7 @@ from .code_points import code_points
 from .instructions import WIDTH
 from .marks import INVALID, NEEDS_CARE, PADDING
 from .table import BATCH, GROW, WRITTEN
-from .words import read_words
+from .words import EDGES, read_words
 from .words_table import WordTable
 
 Prepare = Callable[[str], str]  # a text lower-cased and stripped as asked, in Python
@@ -42,6 +42,7 @@ class WordReader:
     ) -> None:
         self.words, self.grow, self.prepare = words, grow, prepare
         self.points, self.case = code_points(lowercase, strip_accents), 32 if lowercase else 0
+        self.edges = np.zeros(EDGES, np.int64)
         self._make_room(_FIRST_SIZE)
 
     def read(self, chunk: Chunk) -> Stream:
@@ -102,7 +103,7 @@ class WordReader:
 
     def _run(self, text: Array, offsets: Array, done: int, points: Array, case: int, ids: Array, lengths: Array) -> Any:
         words, unknown = self.words, GROW if self.grow else len(self.words)
-        memory = words.slots, words.arena, words.state, self.low, self.masks, words.batch
+        memory = words.slots, words.arena, words.state, self.low, self.masks, self.edges, words.batch
         return read_words(text, offsets, done, points, case, unknown, *memory, ids, lengths)
 
 

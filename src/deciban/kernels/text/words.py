@@ -6,18 +6,46 @@ import numpy as np
 
 from ..choice import Array
 from ..jit import kernel, part
-from .instructions import WIDTH, address, byte, lowest_bit
+from .instructions import WIDTH, address, byte, lowest_bit, set_bits
 from .marks import PADDING, mark_words
 from .table import BATCH, FIRST, HANDLED, LENGTH, SECOND, SKIP, START, flush, keys
 
-MOST_IN_BLOCK = WIDTH // 2  # words that can end within one block
+EDGES = 2 * BATCH + 8  # room for the edges of a batch of words, and for those written in vain
 
 
 @part
-def _one_character(at: int, length: int) -> bool:
-    """Whether a run of two to four bytes is a single character."""
-    lead = byte(at)
-    return lead >= 0xC0 and length == (2 if lead < 0xE0 else (3 if lead < 0xF0 else 4))
+def _note_edges(mask: int, carry: int, first: int, edges: Array, n: int) -> int:
+    """Append where runs of word characters begin and end, in turn; the number of edges there are then.
+
+    Eight are written at a time, needed or not: to know how many would cost more, as it cannot be foreseen.
+    """
+    left = mask ^ ((mask << np.uint64(1)) | carry)
+    number = set_bits(left)
+    for i in range(0, number, 8):
+        for j in range(8):
+            edges[np.uint64(n + i + j)] = first + lowest_bit(left)
+            left &= left - np.uint64(1)
+    return n + number
+
+
+@part
+def _character_bytes(lead: int) -> int:
+    """How many bytes a character has, by its first."""
+    return 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
+
+
+@part
+def _fill(edges: Array, number: int, low: Array, batch: Array) -> int:
+    """Put runs of two or more characters into the batch; how many."""
+    base = address(low)
+    n = 0
+    for at in range(0, number - 1, 2):
+        start = np.int64(edges[np.uint64(at)])
+        length = edges[np.uint64(at + 1)] - start
+        first, second = keys(base + start, length)
+        batch[n, FIRST], batch[n, SECOND], batch[n, START], batch[n, LENGTH] = first, second, start, length
+        n += length > _character_bytes(byte(base + start))
+    return n
 
 
 @kernel
@@ -33,6 +61,7 @@ def read_words(
     state: Array,
     low: Array,
     masks: Array,
+    edges: Array,
     batch: Array,
     ids: Array,
     lengths: Array,
@@ -42,35 +71,24 @@ def read_words(
     Returns the document at which it stopped because `low` is too short or the table too full; it goes on from there,
     even in the middle of a document. A document that needs care or is not UTF-8 has that said in `lengths`.
     """
-    base = address(low)
     state[SKIP] = state[HANDLED]
     for d in range(first, offsets.size - 1):
         begin, end = offsets[d], offsets[d + 1]
         if end - begin + PADDING > low.size:
             return d
         blocks = mark_words(text, begin, end, points, case, low, masks, lengths, d)
-        block, start, inside = 0, 0, False
+        block, number = 0, 0
         carry = np.uint64(0)
         while block <= blocks:
-            n = 0
-            while block <= blocks and n <= BATCH - MOST_IN_BLOCK:
+            while block <= blocks and number <= 2 * BATCH - WIDTH:
                 mask = masks[block, 0]
-                edges = mask ^ ((mask << np.uint64(1)) | carry)
+                number = _note_edges(mask, carry, block * WIDTH, edges, number)
                 carry = mask >> np.uint64(63)
-                while edges != 0:
-                    at = block * WIDTH + lowest_bit(edges)
-                    edges &= edges - np.uint64(1)
-                    if not inside:
-                        start, inside = at, True
-                        continue
-                    inside = False
-                    length = at - start
-                    if length >= 2 and not (length <= 4 and _one_character(base + start, length)):
-                        batch[n, FIRST], batch[n, SECOND] = keys(base + start, length)
-                        batch[n, START], batch[n, LENGTH] = start, length
-                        n += 1
                 block += 1
+            n = _fill(edges, number, low, batch)
             if not flush(batch, n, low, unknown, slots, arena, state, ids, lengths, d):
                 return d
+            edges[0] = edges[number - 1]  # a run that has begun is finished in the next batch
+            number &= 1
         state[HANDLED] = 0
     return offsets.size - 1

@@ -38,7 +38,7 @@ class WordTable:
         if 2 * SLOT * (len(self) + BATCH) > self.slots.size:
             if 2 * len(self) > MOST_WORDS:
                 raise MemoryError(f"a vocabulary of more than {len(self)} words")
-            larger = np.zeros(4 * self.slots.size, np.uint64)
+            larger = np.zeros(2 * self.slots.size, np.uint64)
             table.move_slots(self.slots, larger)
             self.slots = larger
         used = int(self.state[BYTES])

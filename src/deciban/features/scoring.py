@@ -1,0 +1,101 @@
+"""Documents to scores in one pass over the text: a bias for each class, and for each feature its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deciban.errors import InputError
+from deciban.features.documents import Documents
+from deciban.features.reading import Reading
+from deciban.features.tokens import Tokens
+from deciban.features.vocabulary import Vocabulary
+from deciban.kernels.text.counting import Presence, add_scores
+
+Array = NDArray[Any]
+
+WORDS = Tokens()
+
+
+class Scorer:
+    """Scores texts, many at once or one at a time.
+
+        score[k] = bias[k] + Σ weights[feature, k]     over the features of a text, or over those present if `binary`
+
+    `weights` is (V, K): a feature's numbers for all classes side by side; (V + 1, K) where the vocabulary has unk.
+
+    >>> scorer = Scorer(Vocabulary.of(["bad", "good"], "learnt"), np.array([[-2.0, 2.0], [1.0, -1.0]]), np.zeros(2))
+    >>> scorer("Good, good: not bad."), scorer.scores(["good", "bad"])
+    (array([0., 0.]), array([[ 1., -1.],
+           [-2.,  2.]]))
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, weights: Array, bias: Array, tokens: Tokens = WORDS, binary: bool = False
+    ) -> None:
+        self.vocabulary, self.tokens, self.binary = vocabulary, tokens, binary
+        self.weights = np.ascontiguousarray(weights, np.float64)
+        self.bias = np.ascontiguousarray(bias, np.float64)
+        if self.weights.shape != (vocabulary.columns, len(self.bias)):
+            raise InputError(
+                f"weights of shape {self.weights.shape} do not fit {vocabulary.columns} features, unk counted, "
+                f"and {len(self.bias)} classes."
+            )
+        self._forget()
+
+    def _forget(self) -> None:
+        """Readers are made when they are needed, and kept: making one takes as long as reading a thousand texts."""
+        self._one: Any = None
+        self._idle: dict[bool, list[Any]] = {True: [], False: []}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_one", "_idle")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def __call__(self, text: str) -> Array:
+        """The scores of one text, (K,)."""
+        if self._one is None:
+            self._one = self._made()
+        return self._one(text)
+
+    def scores(self, texts: Any, threads: int | None = None) -> Array:
+        """The scores of each text, (n, K)."""
+        return self.scores_and_lengths(texts, threads)[0]
+
+    def scores_and_lengths(self, texts: Any, threads: int | None = None) -> tuple[Array, Array]:
+        """The scores of each text, (n, K), and how many features were added, (n,)."""
+        reading = Reading(Documents.of(texts), self.tokens, self.vocabulary, threads)
+        n = len(reading.documents)
+        out, lengths = np.empty((n, len(self.bias))), np.empty(n, np.int64)
+
+        def score(first: int, last: int) -> None:
+            idle, once = self._idle[reading.fast], Presence(reading.fast)
+            # one reader for each thread
+            reader = idle.pop() if idle else reading.reader()
+            for chunk in reading.documents.chunks(first, last):
+                (stream,) = reading.streams(reader, chunk)
+                if self.binary:
+                    stream = once(stream, self.vocabulary.columns)
+                here = slice(chunk.first, chunk.first + len(stream.lengths))
+                lengths[here] = stream.lengths
+                add_scores(stream, self.weights, self.bias, out[here], reading.fast)
+            idle.append(reader)
+
+        reading.run(score)
+        return out, lengths
+
+    def _made(self) -> Any:
+        """What scores one text: a kernel for plain words, else the general way."""
+        plain_words = self.tokens.fast and self.tokens.unit == "word" and self.tokens.ngrams == (1, 1)
+        if self.binary or not plain_words or self.tokens.stem or self.tokens.stop_words:
+            return lambda text: self.scores([text])[0]
+        from deciban.kernels.text.one import OneByOne
+
+        reader = self.tokens.reader(self.vocabulary, fast=True).reader
+        outside = () if self.vocabulary.unk else (np.zeros((1, len(self.bias))),)
+        return OneByOne(reader, np.concatenate([self.weights, *outside]), self.bias)

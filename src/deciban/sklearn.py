@@ -1,0 +1,120 @@
+"""Drop-in classes: scikit-learn's own names and arguments on deciban's kernels. Changing one import is enough.
+
+from deciban.sklearn import CountVectorizer
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+import sklearn.feature_extraction.text as theirs
+
+from deciban.errors import DecibanError
+from deciban.features.counts import count_rows
+from deciban.features.documents import Documents
+from deciban.features.reading import is_large
+from deciban.features.tokens import TWO_OR_MORE, Tokens
+from deciban.features.vocabulary import Vocabulary, text_array
+
+# What somebody may have put in the place of scikit-learn's own: then that is what must run.
+_STEPS = ("decode", "build_analyzer", "build_preprocessor", "build_tokenizer", "get_stop_words", "_word_ngrams")
+
+
+class CountVectorizer(theirs.CountVectorizer):
+    """scikit-learn's `CountVectorizer`: the same arguments, attributes and answers, many times faster.
+
+    Callables, token patterns of one's own and small inputs are left to scikit-learn. Arrow columns may be given, too.
+
+    >>> vectorizer = CountVectorizer(ngram_range=(1, 2))
+    >>> vectorizer.fit_transform(["to be or", "not to be"]).toarray()
+    array([[1, 1, 0, 0, 1, 1, 1],
+           [1, 0, 1, 1, 0, 1, 1]])
+    >>> vectorizer.get_feature_names_out().tolist()
+    ['be', 'be or', 'not', 'not to', 'or', 'to', 'to be']
+    """
+
+    def _count_vocab(self, raw_documents: Any, fixed_vocab: bool) -> tuple[dict[str, int], Any]:
+        if not hasattr(raw_documents, "__arrow_c_stream__") and not hasattr(raw_documents, "__arrow_c_array__"):
+            raw_documents = raw_documents if isinstance(raw_documents, list) else list(raw_documents)
+        try:
+            counted = self._counted(raw_documents, fixed_vocab)
+        except DecibanError:
+            counted = None  # scikit-learn has its own words for it, and takes texts that are not quite Unicode
+        if counted is not None:
+            return counted
+        vocabulary, X = super()._count_vocab(_plain(raw_documents), fixed_vocab)
+        if not fixed_vocab:
+            X = super()._sort_features(X, vocabulary)
+            X.sort_indices()
+        return vocabulary, X
+
+    def _counted(self, raw_documents: Any, fixed_vocab: bool) -> tuple[dict[str, int], Any] | None:
+        """What the kernels count; None where scikit-learn should."""
+        tokens = self._tokens()
+        if tokens is None or self.input != "content":
+            return None
+        documents = Documents.of(raw_documents, self.encoding, self.decode_error)
+        given = None
+        if fixed_vocab:
+            names = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
+            if not is_large(documents, len(names)) or not all(isinstance(name, str) for name in names):
+                return None
+            given = Vocabulary(text_array(names), "learnt")
+        elif not is_large(documents):
+            return None
+        self.build_analyzer()  # warns of stop words that no token can equal
+        X, found = count_rows(documents, tokens, given)
+        vocabulary = self.vocabulary_ if fixed_vocab else dict(zip(found, range(len(found))))
+        return vocabulary, _as_theirs(X.astype(self.dtype, copy=False))
+
+    def _tokens(self) -> Tokens | None:
+        """These options, if the kernels have them."""
+        own = all(getattr(type(self), step) is getattr(theirs.CountVectorizer, step) for step in _STEPS)
+        low, _ = self.ngram_range
+        if not own or callable(self.analyzer) or low < 1 or self.preprocessor is not None:
+            return None
+        if self.strip_accents not in (None, "unicode", "ascii"):
+            return None
+        options: dict[str, Any] = {
+            "ngrams": self.ngram_range,
+            "lowercase": bool(self.lowercase),
+            "strip_accents": self.strip_accents,
+        }
+        if self.analyzer in ("char", "char_wb"):
+            return Tokens(self.analyzer, **options)
+        if self.analyzer != "word" or self.tokenizer is not None or self.token_pattern != TWO_OR_MORE:
+            return None
+        return Tokens(stop_words=self.get_stop_words(), **options)
+
+    def _sort_features(self, X: Any, vocabulary: dict[str, int]) -> Any:
+        """Nothing to do: terms are in order from the beginning."""
+        for term, column in vocabulary.items():
+            if type(column) is int:
+                break
+            vocabulary[term] = int(column)
+        return X
+
+    def _limit_features(
+        self, X: Any, vocabulary: dict[str, int], high: Any = None, low: Any = None, limit: int | None = None
+    ) -> Any:
+        # Every term is in one document at least, and in all at most.
+        if limit is None and (low is None or low <= 1) and (high is None or high >= X.shape[0]):
+            return X
+        return super()._limit_features(X, vocabulary, high, low, limit)
+
+
+def _plain(raw_documents: Any) -> Any:
+    """Documents that can be iterated as texts."""
+    if isinstance(raw_documents, list):
+        return raw_documents
+    texts = Documents.of(raw_documents).texts
+    return texts if isinstance(texts, list) else texts.to_pylist()
+
+
+def _as_theirs(X: sp.csr_array) -> Any:
+    """An array or a matrix, whichever this version of scikit-learn gives."""
+    align = getattr(theirs, "_align_api_if_sparse", sp.csr_matrix)
+    X = align(X)
+    X.has_sorted_indices = X.has_canonical_format = True
+    return X
