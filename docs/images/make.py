@@ -188,9 +188,12 @@ def main() -> None:
     import matplotlib.pyplot as plt
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*PICTURES, []], help="which pictures; all without a name")
+    parser.add_argument("names", nargs="*", help=f"some of: {', '.join(PICTURES)}")
+    wanted = parser.parse_args().names or list(PICTURES)
+    if unknown := [name for name in wanted if name not in PICTURES]:
+        parser.error(f"no picture {', '.join(unknown)}; there are {', '.join(PICTURES)}")
     matplotlib.use("agg")
-    for name in parser.parse_args().names or PICTURES:
+    for name in wanted:
         axes = PICTURES[name]()
         axes.figure.savefig(HERE / f"{name}.png", dpi=90)
         plt.close(axes.figure)
