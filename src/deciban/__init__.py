@@ -20,6 +20,9 @@ _HOME = {
     "Product": "families.product",
     # hidden variables
     "Mixture": "latent.mixture",
+    "GaussianWithGaps": "latent.gaussian_missing",
+    "MixtureModel": "estimators.clustering",
+    "SemiSupervised": "estimators.semi_supervised",
     "HiddenMarkovModel": "estimators.sequences",
     "HMMClassifier": "estimators.sequence_classifier",
     # projections from statistics
@@ -27,6 +30,7 @@ _HOME = {
     "Fisher": "project",
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
+    "compare": "estimators.comparing",
     # model files
     "describe": "store",
     "load": "store",

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from deciban import score
 from deciban.errors import InputError, NotLearntError
 from deciban.estimators import model
+from deciban.estimators.fit_checks import FitReport, check_fit
 from deciban.estimators.trusting import Trusting
 from deciban.features.weights import row_weights
 from deciban.statistics import Array, Axis, Members
@@ -85,6 +86,11 @@ class Sureness(Trusting):
             after = self._without_each(block, members, rows, target)
             changed[rows] = (after[:, one] - after[:, other]) - (before[one] - before[other])
         return changed
+
+    def check_fit(self, X: Any, y: Any, *, random_state: Any = 0) -> FitReport:
+        """Does data drawn from the model look like the data? What does not, in words, with a remedy."""
+        check_is_fitted(self)
+        return check_fit(self, X, y, random_state)
 
     def _without_each(self, block: Any, members: Members, rows: Array, target: Any) -> Array:
         """(m, K) scores of the target by models that lack one row each."""
