@@ -1,0 +1,91 @@
+"""Vocabularies: their order, union, selection; stems and stop words counted once a word."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deciban.features.counts import count_classes, count_rows
+from deciban.features.tokens import Tokens
+from deciban.features.vocabulary import Vocabulary
+from deciban.kernels import forced
+from deciban.kernels.text.code_points import CARE, LOWER, WORD, code_points
+from text.texts import ODD, characters, documents
+
+words = st.lists(st.text(characters, max_size=30), unique=True, max_size=20)
+
+
+@given(words)
+@settings(deadline=None)
+def test_learnt_words_are_in_order_of_their_code_points(names):
+    assert list(Vocabulary.of(names, "learnt")) == sorted(names)
+    assert list(Vocabulary.of(names, "given")) == names
+
+
+@given(words, words)
+@settings(deadline=None)
+def test_a_union_holds_both_and_knows_where(one, other):
+    a, b = Vocabulary.of(one, "growing"), Vocabulary.of(other, "growing")
+    both = a.union(b)
+    assert list(both) == sorted({*one, *other})
+    assert both == b.union(a)
+    for part in (a, b):
+        assert [list(both)[at] for at in both.positions(part)] == list(part)
+    assert a.ids(other).tolist() == [sorted(one).index(name) if name in one else -1 for name in other]
+
+
+def test_used_words_stay_and_declared_ones_too():
+    growing = Vocabulary.of(["a", "b", "c"], "growing")
+    assert growing.take(growing.used(np.array([1, 0, 2]))) == Vocabulary.of(["a", "c"], "growing")
+    given = Vocabulary.of(["c", "a"])
+    assert given.used(np.zeros(2)).tolist() == [0, 1]
+    assert given.declared == 2
+    assert "c" in given
+    assert "b" not in given
+    assert pickle.loads(pickle.dumps(given)) == given
+    assert repr(Vocabulary.of(map(str, range(9)))) == "Vocabulary(0, 1, 2, 3, 4 and 4 more; given)"
+
+
+def test_the_table_of_code_points_is_pythons():
+    table = code_points()
+    for character in ODD + "".join(map(chr, range(0x250))):
+        info, small = int(table[ord(character)]), character.lower()
+        if info & CARE:
+            assert character == "Σ" or len(small.encode()) != len(character.encode())
+        else:
+            assert chr(info & LOWER) == small
+            assert bool(info & WORD) == (small.isalnum() or small == "_")
+
+
+@pytest.mark.parametrize("language", ["english", "german", "russian", "turkish"])
+@given(texts=documents)
+@settings(max_examples=15, deadline=None)
+def test_stems_are_the_same_from_kernel_and_twin(language, texts):
+    tokens = Tokens(stem=language, stop_words=["aa"], ngrams=(1, 2))
+    texts = [*texts, "running runs run Häuser Haus бегущий бежать evlerimizden aa aa"]
+    found = []
+    for body in ("numba", "numpy"):
+        with forced(body):
+            X, known = count_rows(texts, tokens)
+            counts = count_classes(texts, np.zeros(len(texts), int), 1, tokens, presence=True)
+        found.append((X.toarray().tolist(), list(known)))
+        np.testing.assert_array_equal(counts.counts[0], X.sum(axis=0))
+        np.testing.assert_array_equal(counts.documents[0], (X > 0).sum(axis=0))
+    assert found[0] == found[1]
+
+
+def test_the_nursery_rhyme():
+    lines = [
+        "Mary had a little lamb, little lamb, little lamb,",
+        "Mary had a little lamb, its fleece as white as snow",
+    ]
+    names = ["mary", "lamb", "little", "big", "fleece", "white", "black", "snow", "rain"]
+    tokens, known = Tokens(stop_words=["a", "as", "the"]), Vocabulary.of(names)
+    for body in ("numba", "numpy"):
+        with forced(body):
+            X, _ = count_rows(lines, tokens, known)
+        assert X.sum(axis=0).tolist() == [2, 4, 4, 0, 1, 1, 0, 1, 0, 3]
