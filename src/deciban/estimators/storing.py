@@ -8,24 +8,28 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import DecibanError, ModelFileError
+from deciban.estimators.calibration import Calibration
 from deciban.estimators.known import KnownDensities
 from deciban.estimators.learning import Learning
 from deciban.estimators.model import ModelStats
+from deciban.evaluate.calibration import Calibrator
 from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.statistics import Axis, Ragged, Stats
 from deciban.store import registry, save
 from deciban.store.checks import require, sizes
+from deciban.store.ledger import Ledger
+from deciban.store.models import ODD
 from deciban.store.released import Released, is_released, refuse, strip
 
 DERIVED = {"classes_"}  # follows from the statistics
 ABSENT = {"calibration_": None, "ledger_": None}  # what a file may leave out
 HOMES = ("deciban.estimators", "deciban.sklearn")
 BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical"}  # their features are the columns
-ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,8 @@ class Stored:
 
     def restored(self, check: Callable[[], None] | None, key: Any) -> Any:
         """The classifier; `check` looks at its numbers when they are first needed."""
-        cls = _estimator(self.estimator)
+        cls = _estimator(str(self.estimator))
+        require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
         require(set(self.parameters) <= set(cls._get_param_names()), self.estimator, "parameters that it has")
         model = cls(**self.parameters)
         for name, value in (ABSENT | self.fitted).items():
@@ -92,6 +97,9 @@ class Storing(Learning):
             parameters["ledger"] = bool(parameters["ledger"])  # a key stays with its owner
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
         fitted = {name: fitted[name] for name in sorted(fitted) if name not in DERIVED}
+        positions = range(len(self.columns_))
+        if self.columns_ == tuple(positions):
+            fitted["columns_"] = positions
         # where nothing was chosen, no choice can be out of date
         fitted["unlearnt_"] = bool(self.unlearnt_ and self.asked_ != self.family_)
         return Stored(_name(type(self)), parameters, fitted)
@@ -155,13 +163,31 @@ def _fits(model: Any) -> None:
     require(isinstance(model.stats_, ModelStats) and isinstance(model.stats_.axis, Axis), "stats_", "statistics")
     require(type(model.stats_.axis.names) is tuple, "stats_", "classes with names")
     require(isinstance(model.family_, Family) and isinstance(model.asked_, Family), "family_", "a family")
-    require(type(model.columns_) is tuple and len(set(model.columns_)) == len(model.columns_), "columns_", "names")
+    if type(model.columns_) is range:
+        model.columns_ = tuple(model.columns_)
+    else:
+        right = type(model.columns_) is tuple and len(set(model.columns_)) == len(model.columns_)
+        require(right, "columns_", "names that differ")
     require(model.n_features_in_ == len(model.columns_) > 0, "n_features_in_", "the number of columns")
     require(isinstance(model.reasons_, dict), "reasons_", "a reason for each block")
     named = getattr(model, "feature_names_in_", None)
     require(named is None or tuple(named) == model.columns_, "feature_names_in_", "the names of the columns")
-    check_rule(model.rule)
+    require(all(isinstance(flag, bool) for flag in (model.decayed_, model.unlearnt_)), "decayed_", "true or false")
+    require(model.ledger_ is None or isinstance(model.ledger_, Ledger), "ledger_", "a ledger")
+    _calibrates(model.calibration_)
+    check_rule(str(model.rule))
     _belongs(model.family_, model.stats_.family, model.stats_.axis.size, model.columns_)
+
+
+def _calibrates(calibration: Any) -> None:
+    if calibration is None:
+        return
+    require(isinstance(calibration, Calibration) and type(calibration.classes) is tuple, "calibration_", "classes")
+    made = calibration.calibrator
+    require(isinstance(made, Calibrator), "calibration_", "a calibrator")
+    offsets = getattr(made, "offsets", None)
+    fits = offsets is None or np.shape(offsets) == (len(calibration.classes),)
+    require(fits, "calibration_", "an offset for each class")
 
 
 def _belongs(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None:

@@ -53,6 +53,18 @@ KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
 }
 
 
+# what a declared type allows
+NUMBERS = (bool, int, float, np.generic, np.ndarray)
+PLAIN: dict[str, tuple[type, ...]] = {"float": NUMBERS, "int": NUMBERS, "bool": (bool, np.bool_), "str": (str,)}
+# what some models are made of
+ROLES: dict[str, dict[str, type]] = {
+    "Fitted": {"family": Family, "stats": Stats},
+    "FittedMixture": {"family": Family},
+    "Released": {"family": Family, "density": Density},
+    "MixtureDensity": {"components": Density},
+}
+
+
 def structure(value: Any) -> None:
     """Refuse a value whose parts do not fit together."""
     if isinstance(value, Axis):
@@ -61,8 +73,18 @@ def structure(value: Any) -> None:
         require(type(value.parts) is tuple and all(isinstance(p, Axis) for p in value.parts), "Ragged", "axes as parts")
     elif isinstance(value, Stats):
         _stats(value)
-    elif isinstance(value, Density):
+    for name, kind in ROLES.get(type(value).__name__, {}).items():
+        require(isinstance(getattr(value, name), kind), f"{type(value).__name__}.{name}", f"a {kind.__name__}")
+    if isinstance(value, Density):
         sizes(value)
+
+
+def declared(cls: type, given: Mapping[str, Any]) -> None:
+    """Refuse fields that are declared as plain numbers, text or truth values, and are nothing of the kind."""
+    for f in fields(cls):
+        kinds = PLAIN.get(str(f.type))
+        right = f.name not in given or kinds is None or isinstance(given[f.name], kinds)
+        require(right, f"{cls.__name__}.{f.name}", f"to be {f.type}")
 
 
 def require(right: Any, what: str, needs: str) -> None:

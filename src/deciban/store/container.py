@@ -182,7 +182,7 @@ def _check_opening(called: str, size: int, length: int, opening: bytes) -> None:
         raise ModelFileError(f"{called} is not a model file of deciban. Give a file that `save` has written.")
     if length > MOST_HEADER:
         raise damaged(called, f"the header claims {length:,} bytes; at most {MOST_HEADER:,} are allowed")
-    if 8 + length > size:
+    if length < len(OPENING) + HEX or 8 + length > size:
         raise damaged(called, f"the header claims {length:,} bytes, but the file has {size:,}")
 
 

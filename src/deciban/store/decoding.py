@@ -51,7 +51,8 @@ class Decoder:
             return act(self, node, at, depth + 1) if act else self._dataclass(kind, node, at, depth + 1)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
             if isinstance(error, ModelFileError):
-                raise
+                known = str(error).startswith(self.container.path)
+                raise error if known else ModelFileError(f"{self.container.path}: {at[:120]}: {error}") from None
             said = str(error) if isinstance(error, DecibanError) else f"not a {kind} ({error})"
             raise self.wrong(at, said[:300]) from None
 
@@ -135,6 +136,7 @@ class Decoder:
     def _dataclass(self, kind: str, node: Any, at: str, depth: int) -> Any:
         cls = registry.find(kind)
         known = stored(cls)
+        node = {registry.FORMERLY.get(f"{cls.__name__}.{name}", name): part for name, part in node.items()}
         unknown = [name for name in node if name != "@" and name not in known]
         if unknown:
             raise self.wrong(at, f"{kind} has no field {unknown[0][:80]!r}")
@@ -144,6 +146,7 @@ class Decoder:
         values = {
             name: self.decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
+        checks.declared(cls, values)
         made = cls(**values)
         checks.structure(made)
         if isinstance(made, Family | Density):

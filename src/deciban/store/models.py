@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from deciban import __version__
-from deciban.errors import ModelFileError
+from deciban.errors import DecibanError, ModelFileError
 from deciban.store import checks
 from deciban.store.container import HEX, Container, chunks, damaged, header, open_container, parse_json
 from deciban.store.decoding import Decoder
@@ -25,6 +25,7 @@ from deciban.store.files import write_all, write_whole
 from deciban.store.released import is_released
 
 SMALL = 2**24  # bytes of arrays up to which everything is checked at once: some twenty milliseconds
+ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)  # what parts of two models raise
 KEYS = {"kind", "released", "rows", "deciban", "numpy", "note", "model"}
 
 
@@ -93,8 +94,10 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Any =
         return record
     try:
         return restore(check if later and not now else None, key)
-    except ModelFileError as error:
+    except DecibanError as error:
         raise ModelFileError(f"{container.path}: {error}") from None
+    except ODD as error:
+        raise damaged(container.path, f"its parts do not belong together ({error})") from None
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from deciban.statistics import Stats
 
 # where deciban's storable classes are, the most wanted first: importing stops when a name is found
 PACKAGES = ("statistics", "families", "store", "estimators", "latent", "evaluate", "project", "features", "read")
+# what old files call by another name: "OldClass" → "NewClass", "NewClass.old_field" → "new_field"
+FORMERLY: dict[str, str] = {}
 ROOTS = (Stats, Family, Density)
 
 _known: dict[str, type] = {}
@@ -53,6 +55,7 @@ def find(name: str) -> type:
     >>> find("Gaussian").__name__
     'Gaussian'
     """
+    name = FORMERLY.get(name, name)
     if "." in name:
         return _foreign(name)
     if name in _known or name in _collect() or _imported(name):

@@ -1,0 +1,247 @@
+"""What is loaded is what was saved, or it is refused: damaged, forged, foreign, or newer."""
+
+import json
+import pickle
+import subprocess
+import sys
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from deciban import GenerativeClassifier, Multinomial, load, release, save
+from deciban.errors import ModelFileError
+from deciban.store import container, models, registry
+from store.models import COUNTS, FAMILIES, fitted, y
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.deciban"
+
+
+def forged(path, change=lambda model, names, body: body):
+    """The file with its header and arrays changed, and signed again."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    names, body = json.loads(data[8 : 8 + length]), data[8 + length :]
+    model = json.loads(names["__metadata__"]["model"])
+    body = change(model, names, body)
+    digest = blake2b(body, digest_size=32).hexdigest()
+    meta = {"deciban": "1", "header": "0" * 64, "data": digest, "model": json.dumps(model)}
+    text = json.dumps({**names, "__metadata__": meta}, separators=(",", ":")).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + container._signed(text) + body)
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_files_of_every_version_load_for_ever(golden, path):
+    answers = json.loads(golden.with_suffix(".json").read_text())
+    clf = load(golden, key="the golden key" if "ledger" in golden.stem else None)
+    rows = np.array(answers["rows"], dtype=object if "mixed" in golden.stem or "words" in golden.stem else None)
+    assert clf.classes_.tolist() == answers["classes"]
+    assert clf.stats_.rows.tolist() == answers["sums"]
+    np.testing.assert_allclose(clf.log_likelihood(rows), answers["log_likelihood"], rtol=1e-12)
+    np.testing.assert_allclose(clf.predict_proba(rows), answers["predict_proba"], rtol=1e-12)
+    clf.save(path)
+    assert load(path).stats_.same(clf.stats_)
+
+
+def test_a_golden_ledger_still_knows_its_rows():
+    golden = next(path for path in GOLDEN if path.stem.startswith("ledger"))
+    clf = load(golden, key="the golden key")
+    rows = np.array(json.loads(golden.with_suffix(".json").read_text())["rows"])
+    labels = ["no", "yes", "yes", "no", "yes", "no", "yes", "no"]
+    clf.unlearn(rows, labels).unlearn(rows, labels)
+    assert (len(clf.ledger_), clf.stats_.rows.sum()) == (0, 0)
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------
+def test_every_flipped_bit_and_every_cut_is_seen(path):
+    save(Multinomial().fit([[1, 2, 3]]), path)
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << (at % 8)
+        for data in (bytes(changed), whole[:at]):
+            path.write_bytes(data)
+            with pytest.raises(ModelFileError):
+                load(path)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(ModelFileError, match="bytes"):
+        load(path)
+
+
+def test_a_newer_version_is_refused_with_advice(path):
+    save(Multinomial().fit([[1, 2, 3]]), path)
+    path.write_bytes(path.read_bytes().replace(b'"deciban":"1"', b'"deciban":"2"', 1))
+    with pytest.raises(ModelFileError, match=r"format 2; this deciban reads format 1.*upgrade"):
+        load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"PK\x03\x04" * 100, pickle.dumps(print), b'{"a": 1}' * 50])
+def test_another_file_is_not_a_model(content, path):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="not a model file"):
+        load(path)
+
+
+def test_somebody_elses_safetensors_are_not_a_model(path):
+    from safetensors.numpy import save_file
+
+    save_file({"a": np.zeros(3)}, path, metadata={"deciban": "no"})
+    with pytest.raises(ModelFileError, match="not a model file"):
+        load(path)
+
+
+def test_a_file_that_is_not_there_is_named(path):
+    with pytest.raises(FileNotFoundError, match=r"model\.deciban"):
+        load(path)
+
+
+# -- forgery ---------------------------------------------------------------------------------------------------------
+def entry(names, name, **changes):
+    names[name] |= changes
+
+
+FORGERIES = {
+    "another class": lambda m, n, b: m["model"]["family"].update({"@": "Popen"}) or b,
+    "a module": lambda m, n, b: m["model"]["family"].update({"@": "subprocess.Popen"}) or b,
+    "a class of another role": lambda m, n, b: m["model"].update(family=m["model"]["stats"]) or b,
+    "a field too many": lambda m, n, b: m["model"]["family"].update(run="rm") or b,
+    "a field too few": lambda m, n, b: m["model"].pop("family") and b,
+    "a huge axis": lambda m, n, b: m["model"]["stats"]["labels"]["items"][1][1]["names"].update(size=2**39) or b,
+    "a negative axis": lambda m, n, b: m["model"]["stats"]["labels"]["items"][1][1]["names"].update(size=-3) or b,
+    "a huge array": lambda m, n, b: entry(n, "stats.counts", shape=[1, 2**39]) or b,
+    "a shape that overflows": lambda m, n, b: entry(n, "stats.counts", shape=[2**32, 2**32]) or b,
+    "a hole": lambda m, n, b: entry(n, "stats.rows", data_offsets=[32, 40]) or b + bytes(8),
+    "an overlap": lambda m, n, b: entry(n, "stats.rows", data_offsets=[16, 24]) or b,
+    "another type": lambda m, n, b: entry(n, "stats.counts", dtype="F32") or b,
+    "an unknown type": lambda m, n, b: entry(n, "stats.counts", dtype="BF16") or b,
+    "an array twice": lambda m, n, b: m["model"]["stats"]["rows"].update(at="stats.counts") or b,
+    "an array unused": lambda m, n, b: m["model"]["stats"].update(rows=[1.0]) or b,
+    "no numbers": lambda m, n, b: np.full(len(b) // 8, np.nan).tobytes(),
+    "counts below zero": lambda m, n, b: np.full(len(b) // 8, -1.0).tobytes(),
+    "a hyper-parameter below zero": lambda m, n, b: m["model"]["family"].update(pseudo_count=-1.0) or b,
+    "nesting": lambda m, n, b: m["model"]["family"].update(base=json.loads("[" * 900 + "]" * 900)) or b,
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_refused(name, path):
+    save(Multinomial().fit([[1, 2, 3]]), path)
+    forged(path)
+    load(path)  # signed again it loads
+    forged(path, FORGERIES[name])
+    with pytest.raises(ModelFileError, match=r"model\.deciban"):
+        load(path)
+
+
+def test_a_released_table_of_too_few_rows_is_refused(path):
+    """A kernel would read beyond its end."""
+    save(release(GenerativeClassifier(Multinomial()).fit(sp.csr_array(COUNTS.astype(float)), y)), path)
+
+    def shorter(model, names, body):
+        width = 8 * 3
+        first = names["fitted.asked_.density.log_p"]
+        first["shape"][0] -= 1
+        for each in names.values():
+            if "data_offsets" in each:
+                each["data_offsets"] = [
+                    at - width if at >= first["data_offsets"][1] else at for at in each["data_offsets"]
+                ]
+        end = first["data_offsets"][1]
+        return body[:end] + body[end + width :]
+
+    forged(path, shorter)
+    with pytest.raises(ModelFileError, match="a released density"):
+        load(path)
+
+
+def test_classes_and_fields_may_be_renamed(path, monkeypatch):
+    save(Multinomial(0.5).fit([[1, 2, 3]]), path)
+    monkeypatch.setitem(registry.FORMERLY, "Polynomial", "Multinomial")
+    monkeypatch.setitem(registry.FORMERLY, "Multinomial.alpha", "pseudo_count")
+
+    def older(model, names, body):
+        family = model["model"]["family"]
+        family["@"], family["alpha"] = "Polynomial", family.pop("pseudo_count")
+        return body
+
+    forged(path, older)
+    assert load(path).family == Multinomial(0.5)
+
+
+def test_fuzz():
+    """Three thousand of the hundred thousand that `fuzz.py` makes, within a limit of memory."""
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("fuzz.py"), "3000"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "refused" in done.stdout
+
+
+# -- large files -----------------------------------------------------------------------------------------------------
+def spoilt(path, at=-9):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_sums_of_a_large_file_are_checked_when_they_are_first_used(path, monkeypatch):
+    clf, X = fitted("multinomial")
+    clf.save(path)
+    monkeypatch.setattr(models, "SMALL", 0)
+    np.testing.assert_array_equal(load(path).predict_proba(X), clf.predict_proba(X))
+    pickle.loads(pickle.dumps(load(path))).predict(X)
+    spoilt(path)
+    with pytest.raises(ModelFileError, match="digest"):
+        load(path, verify=True)
+    for act in (lambda m: m.predict(X), lambda m: m.save(path), pickle.dumps, lambda m: (m + clf).predict(X)):
+        with pytest.raises(ModelFileError, match="digest"):
+            act(load(path))
+    load(path, verify=False).predict(X)
+
+
+def test_a_large_released_model_is_checked_on_demand(path, monkeypatch):
+    clf, X = fitted("multinomial")
+    release(clf).save(path)
+    monkeypatch.setattr(models, "SMALL", 0)
+    spoilt(path)
+    load(path).predict(X)
+    with pytest.raises(ModelFileError, match="digest"):
+        load(path, verify=True)
+
+
+def test_a_large_fitted_family_is_checked_at_once(path, monkeypatch):
+    save(Multinomial().fit(COUNTS), path)
+    monkeypatch.setattr(models, "SMALL", 0)
+    spoilt(path)
+    with pytest.raises(ModelFileError, match="digest"):
+        load(path)
+
+
+def test_arrays_are_mapped_not_copied(path):
+    save(release(Multinomial().fit(np.ones((1, 300_000)))), path)
+    density = load(path, verify=False).family.density
+    assert not density.log_p.flags.writeable
+    assert not density.log_p.flags.owndata
+
+
+def test_sums_that_do_not_belong_to_the_family_are_named(path):
+    fitted("diagonal")[0].save(path)
+
+    def swap(model, names, body):
+        fitted_ = dict(model["model"]["fitted"]["items"])
+        fitted_["family_"].update({"@": "Poisson", "shape": 1.0, "rate": 1.0})
+        for name in set(fitted_["family_"]) - {"@", "shape", "rate"}:
+            if isinstance(part := fitted_["family_"].pop(name), dict):
+                fitted_["reasons_"]["items"].append([name, part])  # every array is used
+        return body
+
+    forged(path, swap)
+    with pytest.raises(ModelFileError, match="do not belong together"):
+        load(path).predict(np.abs(FAMILIES["diagonal"][1]))
