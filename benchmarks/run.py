@@ -19,7 +19,9 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 import counts  # noqa: E402, F401
 import dense  # noqa: E402, F401
 import growth  # noqa: E402, F401
+import hmm  # noqa: E402, F401
 import leave_one_out  # noqa: E402, F401
+import mixtures  # noqa: E402, F401
 import mnist  # noqa: E402, F401
 import startup  # noqa: E402, F401
 import trust  # noqa: E402, F401

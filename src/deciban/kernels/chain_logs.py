@@ -151,8 +151,8 @@ def best(
                 else:
                     for j in range(S):
                         v = carry[j] + A[j, k]
-                        if v > top:
-                            top, place = v, j
+                        place = j if v > top else place
+                        top = v if v > top else top
                 after[k] = top + logs[x, k]
                 pointers[t, k] = place
             for k in range(S):

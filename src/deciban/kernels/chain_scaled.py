@@ -20,6 +20,7 @@ from .probabilities import exp
 part = numba.njit(forceinline=True, **ANY_ORDER)
 
 FAINT = 1e-100  # a sum below this has lost states to underflow, or nothing explains the step
+LOG_FAINT = -230.25850929940458
 SOON = 1e-200  # a product of sums is taken the logarithm of before it vanishes
 
 
@@ -188,7 +189,6 @@ def backward(
 def likelihoods(logs: Array, base: Array, table: Array, offset: Array) -> bool:
     """Write exp of each row less its top to `table`, the tops and base to `offset`; whether a state became faint."""
     n, S = logs.shape
-    faint = False
     for i in range(n):
         top = -np.inf
         for k in range(S):
@@ -196,11 +196,15 @@ def likelihoods(logs: Array, base: Array, table: Array, offset: Array) -> bool:
         reference = 0.0 if top == -np.inf else top
         offset[i] = reference + base[i]
         for k in range(S):
-            table[i, k] = exp(logs[i, k] - reference)
-            faint = faint or (table[i, k] < FAINT and logs[i, k] > -np.inf)
+            table[i, k] = logs[i, k] - reference
         for k in range(S, table.shape[1]):
-            table[i, k] = 0.0
-    return faint
+            table[i, k] = -np.inf
+    flat, faint = table.reshape(-1), 0
+    for at in range(flat.size):  # in a row, so that several are taken at a time
+        x = flat[at]
+        faint += 1 if LOG_FAINT > x > -np.inf else 0
+        flat[at] = exp(x)
+    return faint > 0
 
 
 @kernel

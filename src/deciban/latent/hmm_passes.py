@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import DecibanError
+from deciban.kernels import forced
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
+from deciban.kernels.choice import compiled as worth
 from deciban.latent.hmm import HMMDensity, HMMStats
 from deciban.latent.hmm_rows import Rows
 from deciban.latent.hmm_sequences import Group
@@ -101,10 +105,13 @@ class Passes:
         parts = self.rows.sequences.parts(piece_rows(self.density.S))
         if self.rows.symbols is not None:
             _ = self.table  # once, not in every thread
+        # a piece is small, all of them together are not: the family's kernels are chosen by the whole
+        whole = forced("numba") if worth(self.rows.n * self.density.S) else nullcontext()
         if self.threads == 1 or len(parts) == 1:
-            return [act(part) for part in parts]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(act, parts))
+            with whole:
+                return [act(part) for part in parts]
+        with ThreadPoolExecutor(self.threads) as pool, whole:
+            return [done.result() for done in [pool.submit(copy_context().run, act, part) for part in parts]]
 
     def _expected(self, groups: list[Group], states: Axis) -> tuple[HMMStats, float]:
         chain, visited = _Chain(self), np.zeros(self.density.S)
@@ -138,6 +145,7 @@ class _Chain:
         self.tables = [kind.table(*passes.table) for kind in self.kinds] if self.lookup else []
         self.sums = [kind.sums(len(passes.table[0]) if self.lookup else 0) for kind in self.kinds]
         self.steps = np.arange(piece_rows(density.S))
+        self.at_hand: Any = None  # the piece that was scored last, and what its scores were
 
     def found(self) -> tuple[Array, Array, Array]:
         """Visits per category, transitions and starts."""
@@ -150,8 +158,10 @@ class _Chain:
         if self.lookup:
             symbols: Any = self.rows.symbols
             return symbols.index[lo:hi], self.tables[at]
-        scores = self.rows.scores(self.passes.density.emissions, lo, hi)
-        return self.steps[: hi - lo], self.kinds[at].table(*scores)
+        if self.at_hand is None or self.at_hand[:2] != (at, lo):
+            scores = self.rows.scores(self.passes.density.emissions, lo, hi)
+            self.at_hand = at, lo, self.kinds[at].table(*scores)
+        return self.steps[: hi - lo], self.at_hand[2]
 
     def forward(self, at: int, group: Group, cuts: list[Array] | None = None) -> tuple[Array, int]:
         """Log-likelihoods of the group's sequences; the first row that cannot be explained, or −1."""

@@ -171,6 +171,9 @@ def _absent(X: Any) -> Array | None:
     if isinstance(X, Codes):
         gaps = X.values < 0
     elif isinstance(X, np.ndarray) and X.dtype.kind == "f":
+        with np.errstate(invalid="ignore", over="ignore"):
+            if not np.isnan(X.sum()):  # the quick way to see that nothing is missing
+                return None
         gaps = np.isnan(X)
     else:
         return None
