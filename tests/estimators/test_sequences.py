@@ -5,13 +5,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from deciban import Bernoulli, Categorical, Gaussian, HiddenMarkovModel, HMMClassifier, Multinomial, Poisson, Product
+from deciban import Bernoulli, Categorical, Gaussian, HiddenMarkovModel, Multinomial, Poisson, Product
 from deciban.errors import (
     ConvergenceWarning,
     DecibanError,
     DomainError,
     HyperparameterError,
-    ImpossibleRowWarning,
     InputError,
     MergeError,
     NoModeError,
@@ -221,55 +220,3 @@ def test_clone_and_repr():
     model = HiddenMarkovModel(Categorical(), 2, n_starts=3)
     assert clone(model).n_starts == 3
     assert "n_starts=3" in repr(model)
-
-
-# -- whole sequences ---------------------------------------------------------------------------------------------------
-def walks(seed=0, n=30):
-    rng = np.random.default_rng(seed)
-    X, y = [], []
-    for i in range(n):
-        z = np.cumsum(rng.random(40) < (0.05 if i % 2 else 0.5)) % 2
-        X.append(rng.normal(4 * z[:, None], 1, (40, 1)))
-        y.append("slow" if i % 2 else "quick")
-    return X, np.array(y)
-
-
-def test_sequences_are_told_apart_by_how_they_move():
-    X, y = walks()
-    clf = HMMClassifier(Gaussian("diagonal"), 2, random_state=0).fit(X, y)
-    new, truth = walks(1)
-    assert clf.score(new, truth) > 0.95
-    logs = clf.log_likelihood(new)
-    np.testing.assert_allclose(clf.llr(new), logs[:, 1] - logs[:, 0])
-    np.testing.assert_allclose(
-        clf.llr(new, "quick", "slow", unit="decibans"), (logs[:, 0] - logs[:, 1]) * 10 / np.log(10)
-    )
-    np.testing.assert_allclose(clf.llr(new, "quick"), -clf.llr(new))
-    np.testing.assert_allclose(clf.predict_proba(new).sum(axis=1), 1.0)
-    joined, lengths = np.concatenate(new), [40] * 30
-    np.testing.assert_array_equal(clf.predict(joined, lengths), clf.predict(new))
-    assert set(clf.predict(new, prior={"slow": 0.0})) == {"quick"}
-    assert set(clf.predict(new, cost={("slow", "quick"): 0.0})) == {"quick"}
-
-
-def test_classes_share_their_categories_and_may_differ_in_states():
-    X, y = [["a", "b"] * 4, ["a", "c"] * 4], ["x", "y"]
-    clf = HMMClassifier(Categorical(), {"x": 1, "y": 2}, random_state=0, tol=1e-3).fit(X, y)
-    assert [len(model.classes_) for model in clf.models_.values()] == [1, 2]
-    assert {model.density.emissions.names for model in clf.models_.values()} == {(("a", "b", "c"),)}
-
-
-def test_what_a_sequence_classifier_refuses():
-    X, y = walks(n=4)
-    clf = HMMClassifier(Gaussian("diagonal"), 2, random_state=0, tol=1e-3).fit(X, y)
-    with pytest.raises(NotAvailableError, match="unlearnt"):
-        clf.unlearn(X, y)
-    with pytest.raises(InputError, match="no such class"):
-        clf.llr(X, "fast")
-    with pytest.raises(InputError, match="4 rows, but y has 3"):
-        clf.fit(X, y[:3])
-    with pytest.raises(InputError, match="no sequence of positive weight"):
-        clf.fit(X, y, sequence_weight=[1, 0, 1, 0])
-    ml = HMMClassifier(Categorical(), 1, rule="ml").fit([[0, 0], [1, 1]], ["x", "y"])
-    with pytest.warns(ImpossibleRowWarning):
-        np.testing.assert_allclose(ml.predict_proba([[0, 1]]), [[0.5, 0.5]])

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from deciban import decide, score
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators.learning import _array
+from deciban.estimators.sequence_files import SavedSequences
 from deciban.estimators.sequences import HiddenMarkovModel
 from deciban.families.categorical import Categorical
 from deciban.families.protocol import Family, Rule
@@ -26,7 +27,7 @@ from deciban.latent.hmm_sequences import Sequences
 from deciban.statistics import Array, Members
 
 
-class HMMClassifier(ClassifierMixin, BaseEstimator):
+class HMMClassifier(SavedSequences, ClassifierMixin, BaseEstimator):
     """Whole sequences told apart by how they were made.
 
     n_states is a number, or a dict by class; prior and cost as in GenerativeClassifier, the rest as in
@@ -81,7 +82,7 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         rows.check()
         family = self._shared(rows)
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in _OWN}
-        self.models_, self.classes_ = {}, _array(names)
+        models = {}
         for k, name in enumerate(names):
             own = (codes == k) & (weight > 0)
             if not own.any():
@@ -89,9 +90,8 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
             at = np.flatnonzero(np.repeat(own, rows.sequences.lengths))
             states = self.n_states[name] if isinstance(self.n_states, dict) else self.n_states
             model = HiddenMarkovModel(**{**parameters, "family": family, "n_states": states})
-            self.models_[name] = model.fit(rows.X[at], lengths=rows.sequences.lengths[own], sequence_weight=weight[own])
-        self.rows_ = np.bincount(codes, weight, len(names))
-        return self
+            models[name] = model.fit(rows.X[at], lengths=rows.sequences.lengths[own], sequence_weight=weight[own])
+        return self._set(names, models, np.bincount(codes, weight, len(names)))
 
     def log_likelihood(self, X: Any, lengths: Any = None) -> Array:
         """(B, K) log f(sequence|class)."""
@@ -141,6 +141,10 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
     def unlearn(self, *_: Any) -> None:
         """Refused: the sums of hidden states depend on the guess they were collected with."""
         raise NotAvailableError("hidden Markov models fitted by EM cannot be unlearnt exactly: refit without the rows.")
+
+    def _set(self, names: tuple[Any, ...], models: dict[Any, HiddenMarkovModel], rows: Array) -> Self:
+        self.classes_, self.models_, self.rows_ = _array(names), models, rows
+        return self
 
     def _log_prior(self, prior: Any) -> Array:
         check_is_fitted(self, "models_")

@@ -16,9 +16,11 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
+from deciban.errors import HyperparameterError, InputError
 from deciban.estimators.known import KnownDensities
 from deciban.estimators.learning import _array
+from deciban.estimators.sequence_counting import Counting
+from deciban.estimators.sequence_files import SavedSequences
 from deciban.families.protocol import Density, Family, Rule, check_rule
 from deciban.latent import em
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
@@ -29,7 +31,7 @@ from deciban.latent.hmm_sequences import Sequences
 from deciban.statistics import Array, Axis
 
 
-class HiddenMarkovModel(BaseEstimator):
+class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
     """Sequences that move between hidden states, each of which shows rows of some family.
 
     family                  : what a state shows: `Categorical()`, `Gaussian()`, a `Product`, any family
@@ -96,10 +98,9 @@ class HiddenMarkovModel(BaseEstimator):
         if any((p < 0).any() or not np.allclose(p.sum(axis=-1), 1.0) for p in chain):
             raise InputError("start probabilities, and the transitions from each state, are ≥ 0 and sum to 1.")
         model = cls(family, S)
-        model.family_, model.stats_, model.trace_, model.exact_ = family, None, None, False
-        model.classes_ = _array(names)
-        model._density = HMMDensity.of(chain[0], chain[1], family.estimate(family.no_sums(Axis.of(S)), "ml"))
-        return model
+        model.family_, model.trace_, model.exact_ = family, None, False
+        emissions = family.estimate(family.no_sums(Axis.of(S)), "ml")
+        return model._known(names, HMMDensity.of(chain[0], chain[1], emissions))
 
     # -- learning ------------------------------------------------------------------------------------------------------
     def fit(
@@ -136,29 +137,6 @@ class HiddenMarkovModel(BaseEstimator):
             stats = guess.stats if start is not None or found else model.sorted(guess.stats)
         self.family_ = family
         return self._set(stats)
-
-    def learn(
-        self, X: Any, y: Any, lengths: Any = None, *, sample_weight: Any = None, sequence_weight: Any = None
-    ) -> Self:
-        """Add sequences whose states are known; new states may arrive. The first call is `fit`."""
-        if not hasattr(self, "stats_"):
-            return self.fit(X, y, lengths, sample_weight=sample_weight, sequence_weight=sequence_weight)
-        return self._set(self._sums("learnt") + self._batch(X, y, lengths, sample_weight, sequence_weight))
-
-    def unlearn(
-        self, X: Any, y: Any, lengths: Any = None, *, sample_weight: Any = None, sequence_weight: Any = None
-    ) -> Self:
-        """Take sequences back, as if they had never been learnt; refused where the sums show that they were not."""
-        batch = self._batch(X, y, lengths, sample_weight, sequence_weight)
-        return self._set(self._sums("unlearnt").without(batch, NotLearntError))
-
-    def merge(self, other: Self) -> Self:
-        """A model that has learnt the sequences of both."""
-        if not isinstance(other, HiddenMarkovModel) or self.family_ != other.family_:
-            raise MergeError("the models show different families, or froze different choices at their first fit.")
-        return copy(self)._set(self._sums("merged") + other._sums("merged"))
-
-    __add__ = merge
 
     # -- answers -------------------------------------------------------------------------------------------------------
     def predict(self, X: Any, lengths: Any = None) -> Array:
@@ -234,22 +212,9 @@ class HiddenMarkovModel(BaseEstimator):
         rows, _ = read_rows(self.family_, X, lengths, stats=None if self.stats_ is None else self.stats_.emissions)
         return Passes(density, rows, threads=self._threads)
 
-    def _batch(self, X: Any, y: Any, lengths: Any, sample_weight: Any, sequence_weight: Any) -> HMMStats:
-        stats = self._sums("learnt")
-        rows, found = read_rows(self.family_, X, lengths, y, sample_weight, sequence_weight, stats.emissions)
-        if rows.states is None or (rows.states < 0).any():
-            raise NotAvailableError("steps whose states are not known need EM, which is not a sum: use fit.")
-        return self._model(self.family_).collect(rows, Axis(found))
-
-    def _sums(self, done: str) -> HMMStats:
-        """The counts; refused where they are expectations."""
-        check_is_fitted(self, "classes_")
-        if not self.exact_ or self.stats_ is None:
-            raise NotAvailableError(
-                f"a model fitted by EM cannot be {done} exactly: its sums depend on the guess they were collected "
-                "with. Refit it; or give `fit` every state, and it is a sum."
-            )
-        return self.stats_
+    def _known(self, names: tuple[Any, ...], density: HMMDensity) -> Self:
+        self.stats_, self._density, self.classes_ = None, density, _array(names)
+        return self
 
     def _set(self, stats: HMMStats) -> Self:
         self.stats_, self._density = stats, None
