@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson
+from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Mixture, Multinomial, Poisson
 
 rng = np.random.default_rng(7)
 N = 90
@@ -23,6 +23,8 @@ FRAME = pd.DataFrame(
         "events": COUNTS[:, 0],
     }
 )
+
+ODD = pd.DataFrame({"ett två": NUMBERS[:, 0], "key": COLOURS[:, 0], "class": COUNTS[:, 0]})
 
 DISCRETE = {
     "multinomial": (Multinomial(), COUNTS),
@@ -45,6 +47,8 @@ GAUSSIAN = {
 MIXED = {
     "frame": ("auto", FRAME),
     "frame-named": ({("height", "events"): Gaussian("tied"), "colour": Categorical(), "wild": Bernoulli()}, FRAME),
+    "odd names": ({"ett två": Gaussian(), "key": Categorical(), "class": Multinomial()}, ODD),
+    "mixture": (Mixture(Gaussian("diagonal"), 2), NUMBERS),
     "gaussian-sparse": (Gaussian("diagonal"), sp.csr_array(NUMBERS * (NUMBERS > 3))),
     "shrunk": (Gaussian("full", strength=20, target="tied"), NUMBERS),
 }

@@ -205,7 +205,7 @@ def _belongs(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None:
         found = sizes(family.density)
         plain = type(family.family).__name__ in BY_COLUMN
         require(found["K"] == K and (not plain or found.get("D", D) == D), "a released density", "K classes, D columns")
-        _belongs(family.family, stats, K, columns)
+        _belongs(family.family, family.names, K, columns)
     elif isinstance(family, KnownDensities):
         each = [sizes(density) for density in family.densities]
         right = len(each) == K and all(found["K"] == 1 and found.get("D", D) == D for found in each)

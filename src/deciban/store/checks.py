@@ -59,8 +59,9 @@ PLAIN: dict[str, tuple[type, ...]] = {"float": NUMBERS, "int": NUMBERS, "bool": 
 # what some models are made of
 ROLES: dict[str, dict[str, type]] = {
     "Fitted": {"family": Family, "stats": Stats},
-    "FittedMixture": {"family": Family},
-    "Released": {"family": Family, "density": Density},
+    "FittedMixture": {"family": Family, "sums": Stats},
+    "ModelStats": {"family": Stats},
+    "Released": {"family": Family, "density": Density, "names": Stats},
     "MixtureDensity": {"components": Density},
 }
 
@@ -74,7 +75,9 @@ def structure(value: Any) -> None:
     elif isinstance(value, Stats):
         _stats(value)
     for name, kind in ROLES.get(type(value).__name__, {}).items():
-        require(isinstance(getattr(value, name), kind), f"{type(value).__name__}.{name}", f"a {kind.__name__}")
+        part = getattr(value, name)
+        require(isinstance(part, kind), f"{type(value).__name__}.{name}", f"a {kind.__name__}")
+        require(name == "names" or not (isinstance(part, Stats) and hollow(part)), type(value).__name__, "its sums")
     if isinstance(value, Density):
         sizes(value)
 
@@ -110,8 +113,11 @@ def _stats(stats: Stats) -> None:
         if f.metadata["kind"] == "nested":
             parts = list(held.values()) if isinstance(held, dict) else [held]
             require(all(isinstance(part, Stats) for part in parts), where, "statistics")
-            same = all(part.labels["class"] == stats.labels["class"] for part in parts)
-            require(same, where, "the classes of the whole")
+            if called in ("ModelStats", "ProductStats"):
+                same = all(part.labels["class"] == stats.labels["class"] for part in parts)
+                require(same, where, "the classes of the whole")
+            continue
+        if held is None:  # names without sums, of a released family
             continue
         require(isinstance(held, np.ndarray) and held.dtype.kind in "fiu", where, "an array of numbers")
         axes = f.metadata["axes"]
@@ -119,6 +125,12 @@ def _stats(stats: Stats) -> None:
         for axis, size in zip(axes, held.shape):
             names = stats.labels.get(axis)
             require(size <= FEW if names is None else size == names.size, where, f"the size of its axis {axis!r}")
+
+
+def hollow(stats: Stats) -> bool:
+    """Whether some sums are not there."""
+    held = [each for _, value in stats._items() for each in (value.values() if isinstance(value, dict) else [value])]
+    return any(hollow(each) if isinstance(each, Stats) else each is None for each in held)
 
 
 def sizes(density: Density) -> dict[str, int]:

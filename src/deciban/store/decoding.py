@@ -11,7 +11,7 @@ from deciban.families.protocol import Density, Family
 from deciban.statistics import Array
 from deciban.store import checks, registry
 from deciban.store.container import DTYPES, MOST_SIZE, Container, damaged
-from deciban.store.encoding import stored
+from deciban.store.encoding import place, stored
 
 DEEPEST = 64
 
@@ -95,10 +95,7 @@ class Decoder:
 
     def _dict(self, node: Any, at: str, depth: int) -> dict[Any, Any]:
         pairs = [(self.decode(key, f"{at}.key", depth), value) for key, value in node["items"]]
-        made = {
-            key: self.decode(value, f"{at}.{key if isinstance(key, str) else i}"[:200], depth)
-            for i, (key, value) in enumerate(pairs)
-        }
+        made = {key: self.decode(value, f"{at}.{place(key, i)}", depth) for i, (key, value) in enumerate(pairs)}
         if len(made) < len(pairs):
             raise self.wrong(at, "a dict with the same key twice")
         return made

@@ -63,8 +63,7 @@ class Encoder:
         return self._refuse(value, at)
 
     def _pair(self, key: Any, value: Any, at: str, i: int) -> list[Any]:
-        named = isinstance(key, str) and key.isascii() and key.isidentifier()
-        return [self.encode(key, f"{at}.key{i}"), self.encode(value, f"{at}.{key[:40] if named else i}")]
+        return [self.encode(key, f"{at}.key{i}"), self.encode(value, f"{at}.{place(key, i)}")]
 
     def _put(self, array: Array, at: str) -> str:
         """Keep an array under a name of its own: where it stands, as far as a name may be long."""
@@ -126,6 +125,11 @@ class Encoder:
         return {"@": registry.name_of(type(value))} | {
             name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(type(value))
         }
+
+
+def place(key: Any, i: int) -> str:
+    """Where the value of the i-th key of a dict stands: by name where that can be part of an array's."""
+    return key[:40] if isinstance(key, str) and key.isascii() and key.isidentifier() else str(i)
 
 
 def exact(array: Array) -> bool:

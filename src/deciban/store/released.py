@@ -22,7 +22,7 @@ def refuse(what: str = "learn, unlearn, merge or be re-estimated") -> NoReturn:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReleasedStats(Stats):
-    """The names along the axes, without the sums."""
+    """The classes, without the sums."""
 
     def settle(self, other: Self) -> tuple[Self, Self]:
         """Refused: there is nothing to add."""
@@ -49,6 +49,7 @@ class Released(Family):
     family: Family  # what it was: it still says how rows are read
     density: Density
     rule: Rule
+    names: Stats  # as the sums had them, without the sums
 
     def collect(self, X: Any, members: Members) -> Stats:
         """Refused."""
@@ -78,7 +79,7 @@ class Released(Family):
 
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """As the family does."""
-        return self.family.encode(X, columns, stats)
+        return self.family.encode(X, columns, self.names)
 
     def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
         """As the family does."""
@@ -102,11 +103,22 @@ def strip(family: Any, stats: Any, density: Any, rule: Rule) -> tuple[Any, Any]:
     if isinstance(family, Released):
         return family, stats
     if not isinstance(family, Product):
-        return Released(family, density, rule), ReleasedStats(dict(stats.labels))
+        return Released(family, density, rule, emptied(stats)), ReleasedStats({"class": stats.labels["class"]})
     families, blocks = {}, {}
     for name, (key, part) in zip(family.names, family.families.items()):
         families[key], blocks[name] = strip(part, stats.blocks[name], density.blocks[name], rule)
     return Product(families), ProductStats(stats.labels, blocks)
+
+
+def emptied(stats: Any) -> Any:
+    """The names along the axes of statistics, without the sums."""
+
+    def empty(held: Any, f: Any) -> Any:
+        if f.metadata["kind"] != "nested":
+            return None
+        return {name: emptied(part) for name, part in held.items()} if isinstance(held, dict) else emptied(held)
+
+    return stats._map(empty)
 
 
 def is_released(family: Any) -> bool:
