@@ -1,7 +1,9 @@
 # Everything runs in .venv, made on first use; a second run installs nothing.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
+TOOLS := .venv/.tools
 
 .PHONY: demo test check clean
 
@@ -9,10 +11,10 @@ demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
 
 # one BLAS thread a worker: on two cores two workers with two threads each wait for each other
-test: $(INSTALLED)
+test: $(TOOLS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-check: $(INSTALLED)
+check: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -20,8 +22,12 @@ check: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(PIP) --editable .
 	touch $(INSTALLED)
+
+$(TOOLS): $(INSTALLED)
+	$(PIP) --editable ".[dev]"
+	touch $(TOOLS)
 
 clean:
 	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sysconfig
+from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +61,9 @@ def show_evidence(files: Files) -> Any:
         f"      exact leave-one-out: {wrong['C']} of {n['C']} C and {wrong['Python']} of {n['Python']} Python files "
         f"wrong ({len(y)} models, none of them refitted)"
     )
+    raw, mended = (c.evaluate(X, y, learnt=True, prior="uniform").cllr for c in (clf, copy(clf).recalibrate(X, y)))
+    worse = ": worse than saying nothing (1.00), since naive Bayes is overconfident" if raw > 1 else ""
+    print(f"      Cllr raw {raw:.2f}{worse}; calibrated for length {mended:.3f}")
     rows = np.array([count(snippet) for snippet in SNIPPETS])
     evidence = convert(clf.llr(rows, "C", "Python"), "nats")
     even, rare = (clf.predict_proba(rows, prior={"C": prior})[:, 0] for prior in (0.5, 0.01))
