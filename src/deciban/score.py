@@ -52,13 +52,13 @@ def log_probability(probability: ArrayLike) -> Array:
         return np.log(np.asarray(probability, dtype=float))
 
 
-def log_joint(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
-    """How probable row and class are together: log f(x|c) + log P(c).
+def log_joint(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None = None) -> Array:
+    """How probable row and class are together: log f(x|c) + log P(c). `out` may be the log-likelihoods.
 
     >>> log_joint([[-2.92, -4.42]], np.log([.5, .5])).round(2).tolist()
     [[-3.61, -5.11]]
     """
-    return np.asarray(log_likelihood, dtype=float) + np.asarray(log_prior, dtype=float)
+    return np.add(np.asarray(log_likelihood, dtype=float), np.asarray(log_prior, dtype=float), out=out)
 
 
 def log_marginal(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
@@ -70,8 +70,10 @@ def log_marginal(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
     return log_sum_exp(log_joint(log_likelihood, log_prior))
 
 
-def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
+def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None = None) -> Array:
     """The answer once a prior is plugged in: log P(c|x); impossible rows keep the prior.
+
+    `out` may be the log-likelihoods themselves, where nobody needs them any more: new memory costs more than the sum.
 
     A person of 174 cm, male or female, where nine of ten are female:
 
@@ -79,7 +81,7 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
     >>> np.exp(post).round(4).tolist()
     [[0.3335, 0.6665]]
     """
-    joint = log_joint(log_likelihood, log_prior)
+    joint = log_joint(log_likelihood, log_prior, out)
     posterior = log_softmax(joint, out=joint)
     rows = np.flatnonzero(np.isneginf(posterior[:, 0]))  # usually none: looking at every class would cost more
     impossible = rows[np.isneginf(posterior[rows]).all(axis=1)]

@@ -63,7 +63,9 @@ class Answers(Learning):
     # -- posteriors -----------------------------------------------------------------------------------------------
     def predict_log_proba(self, X: Any, prior: Any = None, *, raw: bool = False) -> Array:
         """(n, K) log P(class|x)."""
-        return score.log_posterior(self._evidence(self._block(X), raw), self._log_prior(prior))
+        scores = self._evidence(self._block(X), raw)
+        spare = scores if scores.dtype == float and scores.flags.writeable else None
+        return score.log_posterior(scores, self._log_prior(prior), out=spare)
 
     def predict_proba(self, X: Any, prior: Any = None, *, raw: bool = False) -> Array:
         """(n, K) P(class|x)."""
