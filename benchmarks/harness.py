@@ -76,7 +76,7 @@ class Row:
 
 
 HEADINGS = ["job", "peer", "peer, s", "ours, s", "ratio", "spread", "reach", "met", "difference"]
-WIDTHS = [44, 32, 8, 8, 7, 13, 8, 3, 10]
+WIDTHS = [56, 27, 8, 8, 7, 13, 8, 3, 10]
 
 
 def line(cells: list[str]) -> str:

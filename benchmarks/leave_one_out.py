@@ -16,6 +16,7 @@ from workloads import bells, documents
 
 ROWS = 2000
 OUR_REPEATS = 25
+PEERS = {MultinomialNB: "MultinomialNB", GaussianNB: "GaussianNB", QuadraticDiscriminantAnalysis: "QDA"}
 
 
 @benchmark("leave-one-out")
@@ -39,7 +40,7 @@ def _compare(job: str, X: Any, y: Any, peer: Any, family: Any, rule: str) -> Ite
     yield f"{job}: first call {first_call(ours):.2f} s CPU more, once, not counted above; one run of the peer"
     yield versus(
         f"leave-one-out, {X.shape[0]:,} rows, {job}",
-        f"{type(peer).__name__} refitted",
+        f"{PEERS[type(peer)]} refitted",
         lambda: cross_val_predict(peer, X, y, cv=LeaveOneOut(), method="predict_log_proba"),
         ours,
         at_least(2500),
