@@ -6,12 +6,25 @@ from safetensors.numpy import load_file
 
 import deciban
 from cases import CASES, RULES
-from deciban import Bernoulli, Gaussian, GenerativeClassifier, Mixture, Multinomial, Poisson, load, release, save
+from deciban import (
+    PCA,
+    Bernoulli,
+    Fisher,
+    Gaussian,
+    GenerativeClassifier,
+    Mixture,
+    MixtureModel,
+    Multinomial,
+    Poisson,
+    load,
+    release,
+    save,
+)
 from deciban.errors import MergeError, ModelFileError, NotAvailableError, NotLearntError
 from deciban.families.fitted import Fitted
 from deciban.statistics import Axis
 from deciban.store.registry import find, name_of
-from store.models import COUNTS, DISCRETE, FAMILIES, LABELS, N, fitted, some, y
+from store.models import COUNTS, DISCRETE, FAMILIES, LABELS, NUMBERS, N, fitted, some, y
 
 
 def again(model, tmp_path, **options):
@@ -127,6 +140,30 @@ def test_a_mixture_comes_back(tmp_path):
     np.testing.assert_array_equal(
         again(mixture.density(), tmp_path).log_density(rows), mixture.density().log_density(rows)
     )
+
+
+ESTIMATORS = {
+    "PCA": (lambda: PCA(2).fit(NUMBERS), "transform"),
+    "Fisher": (lambda: Fisher().fit(NUMBERS, y), "transform"),
+    "MixtureModel": (lambda: MixtureModel(n_components=2, random_state=0).fit(NUMBERS), "predict_proba"),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_goes_through_the_same_lines(name, tmp_path):
+    make, method = ESTIMATORS[name]
+    model = make()
+    loaded = again(model, tmp_path)
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(getattr(loaded, method)(NUMBERS), getattr(model, method)(NUMBERS))
+    with pytest.raises(ModelFileError, match="not fitted"):
+        save(type(model)(), tmp_path / "model.deciban")
+
+
+def test_a_model_within_a_model_comes_back(tmp_path):
+    outer, inner = PCA(2).fit(NUMBERS), fitted("poisson")[0]
+    outer.inner_ = inner
+    np.testing.assert_array_equal(again(outer, tmp_path).inner_.predict_proba(COUNTS), inner.predict_proba(COUNTS))
 
 
 NAMES = [

@@ -20,25 +20,21 @@ from deciban.evaluate.calibration import Calibrator
 from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.statistics import Axis, Ragged, Stats
-from deciban.store import registry, save
+from deciban.store import save
 from deciban.store.checks import require, sizes
+from deciban.store.estimators import Estimator
 from deciban.store.ledger import Ledger
 from deciban.store.models import ODD
 from deciban.store.released import Released, is_released, refuse, strip
 
 DERIVED = {"classes_"}  # follows from the statistics
 ABSENT = {"calibration_": None, "ledger_": None}  # what a file may leave out
-HOMES = ("deciban.estimators", "deciban.sklearn")
 BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical"}  # their features are the columns
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
-    """A classifier as a file holds it: as asked for, and as learnt."""
-
-    estimator: str
-    parameters: dict[str, Any]
-    fitted: dict[str, Any]
+class Stored(Estimator):
+    """A classifier as a file holds it; its parts are seen to belong together."""
 
     @property
     def family(self) -> Any:
@@ -49,17 +45,10 @@ class Stored:
         """Σ w of the rows learnt."""
         return float(self.fitted["stats_"].rows.sum())
 
-    def restored(self, check: Callable[[], None] | None, key: Any) -> Any:
+    def restored(self, check: Callable[[], None] | None = None, key: Any = None) -> Any:
         """The classifier; `check` looks at its numbers when they are first needed."""
-        cls = _estimator(str(self.estimator))
-        require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
-        require(set(self.parameters) <= set(cls._get_param_names()), self.estimator, "parameters that it has")
-        model = cls(**self.parameters)
-        for name, value in (ABSENT | self.fitted).items():
-            plain = isinstance(name, str) and name.isidentifier() and name.endswith("_") and name[0] != "_"
-            held = getattr(cls, str(name), None)
-            require(plain and not isinstance(held, property) and not callable(held), str(name), "to be an attribute")
-            setattr(model, name, value)
+        model = self.put_together(ABSENT)
+        require(isinstance(model, Storing), self.estimator, "to be a classifier")
         _fits(model)
         model._set(model.stats_)
         model._unchecked, model._from_file = check, True
@@ -92,17 +81,16 @@ class Storing(Learning):
         """As a file holds it."""
         check_is_fitted(self)
         self._checked()
-        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
-        if "ledger" in parameters:
-            parameters["ledger"] = bool(parameters["ledger"])  # a key stays with its owner
-        fitted = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-        fitted = {name: fitted[name] for name in sorted(fitted) if name not in DERIVED}
+        record = Estimator.of(self)
+        fitted = {name: value for name, value in record.fitted.items() if name not in DERIVED}
+        # a key stays with its owner
+        parameters = record.parameters | ({"ledger": bool(self.ledger)} if "ledger" in record.parameters else {})
         positions = range(len(self.columns_))
         if self.columns_ == tuple(positions):
             fitted["columns_"] = positions
         # where nothing was chosen, no choice can be out of date
         fitted["unlearnt_"] = bool(self.unlearnt_ and self.asked_ != self.family_)
-        return Stored(_name(type(self)), parameters, fitted)
+        return Stored(record.estimator, parameters, fitted)
 
     def merge(self, other: Self, keep: str | None = None) -> Self:
         """A model that has learnt the rows of both; `keep="left"` or `"right"` says whose frozen choices hold."""
@@ -139,21 +127,6 @@ class Storing(Learning):
     def __getstate__(self) -> Any:
         self._checked()  # a copy elsewhere has no file to look at
         return super().__getstate__()
-
-
-def _name(cls: type) -> str:
-    own = cls.__module__.startswith("deciban.")
-    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _estimator(name: str) -> Any:
-    for _ in (imported for home in ("", *HOMES) for imported in (registry.modules(home) if home else [""])):
-        for cls in registry.descendants([Storing]):
-            if _name(cls) == name:
-                return cls
-    raise ModelFileError(
-        f"the model is a {name[:80]}, which this process does not know. Import its module, or upgrade deciban."
-    )
 
 
 # -- whether the parts of a model belong together --------------------------------------------------------------------

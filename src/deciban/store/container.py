@@ -24,6 +24,7 @@ import numpy as np
 
 from deciban.errors import ModelFileError
 from deciban.statistics import Array
+from deciban.store.strict_json import parse_json
 
 FORMAT = 1
 MOST_HEADER = 2**24  # bytes
@@ -186,11 +187,6 @@ def _check_opening(called: str, size: int, length: int, opening: bytes) -> None:
         raise damaged(called, f"the header claims {length:,} bytes, but the file has {size:,}")
 
 
-def parse_json(text: str | bytes) -> Any:
-    """JSON without duplicate keys, NaN or infinities; ValueError where it is not that."""
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
-
-
 def _parse(called: str, text: bytes) -> dict[str, Any]:
     try:
         names = parse_json(text)
@@ -199,24 +195,6 @@ def _parse(called: str, text: bytes) -> dict[str, Any]:
     if not isinstance(names, dict):
         raise damaged(called, "the header is not a JSON object")
     return names
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return values
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is not a number")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not np.isfinite(number):
-        raise ValueError(f"{digits[:20]} is too large")
-    return number
 
 
 def _entries(called: str, names: Mapping[str, Any], size: int) -> dict[str, Entry]:

@@ -130,6 +130,9 @@ class Decoder:
     def _same(self, node: Any, at: str, depth: int) -> Any:
         return self.met[node["as"]]
 
+    def _model(self, node: Any, at: str, depth: int) -> Any:
+        return self.decode(node["record"], at, depth).restored(None, None)
+
     def _dataclass(self, kind: str, node: Any, at: str, depth: int) -> Any:
         cls = registry.find(kind)
         known = stored(cls)
@@ -161,4 +164,5 @@ PLAIN: dict[str, Any] = {
     "tuple": Decoder._sequence,
     "list": Decoder._sequence,
     "same": Decoder._same,
+    "model": Decoder._model,
 }

@@ -10,6 +10,7 @@ Plain values are themselves. Everything else is an object with the key "@", whic
     {"@": "float", "value": "inf"}  {"@": "scalar", "dtype": "F64", "value": 1.5}  {"@": "names", "dtype": …, …}
     {"@": "Gaussian", "structure": "full", …}                 a dataclass of the registry, field by field
     {"@": "same", "as": "family_"}                            a family or density that was met before
+    {"@": "model", "record": {…}}                             a model within a model, as a dataclass
 
 Lists are JSON arrays; a long one is an object as a long tuple is, with "@": "list".
 """
@@ -58,8 +59,10 @@ class Encoder:
             return {"@": "range", "size": len(value)}
         if isinstance(value, Mapping):
             return {"@": "dict", "items": [self._pair(key, part, at, i) for i, (key, part) in enumerate(value.items())]}
-        if is_dataclass(value) and not isinstance(value, type):
-            return self._dataclass(value, at)
+        record = as_record(value)
+        if is_dataclass(record) and not isinstance(record, type):
+            written = self._dataclass(record, at)
+            return written if record is value else {"@": "model", "record": written}
         return self._refuse(value, at)
 
     def _pair(self, key: Any, value: Any, at: str, i: int) -> list[Any]:
@@ -125,6 +128,17 @@ class Encoder:
         return {"@": registry.name_of(type(value))} | {
             name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(type(value))
         }
+
+
+def as_record(model: Any) -> Any:
+    """The dataclass that stands for a model: what it says itself, what is stored of any estimator, or the model."""
+    if hasattr(model, "stored"):
+        return model.stored()
+    if type(model).__module__.startswith(("numpy", "builtins")) or is_dataclass(model):
+        return model
+    from deciban.store.estimators import Estimator, is_estimator  # scikit-learn is slow to import
+
+    return Estimator.of(model) if is_estimator(model) else model
 
 
 def place(key: Any, i: int) -> str:

@@ -18,11 +18,12 @@ import numpy as np
 from deciban import __version__
 from deciban.errors import DecibanError, ModelFileError
 from deciban.store import checks
-from deciban.store.container import HEX, Container, chunks, damaged, header, open_container, parse_json
+from deciban.store.container import HEX, Container, chunks, damaged, header, open_container
 from deciban.store.decoding import Decoder
-from deciban.store.encoding import Encoder
+from deciban.store.encoding import Encoder, as_record
 from deciban.store.files import write_all, write_whole
 from deciban.store.released import is_released
+from deciban.store.strict_json import parse_json
 
 SMALL = 2**24  # bytes of arrays up to which everything is checked at once: some twenty milliseconds
 ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)  # what parts of two models raise
@@ -40,7 +41,7 @@ def save(model: Any, path: str | os.PathLike[str], *, note: str = "") -> None:
     >>> load(path).learn([1, 1]).posterior()["p"]
     Marginal(mean 0.6429, sd 0.1237)
     """
-    record = model.stored() if hasattr(model, "stored") else model
+    record = as_record(model)
     if not is_dataclass(record) or isinstance(record, type):
         raise ModelFileError(f"{type(model).__name__} is not a model that can be saved. Save a fitted one of deciban.")
     encoder = Encoder()
@@ -95,7 +96,8 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Any =
     try:
         return restore(check if later and not now else None, key)
     except DecibanError as error:
-        raise ModelFileError(f"{container.path}: {error}") from None
+        said = str(error)
+        raise ModelFileError(said if said.startswith(container.path) else f"{container.path}: {said}") from None
     except ODD as error:
         raise damaged(container.path, f"its parts do not belong together ({error})") from None
 
