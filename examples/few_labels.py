@@ -6,7 +6,7 @@
 Some training documents keep their labels, all the others lose theirs; the same test documents judge both classifiers.
 The third column lets leave-one-out on the labelled documents choose what an unlabelled document weighs.
 
-What to see: twenty newsgroups are twenty clusters of words, so unlabelled posts show where the clusters lie, and most so
+What to see: twenty newsgroups are twenty clusters of words: unlabelled posts show where the clusters lie, and most so
 when labels are fewest. Praise and blame are only one of the ways in which reviews of films differ: unlabelled reviews
 help while labels are few, harm once there are many, and a weight chosen by leave-one-out keeps the better of both.
 """

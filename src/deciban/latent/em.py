@@ -76,7 +76,7 @@ def run(
                 if not np.isfinite(objective):
                     raise DecibanError(
                         f"the objective became {objective} at iteration {trace.iterations}: a component has collapsed. "
-                        "Use rule 'map', whose prior holds it, or fewer components."
+                        "Use rule 'map' with pseudo-counts of at least 1, whose prior holds it, or fewer components."
                     )
                 trace.objective.append(objective)
                 gain = objective - trace.objective[-2] if trace.iterations > 1 else np.inf

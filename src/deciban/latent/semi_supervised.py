@@ -100,7 +100,7 @@ class PartlyLabelled:
         return float(w @ (scores + guess.log_prior[own]))
 
     def judge(self, guess: Labelling) -> tuple[float, float]:
-        """Error rate and log loss of the labelled rows, each left out of the sums; unlabelled shares stay as they are."""
+        """Error rate and log loss of the labelled rows, each left out of the sums; shares of the others stay."""
         scores = self.family.leave_one_out(guess.sums, self.X, self.members, self.rule)
         own, w = self.members.codes, self.members.row_weights()
         left = np.repeat(guess.counts[None, :], len(own), axis=0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deciban.errors import EmptyClassError, EmptyComponentWarning, InputError, SingularError
+from deciban.errors import EmptyClassError, EmptyComponentWarning, InputError, NoModeError, SingularError
 from deciban.families.protocol import Rule
 from deciban.kernels.blas import one_thread
 from deciban.latent import em, starts
@@ -116,16 +116,15 @@ class Task:
         return self.maximise(sums), total + self.log_prior(guess.density)
 
     def maximise(self, sums: MixtureSums) -> Guess:
-        """The M-step. Under `ml` an empty component has no estimate: it goes, which changes no likelihood."""
-        if self.rule == "ml":
-            sums = _alive(sums)
+        """The M-step. An empty component that has no estimate goes, which changes no likelihood."""
         try:
             density = read(self.rows.family, sums, self.rule, self.pseudo_count)
-        except (SingularError, EmptyClassError) as error:
-            raise type(error)(
-                f"a component of the mixture has collapsed: {error} Rule 'map' has a prior that holds components up; "
-                "or ask for fewer."
-            ) from None
+        except (SingularError, EmptyClassError, NoModeError) as error:
+            fewer = _alive(sums)
+            if fewer is not sums:
+                return self.maximise(fewer)
+            held = "" if self.rule == "map" else " Rule 'map' has a prior that holds components up; or ask for fewer."
+            raise type(error)(f"a component of the mixture has collapsed: {error}{held}") from None
         return Guess(density, sums.labels["class"], sums)  # type: ignore[arg-type]
 
     def log_prior(self, density: MixtureDensity) -> float:

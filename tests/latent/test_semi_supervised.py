@@ -1,0 +1,108 @@
+"""Rows with and without labels in one EM loop."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from deciban import Gaussian, GenerativeClassifier, Mixture, Multinomial, SemiSupervised
+from deciban.errors import HyperparameterError, InputError, NotAvailableError
+
+
+def documents(n=600, labels=12, seed=0):
+    """Counts of three topics, few of them labelled."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(60, 0.8), 3)
+    which = np.r_[0, 1, 2, rng.integers(0, 3, n - 3)]
+    X = np.stack([rng.multinomial(12, topics[k]) for k in which]).astype(float)
+    y = np.array(["a", "b", "c"], dtype=object)[which]
+    given = y.copy()
+    given[labels:] = None
+    return X, y, given
+
+
+def test_unlabelled_rows_help():
+    X, y, given = documents()
+    have = np.array([label is not None for label in given])
+    alone = GenerativeClassifier(Multinomial(), prior="uniform").fit(X[have], y[have].tolist())
+    both = SemiSupervised(GenerativeClassifier(Multinomial(), prior="uniform")).fit(X, given)
+    assert both.score(X[~have], y[~have]) > alone.score(X[~have], y[~have]) + 0.05
+    assert both.trace_.converged
+
+
+def test_without_unlabelled_rows_it_is_the_classifier():
+    X, y, given = documents(200)
+    clf = GenerativeClassifier(Multinomial())
+    plain = clone(clf).fit(X, y.tolist()).predict_proba(X)
+    np.testing.assert_allclose(SemiSupervised(clf).fit(X, y).predict_proba(X), plain)
+    have = np.array([label is not None for label in given])
+    alone = clone(clf).fit(X[have], y[have].tolist()).predict_proba(X)
+    np.testing.assert_allclose(SemiSupervised(clf, unlabelled_weight=0.0).fit(X, given).predict_proba(X), alone)
+
+
+@pytest.mark.parametrize("rule", ["ml", "map"])
+def test_the_objective_never_falls(rule):
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(0, 1, (150, 2)), rng.normal(2, 1.5, (150, 2))]
+    y = np.full(300, np.nan)
+    y[:20], y[150:170] = 0, 1
+    weights = rng.uniform(0, 2, 300)
+    model = SemiSupervised(GenerativeClassifier(Gaussian(), rule=rule), unlabelled_weight=0.7).fit(X, y, weights)
+    assert model.trace_.iterations > 3
+    assert (np.diff(model.trace_.objective) > -1e-9 * abs(model.trace_.objective[0])).all()
+
+
+def test_labelled_rows_keep_their_labels():
+    X, _, given = documents(100, labels=30)
+    model = SemiSupervised(GenerativeClassifier(Multinomial()), unlabelled_weight=1e-9).fit(X, given)
+    np.testing.assert_allclose(model.classifier_.stats_.rows, [(given == name).sum() for name in "abc"], atol=1e-6)
+    full = SemiSupervised(GenerativeClassifier(Multinomial())).fit(X, given)
+    assert full.classifier_.stats_.rows.sum() == pytest.approx(100)
+    assert (full.classifier_.stats_.rows >= [(given == name).sum() for name in "abc"]).all()
+
+
+def test_missing_labels_are_none_nan_na_or_what_you_say():
+    X, _, given = documents(200)
+    numbers = {"a": 0.0, "b": 1.0, "c": 2.0}
+    answers = [
+        SemiSupervised(GenerativeClassifier(Multinomial()), missing=missing).fit(X, labels).predict_proba(X)
+        for labels, missing in (
+            (given, None),
+            ([numbers.get(label, np.nan) for label in given], None),
+            (pd.Series([numbers.get(label) for label in given], dtype="Int64"), None),
+            ([int(numbers.get(label, -1)) for label in given], -1),
+            (["?" if label is None else label for label in given], "?"),
+        )
+    ]
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answer, answers[0])
+
+
+def test_the_weight_is_chosen_by_leaving_labelled_rows_out():
+    X, y, given = documents(400, labels=30)
+    model = SemiSupervised(GenerativeClassifier(Multinomial()), unlabelled_weight="loo").fit(X, given)
+    assert model.unlabelled_weight_ in model.criteria_
+    assert model.criteria_[model.unlabelled_weight_] == min(model.criteria_.values())
+    assert model.score(X, y) > 0.8
+
+
+def test_frames_priors_and_mixtures():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": np.r_[rng.normal(0, 1, 200), rng.normal(5, 1, 200)], "c": ["u", "v"] * 200})
+    y = np.full(400, None)
+    y[:10], y[200:210] = "low", "high"
+    model = SemiSupervised(GenerativeClassifier(prior={"low": 0.5, "high": 0.5})).fit(frame, y)
+    assert (model.predict(frame) == np.repeat(["low", "high"], 200)).mean() > 0.97
+    assert model.llr(frame[:3], "low", "high").shape == (3,)
+    mixed = SemiSupervised(GenerativeClassifier(Mixture(Gaussian(), 2))).fit(frame[["x"]].to_numpy(), y)
+    assert (mixed.predict(frame[["x"]].to_numpy()) == np.repeat(["low", "high"], 200)).mean() > 0.97
+
+
+def test_what_is_refused():
+    X, _, given = documents(20)
+    with pytest.raises(InputError, match="every label is missing"):
+        SemiSupervised().fit(X, [None] * 20)
+    with pytest.raises(HyperparameterError, match="neither a number"):
+        SemiSupervised(unlabelled_weight="much").fit(X, given)
+    with pytest.raises(NotAvailableError, match="refit"):
+        SemiSupervised(GenerativeClassifier(Multinomial())).fit(X, given).unlearn(X[:1], given[:1])
