@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from hashlib import blake2b
@@ -14,6 +15,8 @@ import scipy.sparse as sp
 from deciban import GenerativeClassifier, Multinomial, load, release, save
 from deciban.errors import ModelFileError
 from deciban.store import container, models, registry
+from deciban.store.decoding import PLAIN
+from deciban.store.models import KEYS
 from store.models import COUNTS, FAMILIES, fitted, y
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
@@ -245,3 +248,20 @@ def test_sums_that_do_not_belong_to_the_family_are_named(path):
     forged(path, swap)
     with pytest.raises(ModelFileError, match="do not belong together"):
         load(path).predict(np.abs(FAMILIES["diagonal"][1]))
+
+
+def test_the_document_tells_the_bytes():
+    document = (Path(__file__).parents[2] / "docs" / "reference" / "file-format.md").read_text()
+    data = GOLDEN[0].read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    places = {int(at): size for at, size in re.findall(r"^\| (\d+) \| (\d+|…) \|", document, re.MULTILINE)}
+    assert list(places) == [0, 8, 49, 113, 123, 187]
+    assert data[8:49] == b'{"__metadata__":{"deciban":"1","header":"'
+    blank = data[8:49] + b"0" * 64 + data[113 : 8 + length]
+    assert data[49:113].decode() == blake2b(blank, digest_size=32).hexdigest()
+    assert data[113:123] == b'","data":"'
+    assert data[123:187].decode() == blake2b(data[8 + length :], digest_size=32).hexdigest()
+    assert data[187:].startswith(b'","model":"')
+    assert (8 + length) % 64 == 0
+    for kind in (*PLAIN, *container.DTYPES, *KEYS):
+        assert f"`{kind}`" in document or f"{kind} " in document
