@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from deciban.errors import InputError
@@ -23,6 +22,9 @@ from deciban.features.vocabulary import Vocabulary
 from deciban.kernels.text.chunks import Stream
 from deciban.kernels.text.counting import Presence, Tally
 from deciban.kernels.text.gathering import Part, sparse_rows
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Array = NDArray[Any]
 
@@ -175,6 +177,8 @@ def _restricted(
 
 
 def _matrix(data: Array, indices: Array, pointers: Array, V: int) -> sp.csr_array:
+    import scipy.sparse as sp
+
     width = np.int32 if len(data) <= np.iinfo(np.int32).max else np.int64
     pieces = data, indices.astype(width, copy=False), pointers.astype(width, copy=False)
     matrix = sp.csr_array(pieces, (len(pointers) - 1, V))

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 from deciban.errors import HyperparameterError, InputError
 
@@ -26,6 +25,8 @@ def mutual_information(documents: Array, rows: Array) -> Array:
     >>> mutual_information(np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([2.0, 2.0])).round(3) + 0.0
     array([0.693, 0.   ])
     """
+    from scipy.special import xlogy
+
     n = rows.sum()
     total = np.zeros(documents.shape[1])
     for present in (documents, rows[:, None] - documents):

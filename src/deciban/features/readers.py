@@ -30,26 +30,12 @@ def found(reader: Any) -> tuple[Any, list[Array]]:
         order = in_order(names)
         names = names.take(order)
     else:
-        order = reader.order()
-        names = _names(reader, order)
+        order, text, offsets = reader.features()
+        names = pa.LargeStringArray.from_buffers(len(order), pa.py_buffer(offsets), pa.py_buffer(text))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     levels = np.split(place, np.cumsum(sizes(reader))[:-1])
     return names, [np.append(level, np.int32(-1)) for level in levels]
-
-
-def _names(reader: Any, order: Array) -> Any:
-    offsets = reader.words.offsets()
-    letters = pa.py_buffer(reader.words.arena[: offsets[-1]])
-    words = pa.LargeStringArray.from_buffers(len(reader.words), pa.py_buffer(offsets), letters)
-    if reader.lowest == 1 and not reader.tables:
-        return words.take(order)
-    space = pa.scalar(" ", pa.large_string())
-    joined = [
-        pc.binary_join_element_wise(*(words.take(level[:, i]) for i in range(level.shape[1])), space)
-        for level in reader.members()
-    ]
-    return pa.concat_arrays(joined).take(order)
 
 
 def columns(reader: Any, vocabulary: Vocabulary) -> list[Array]:

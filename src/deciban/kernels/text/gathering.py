@@ -52,7 +52,8 @@ def _write(part: Part, V: int, binary: bool, indices: Array, data: Array, writte
     bits = [np.zeros((V >> shift) + 1, np.uint64) for shift in (6, 12, 18)]
     flat = np.concatenate(part.columns).astype(np.int32, copy=False)
     sizes = np.array([len(level) for level in part.columns])
-    row = 0
+    row, longest = 0, max(np.sum([stream.lengths for stream in streams], axis=0).max() for streams in part.read)
+    work = np.empty(longest + 1, np.int32), counts, *bits
     for streams in part.read:
         m = len(streams[0].lengths)
         ids = streams[0].ids if len(streams) == 1 else np.concatenate([stream.ids for stream in streams])
@@ -62,7 +63,7 @@ def _write(part: Part, V: int, binary: bool, indices: Array, data: Array, writte
         amounts = np.array([len(stream.ids) for stream in streams])
         starts += (np.cumsum(amounts) - amounts)[:, None]
         out = indices, data, ends[row : row + m]
-        written = sorted_rows(ids, starts, flat, np.cumsum(sizes) - sizes, binary, counts, *bits, *out, written)
+        written = sorted_rows(ids, starts, flat, np.cumsum(sizes) - sizes, binary, *work, *out, written)
         row += m
     return ends
 

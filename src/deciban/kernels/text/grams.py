@@ -35,6 +35,7 @@ def join(
     n: int,
     unknown: int,
     slots: Array,
+    pairs: Array,
     state: Array,
     batch: Array,
     ids: Array,
@@ -43,7 +44,7 @@ def join(
     """Append the numbers of runs of n words; the document at which it stopped, because the table is too full.
 
     Run i of a document is left[i], its first n − 1 words, and words[i + n − 1]. A slot is a pair plus one, and its
-    number; 0 is free.
+    number; 0 is free. `pairs` holds them by number.
     """
     last = np.uint64(slots.size // 2 - 1)
     written, done = state[WRITTEN], state[DONE]
@@ -70,6 +71,7 @@ def join(
                     if unknown == GROW:
                         number = state[GRAMS]
                         slots[np.uint64(2) * place], slots[np.uint64(2) * place + np.uint64(1)] = key, number
+                        pairs[np.uint64(number)] = batch[i, 0]
                         state[GRAMS] += 1
                 ids[written] = number
                 written += 1
@@ -86,6 +88,8 @@ def move_slots(slots: Array, larger: Array) -> None:
     """Fill a larger table that is empty."""
     last = np.uint64(larger.size // 2 - 1)
     for at in range(0, slots.size, 2):
+        ahead = slots[min(at + 64, slots.size - 2)]
+        prefetch(larger, 2 * np.int64(_place(ahead - np.uint64(1), last)))
         if slots[at] != 0:
             place = _place(slots[at] - np.uint64(1), last)
             while larger[np.uint64(2) * place] != 0:
@@ -99,6 +103,7 @@ class GramTable:
     def __init__(self, n: int) -> None:
         self.n = n
         self.slots = np.zeros(2 * FIRST_SLOTS, np.uint64)
+        self.pairs = np.zeros(FIRST_SLOTS // 2, np.uint64)  # half of the slots are used at most
         self.state = np.zeros(3, np.int64)
         self.batch = np.empty((BATCH, 2), np.uint64)
 
@@ -111,22 +116,19 @@ class GramTable:
         self.state[WRITTEN] = done = 0
         while True:
             unknown = GROW if grow else len(self)
-            done = join(
-                left, left_lengths, words, lengths, done, self.n, unknown, self.slots, self.state, self.batch, ids, out
-            )
+            memory = self.slots, self.pairs, self.state, self.batch
+            done = join(left, left_lengths, words, lengths, done, self.n, unknown, *memory, ids, out)
             if done == len(lengths):
                 return ids[: self.state[WRITTEN]], out
             larger = np.zeros(4 * self.slots.size, np.uint64)
             move_slots(self.slots, larger)
             self.slots = larger
+            self.pairs = np.concatenate([self.pairs, np.zeros(larger.size // 4 - self.pairs.size, np.uint64)])
 
     def members(self) -> tuple[Array, Array]:
         """For each run the number of its first n − 1 words, and that of its last."""
-        held = self.slots.reshape(-1, 2)
-        held = held[held[:, 0] != 0]
-        keys = np.empty(len(self), np.uint64)
-        keys[held[:, 1]] = held[:, 0] - np.uint64(1)
-        return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        pairs = self.pairs[: len(self)]
+        return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
     def absorb(self, left: Array, right: Array) -> Array:
         """Numbers of pairs given one by one, taken in where they are new."""
@@ -136,24 +138,23 @@ class GramTable:
         return self.read(left.astype(np.int32), ones, words, self.n * ones, grow=True)[0]
 
 
-def in_order(levels: list[Array], rank: Array) -> Array:
-    """Positions of runs of words, all levels end to end, in alphabetical order of their text.
+def in_order(words: Array, rank: Array) -> Array:
+    """Positions of runs of words in alphabetical order of their text.
 
-    `levels` hold word numbers, (V, n) each, rank[number] is a word's own place. Words are joined by spaces, which come
-    before every word character: so a run comes before what it begins, and runs compare word by word.
+    A row of `words` holds word numbers and then −1 up to the longest run; rank[number] is a word's own place. Words are
+    joined by spaces, which come before every word character: so a run comes before what it begins, and runs compare
+    word by word.
 
-    >>> in_order([np.array([[0], [1]]), np.array([[0, 1], [1, 0]])], np.array([1, 0])).tolist()
+    >>> in_order(np.array([[0, -1], [1, -1], [0, 1], [1, 0]]), np.array([1, 0])).tolist()
     [1, 3, 0, 2]
     """
-    most = max(level.shape[1] for level in levels)
     bits = max(len(rank).bit_length(), 1)
-    total = sum(map(len, levels))
     per_key = 64 // bits
-    keys = [np.zeros(total, np.uint64) for _ in range(-(-most // per_key))]
-    at = 0
-    for level in levels:
-        for i in range(level.shape[1]):
-            shift = np.uint64(bits * (per_key - 1 - i % per_key))
-            keys[i // per_key][at : at + len(level)] |= (rank[level[:, i]].astype(np.uint64) + np.uint64(1)) << shift
-        at += len(level)
+    places = np.append(rank + 1, 0).astype(np.uint64)  # the last for −1
+    keys = []
+    for first in range(0, words.shape[1], per_key):
+        key = np.zeros(len(words), np.uint64)
+        for i in range(first, min(first + per_key, words.shape[1])):
+            key |= places[words[:, i]] << np.uint64(bits * (first + per_key - 1 - i))
+        keys.append(key)
     return np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])

@@ -104,6 +104,17 @@ def set_byte(typing: Any, at: Any, value: Any) -> Any:
 
 
 @intrinsic
+def set_eight_bytes(typing: Any, at: Any, value: Any) -> Any:
+    """Write eight bytes from an address on."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[1], builder.inttoptr(args[0], _INT64.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.uint64), emit
+
+
+@intrinsic
 def lowest_bit(typing: Any, mask: Any) -> Any:
     """The position of the lowest set bit; 64 where there is none."""
 

@@ -10,6 +10,7 @@ from ..choice import Array
 from .chunks import Chunk, Stream
 from .consumers import relabel
 from .grams import GramTable, in_order
+from .naming import written
 from .reader import WordReader
 from .words_table import WordTable
 
@@ -77,22 +78,30 @@ class LevelReader:
         """How many features there are of each length that is read."""
         return [len(self.words), *map(len, self.tables)][self.lowest - 1 :]
 
-    def members(self) -> list[Array]:
-        """The word numbers that make up each feature, (V, n) for each length n that is read."""
-        levels = [np.arange(len(self.words))[:, None]]
+    def members(self) -> Array:
+        """The word numbers that make up each feature, all levels end to end: (V, longest run), −1 after the last."""
+        levels = [np.arange(len(self.words), dtype=np.int32)[:, None]]
         for table in self.tables:
             left, right = table.members()
-            levels.append(np.column_stack([levels[-1][left], right]))
-        return levels[self.lowest - 1 :]
+            levels.append(np.column_stack([levels[-1][left], right.astype(np.int32)]))
+        read = levels[self.lowest - 1 :]
+        out = np.full((sum(map(len, read)), len(levels)), -1, np.int32)
+        begin = 0
+        for level in read:
+            out[begin : begin + len(level), : level.shape[1]] = level
+            begin += len(level)
+        return out
 
-    def order(self) -> Array:
-        """Positions of all features, the levels end to end, in alphabetical order."""
-        by_name = self.words.order()
-        if self.lowest == 1 and not self.tables:
-            return by_name
-        rank = np.empty(len(by_name), np.int64)
-        rank[by_name] = np.arange(len(by_name))
-        return in_order(self.members(), rank)
+    def features(self) -> tuple[Array, Array, Array]:
+        """Features in alphabetical order: their positions, all levels end to end, and their names, text and offsets."""
+        order, offsets = self.words.order(), self.words.offsets()
+        members = np.arange(len(order), dtype=np.int32)[:, None]
+        if self.tables:
+            rank = np.empty(len(order), np.int64)
+            rank[order] = np.arange(len(order))
+            members = self.members()
+            order = in_order(members, rank)
+        return order, *written(members, order, self.words.arena, offsets)
 
     def absorb(self, other: LevelReader) -> list[Array]:
         """Add what another reader of the same kind has found; the numbers here of each of its levels."""
