@@ -21,7 +21,7 @@ from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.statistics import Axis, Ragged, Stats
 from deciban.store import save
-from deciban.store.checks import require, sizes
+from deciban.store.checks import arrays, require, sizes
 from deciban.store.estimators import Estimator
 from deciban.store.ledger import Ledger
 from deciban.store.models import ODD
@@ -29,6 +29,7 @@ from deciban.store.released import Released, is_released, refuse, strip
 
 DERIVED = {"classes_"}  # follows from the statistics
 ABSENT = {"calibration_": None, "ledger_": None}  # what a file may leave out
+MANY = 2**20  # columns that nothing in the file need hold
 BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical"}  # their features are the columns
 
 
@@ -109,6 +110,7 @@ class Storing(Learning):
         self._checked()
         try:
             density = super().density
+            _speaks(self.family_, density, self.stats_.axis.size, self.columns_)
         except DecibanError:
             raise
         except ODD as error:
@@ -137,6 +139,8 @@ def _fits(model: Any) -> None:
     require(type(model.stats_.axis.names) is tuple, "stats_", "classes with names")
     require(isinstance(model.family_, Family) and isinstance(model.asked_, Family), "family_", "a family")
     if type(model.columns_) is range:
+        held = sum(array.size for _, array, _, _ in arrays((model.stats_, model.family_), ""))
+        require(len(model.columns_) <= MANY + held, "columns_", "a number for each column")
         model.columns_ = tuple(model.columns_)
     else:
         right = type(model.columns_) is tuple and len(set(model.columns_)) == len(model.columns_)
@@ -175,9 +179,7 @@ def _belongs(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None:
     require(isinstance(stats, Stats), type(family).__name__, "sums")
     D = len(columns)
     if isinstance(family, Released):
-        found = sizes(family.density)
-        plain = type(family.family).__name__ in BY_COLUMN
-        require(found["K"] == K and (not plain or found.get("D", D) == D), "a released density", "K classes, D columns")
+        _speaks(family, family.density, K, columns)
         _belongs(family.family, family.names, K, columns)
     elif isinstance(family, KnownDensities):
         each = [sizes(density) for density in family.densities]
@@ -187,3 +189,16 @@ def _belongs(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None:
         for axis in (stats.labels.get(name) for name in ("feature", "word", "category")):
             size = D if axis is None else len(axis.parts) if isinstance(axis, Ragged) else axis.size
             require(size == D, type(family).__name__, f"sums of {D} columns")
+
+
+def _speaks(family: Any, density: Any, K: int, columns: Sequence[Any]) -> None:
+    """Refuse a density of another number of classes or columns than the model's: kernels trust it."""
+    if isinstance(family, Product):
+        for (name, at), part in zip(family.positions(columns).items(), family.families.values()):
+            _speaks(part, density.blocks[name], K, at)
+        return
+    found = sizes(density)
+    inner = family.family if isinstance(family, Released) else family
+    plain = type(inner).__name__ in BY_COLUMN
+    right = found["K"] == K and (not plain or found.get("D", len(columns)) == len(columns))
+    require(right, f"the density of {type(inner).__name__}", f"{K} classes and {len(columns)} columns")

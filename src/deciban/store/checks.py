@@ -177,7 +177,7 @@ def parts(density: Any) -> list[Any]:
 
 def values(model: Any, at: str = "") -> None:
     """Refuse numbers that no model has."""
-    for where, held, owner, name in _arrays(model, at):
+    for where, held, owner, name in arrays(model, at):
         if held.dtype.kind not in "fiu" or not held.size:
             continue
         kind = DENSITIES.get(type(owner).__name__, {}).get(name, "").split()[-1:]
@@ -201,17 +201,17 @@ def values(model: Any, at: str = "") -> None:
             )
 
 
-def _arrays(value: Any, at: str, owner: Any = None, name: str = "") -> Iterator[tuple[str, Array, Any, str]]:
+def arrays(value: Any, at: str, owner: Any = None, name: str = "") -> Iterator[tuple[str, Array, Any, str]]:
     """Every array of a value: where it stands, itself, whose it is and by which name."""
     if isinstance(value, np.ndarray):
         yield at, value, owner, name
     elif is_dataclass(value) and not isinstance(value, type):
         for f in fields(value):
-            yield from _arrays(getattr(value, f.name), f"{at}.{f.name}".lstrip("."), value, f.name)
+            yield from arrays(getattr(value, f.name), f"{at}.{f.name}".lstrip("."), value, f.name)
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _arrays(part, f"{at}[{str(key)[:40]!r}]", owner, name)
+            yield from arrays(part, f"{at}[{str(key)[:40]!r}]", owner, name)
     elif isinstance(value, list | tuple):
         for i, part in enumerate(value):
             if not isinstance(part, str | int | float | bool | None):
-                yield from _arrays(part, f"{at}[{i}]", owner, name)
+                yield from arrays(part, f"{at}[{i}]", owner, name)
