@@ -235,6 +235,14 @@ def test_a_public_ledger_needs_no_key(tmp_path):
     assert len(load(tmp_path / "after.deciban").unlearn(COUNTS[:9], y[:9]).ledger_) == N - 9
 
 
+def test_one_weight_for_all_rows_and_columns_in_another_order():
+    clf = GenerativeClassifier({"height": Gaussian(), "colour": Categorical()}, ledger=True)
+    clf.fit(FRAME, y, sample_weight=2.0).decay(0.5).unlearn(FRAME[:5], y[:5], sample_weight=2.0)
+    np.testing.assert_allclose(clf.stats_.rows.sum(), N - 5)
+    with pytest.raises(ValueError, match="feature names"):
+        clf.unlearn(FRAME[FRAME.columns[::-1]][5:9], y[5:9], sample_weight=2.0)
+
+
 def test_a_selection_of_columns_keeps_no_ledger():
     clf = GenerativeClassifier(Multinomial(), ledger=True).fit(COUNTS, y)
     assert clf.reestimate(columns=[0, 1]).ledger_ is None

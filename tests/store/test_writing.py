@@ -143,6 +143,7 @@ def test_an_interruption_leaves_nothing_behind(path):
     assert not list(path.parent.iterdir())
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are watched through /proc")
 def test_concurrent_writers_never_mix(path, writers):
     save(model(10), path)
     ids = [start(writers, path, 40, width) for width in (10, 30_000, 60_000)]

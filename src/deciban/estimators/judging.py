@@ -50,7 +50,7 @@ class Judging(Answers):
         n = len(table)
         codes = self._learnt_codes(y, n)
         if self.ledger_ is not None:
-            sample_weight = self._struck(table, y, sample_weight)[1]  # refuses strangers; weights as they are by now
+            sample_weight = self._struck(X, y, sample_weight)[1]  # refuses strangers; weights as they are by now
         members = Members.hard(codes, self.stats_.axis, row_weights(sample_weight, n))
         block = model.encode(self.family_, table, self.stats_.family)
         self.stats_.require(model.collect(self.family_, block, members, self.columns_), NotLearntError)

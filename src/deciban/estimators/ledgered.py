@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -48,7 +49,7 @@ class Ledgered(State):
                     "Nothing was changed: unlearn before decay, refit, or keep a ledger (ledger=True) from the start."
                 )
             return None, sample_weight
-        table, key = Table.of(X), self._key()
+        table, key = self._table(X), self._key()
         hashes, rows = _hashes(table, self.columns_, y, sample_weight, key)
         left, since = self.ledger_.unlearn(hashes, rows)
         if now is not None:
@@ -56,7 +57,8 @@ class Ledgered(State):
         if (since == 1).all():
             return left, sample_weight
         weight = np.zeros(len(table))
-        weight[rows] = since if sample_weight is None else since * np.asarray(sample_weight, dtype=float)[rows]
+        given = row_weights(sample_weight, len(table))
+        weight[rows] = since if given is None else since * given[rows]
         return left, weight
 
     def _merged_ledger(self, other: Any) -> Ledger | None:
@@ -66,6 +68,10 @@ class Ledgered(State):
                 "part. Fit both with one, or set ledger_ = None on the one that has it."
             )
         return None if self.ledger_ is None else self.ledger_.merge(other.ledger_)
+
+    @abstractmethod
+    def _table(self, X: Any) -> Table:
+        """The table, with the columns that the model knows."""
 
     def _key(self) -> Key:
         key = Key.of(self.ledger or None)
