@@ -15,7 +15,7 @@ import matplotlib
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, plots
+from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, HiddenMarkovModel, Mixture, plots
 
 HERE = Path(__file__).parent
 PICTURES: dict[str, Callable[[], Any]] = {}
@@ -181,6 +181,39 @@ def dirichlet() -> Any:
     cats = np.repeat(["black", "white", "orange"], [6, 4, 2])
     fitted = Categorical(categories=[["black", "white", "orange"]]).fit(cats[:, None])
     return plots.dirichlet(fitted, corners=("black", "white", "orange"), draws=200)
+
+
+# -- hidden variables --------------------------------------------------------------------------------------------------
+@cache
+def eruptions() -> Any:
+    """Eruptions like those of Old Faithful: minutes of eruption, minutes of rest."""
+    rng = np.random.default_rng(0)
+    short = rng.multivariate_normal([2.04, 54.5], [[0.07, 0.44], [0.44, 33.7]], 97)
+    return np.r_[short, rng.multivariate_normal([4.29, 80.0], [[0.17, 0.94], [0.94, 36.0]], 175)]
+
+
+@picture
+def clusters() -> Any:
+    """Two kinds of eruption, found without labels."""
+    ax = plots.clusters(Mixture(Gaussian(), 2).fit(eruptions(), random_state=0), eruptions())
+    ax.set(xlabel="eruption (minutes)", ylabel="rest (minutes)")
+    return ax
+
+
+@picture
+def em_trace() -> Any:
+    """EM from a start that knows nothing."""
+    start = np.random.default_rng(1).dirichlet(np.ones(2), 272)
+    return plots.em_trace(Mixture(Gaussian(), 2).fit(eruptions(), start=start), rows=272)
+
+
+@picture
+def state_sequence() -> Any:
+    """A casino that swaps its dice."""
+    dice = {"fair": Categorical.of([1 / 6] * 6), "loaded": Categorical.of([0.1] * 5 + [0.5])}
+    casino = HiddenMarkovModel.from_densities(dice, start=[0.5, 0.5], transitions=[[0.98, 0.02], [0.05, 0.95]])
+    rolls, rolled = casino.sample(300, random_state=3)
+    return plots.state_sequence(casino, rolls, rolled)
 
 
 def main() -> None:

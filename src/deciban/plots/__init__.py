@@ -6,6 +6,7 @@ Every function draws on the axes it is given, or on new ones, and returns them; 
     how a model sees  class_densities  decision_regions  covariance_ellipses
     one answer        evidence_bars  nomogram
     parameters        beta  dirichlet
+    hidden variables  clusters  em_trace  state_sequence
 
 Those that judge answers take an `Evaluation`, or llrs in nats and whether each row is of h1. Evidence is drawn in
 decibans. Call one again with `ax=` and `label=` to compare two models.
@@ -19,6 +20,7 @@ except ImportError as error:
 from .ellipses import covariance_ellipses
 from .explained import evidence_bars
 from .features import class_densities, decision_regions
+from .hidden import clusters, em_trace, state_sequence
 from .nomogram import nomogram
 from .posteriors import beta, dirichlet
 from .rates import bayes_error, det, roc
@@ -28,15 +30,18 @@ __all__ = [
     "bayes_error",
     "beta",
     "class_densities",
+    "clusters",
     "covariance_ellipses",
     "decision_regions",
     "det",
     "dirichlet",
+    "em_trace",
     "empirical_cross_entropy",
     "evidence_bars",
     "llr_histogram",
     "nomogram",
     "reliability",
     "roc",
+    "state_sequence",
     "tippett",
 ]
