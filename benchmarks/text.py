@@ -23,7 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer as Theirs
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from deciban.features.counts import count_classes
+from deciban.features.class_counts import count_classes
 from deciban.features.scoring import Scorer
 from deciban.sklearn import CountVectorizer
 from harness import Row, at_least, at_most, benchmark, first_call, largest_difference, timed, versus
@@ -37,7 +37,7 @@ FIRST_CALL = """
 import time
 import numpy as np
 start = time.perf_counter()
-from deciban.features.counts import count_classes
+from deciban.features.class_counts import count_classes
 texts = ["the same few words once more " + str(i) for i in range(20_000)]
 count_classes(texts, np.zeros(len(texts), int), 1)
 print(time.perf_counter() - start)

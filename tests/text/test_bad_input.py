@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from deciban.errors import HyperparameterError, InputError, MergeError
-from deciban.features.counts import count_classes, count_rows
+from deciban.features.class_counts import count_classes
+from deciban.features.counts import count_rows
 from deciban.features.documents import Documents
 from deciban.features.limits import Limits
 from deciban.features.scoring import Scorer

@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
-from deciban.features.counts import count_classes, count_rows
+from deciban.features.class_counts import ClassCounter, count_classes
+from deciban.features.counts import count_rows
 from deciban.features.limits import Limits
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary
@@ -132,6 +133,11 @@ def test_limits_are_those_of_scikit_learn():
 def test_a_cap_by_mutual_information_keeps_what_tells_classes_apart():
     texts = ["same left"] * 4 + ["same right"] * 4 + ["same"] * 2
     codes = np.array([0] * 4 + [1] * 4 + [0, 1])
+    weight = np.ones(len(texts))
+    weight[0] = 0
+    less = count_classes(texts, codes, 2, limits=Limits(most=2, by="information"), weight=weight, presence=True)
+    assert less.documents.tolist() == [[3, 0, 4], [0, 4, 5]]
+    assert less.lengths.tolist() == [0] + [2] * 7 + [1, 1]
     found = count_classes(texts, codes, 2, limits=Limits(most=2, by="information"), presence=True)
     assert list(found.vocabulary) == ["left", "right"]
     assert found.counts.tolist() == [[4, 0, 5], [0, 4, 5]]
@@ -149,6 +155,26 @@ def test_counts_do_not_depend_on_threads_and_large_counts_not_on_int32(monkeypat
     assert one.vocabulary == three.vocabulary == wide.vocabulary
     np.testing.assert_array_equal(one.counts, three.counts)
     np.testing.assert_array_equal(one.counts, wide.counts)
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+def test_batches_add_up_to_the_whole(body):
+    texts, codes = ["aa bb", "bb cc é", "aa ΣΑΣ", "", "dd"], np.array([0, 1, 0, 2, 4])
+    with forced(body):
+        whole = count_classes(texts, codes, 5, presence=True)
+        counter = ClassCounter(presence=True)
+        lengths = [counter.add(texts[i : i + 2], codes[i : i + 2]) for i in (0, 2, 4)]
+        parts = counter.result()
+        weighted = ClassCounter(weighted=True)
+        weighted.add(texts, codes, np.full(5, 0.5))
+    assert parts.vocabulary == whole.vocabulary
+    np.testing.assert_array_equal(parts.counts, whole.counts)
+    np.testing.assert_array_equal(parts.documents, whole.documents)
+    np.testing.assert_array_equal(parts.rows, whole.rows)
+    np.testing.assert_array_equal(np.concatenate(lengths), whole.lengths)
+    np.testing.assert_array_equal(weighted.result().counts, whole.counts / 2)
+    with pytest.raises(ValueError, match="weights are given for every batch or for none"):
+        weighted.add(texts, codes)
 
 
 def test_one_document_larger_than_the_table_is_read_on_after_the_table_has_grown():

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deciban.features.counts import count_classes, count_rows
+from deciban.features.class_counts import count_classes
+from deciban.features.counts import count_rows
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import HyperparameterError, InputError
+from deciban.features.vocabulary import Vocabulary
 
 Array = NDArray[Any]
 
@@ -83,3 +85,16 @@ class Limits:
         if not len(inside):
             raise InputError("After pruning, no terms remain. Try a lower min_df or a higher max_df.")
         return inside
+
+
+NO_LIMITS = Limits()
+
+
+def restricted(
+    known: Vocabulary, kept: Array, places: Sequence[Sequence[Array]], limits: Limits
+) -> tuple[Vocabulary, list[list[Array]]]:
+    """A vocabulary of some columns: what is outside is unk where their number was capped, else dropped."""
+    smaller = replace(known.take(kept), kind="learnt" if limits.most is None else "capped")
+    new = np.full(len(known), len(kept) if smaller.unk else -1, np.int32)
+    new[kept] = np.arange(len(kept))
+    return smaller, [[new[level] for level in levels] for levels in places]

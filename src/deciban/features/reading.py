@@ -41,10 +41,15 @@ class Reading:
     """
 
     def __init__(
-        self, documents: Documents, tokens: Tokens, vocabulary: Vocabulary | None = None, threads: int | None = None
+        self,
+        documents: Documents,
+        tokens: Tokens,
+        vocabulary: Vocabulary | None = None,
+        threads: int | None = None,
+        fast: bool = False,
     ) -> None:
         self.documents, self.tokens, self.vocabulary = documents, tokens, vocabulary
-        self.fast = is_large(documents)
+        self.fast = compiled(SMALL_WORK) if fast else is_large(documents)
         self.ranges = documents.ranges(self._threads(threads))
 
     def _threads(self, wanted: int | None) -> int:
@@ -60,8 +65,12 @@ class Reading:
 
     def run(self, act: Callable[[int, int], Result]) -> list[Result]:
         """Results for each range of documents, each in a thread of its own."""
+        return self.guarded(lambda: in_parallel(act, self.ranges))
+
+    def guarded(self, act: Callable[[], Result]) -> Result:
+        """A result, or an error that says which document is no text."""
         try:
-            return in_parallel(act, self.ranges)
+            return act()
         except InvalidTextError as error:
             raise InputError(
                 f"document {error.document} is not valid UTF-8. Decode the column with its own encoding first."

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from deciban.errors import InputError
 from deciban.features.documents import Documents
 from deciban.features.reading import Reading
-from deciban.features.tokens import Tokens
+from deciban.features.tokens import WORDS, Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels.text.counting import Presence, add_scores
 
 Array = NDArray[Any]
-
-WORDS = Tokens()
 
 
 class Scorer:

@@ -158,3 +158,6 @@ def stemmer(language: str | None) -> Callable[[list[str]], Sequence[str]] | None
     except KeyError:
         known = ", ".join(Stemmer.algorithms())
         raise HyperparameterError(f"no stemmer for {language!r}; there are {known}.") from None
+
+
+WORDS = Tokens()  # what CountVectorizer counts unless told otherwise

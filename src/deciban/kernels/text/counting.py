@@ -47,9 +47,9 @@ class Tally:
         self.fast, self.total = fast, 0
         self.counts = np.zeros((K, _FIRST_WIDTH), np.float64 if weighted else np.int32)
 
-    def add(self, stream: Stream, size: int, codes: Array, weight: Array | None) -> None:
-        """Count a stream whose numbers are below `size`."""
-        self._make_room(size, len(stream.ids))
+    def add(self, stream: Stream, size: int, codes: Array, weight: Array | None, K: int) -> None:
+        """Count a stream whose numbers are below `size`, and class codes below K."""
+        self._make_room(K, size, len(stream.ids))
         if self.fast:
             from .consumers import add_class_counts
 
@@ -58,15 +58,15 @@ class Tally:
             new = plain.class_counts(*stream, codes, weight, *self.counts.shape)
             self.counts += new.astype(self.counts.dtype)
 
-    def _make_room(self, size: int, tokens: int) -> None:
+    def _make_room(self, K: int, size: int, tokens: int) -> None:
         self.total += tokens
-        K, width = self.counts.shape
+        classes, width = self.counts.shape
         dtype = self.counts.dtype
         if dtype == np.int32 and self.total > MOST_IN_INT32:
             dtype = np.dtype(np.int64)
-        if size >= width or dtype != self.counts.dtype:
-            counts = np.zeros((K, max(2 * size, width)), dtype)
-            counts[:, :width] = self.counts
+        if size >= width or classes < K or dtype != self.counts.dtype:
+            counts = np.zeros((max(K, classes), 2 * size if size >= width else width), dtype)
+            counts[:classes, :width] = self.counts
             self.counts = counts
 
     def place(self, columns: Array, out: Array) -> None:
