@@ -24,6 +24,7 @@ import leave_one_out  # noqa: E402, F401
 import mixtures  # noqa: E402, F401
 import mnist  # noqa: E402, F401
 import startup  # noqa: E402, F401
+import text  # noqa: E402, F401
 import trust  # noqa: E402, F401
 from harness import BENCHMARKS, HEADINGS, Row, line, rule  # noqa: E402
 
