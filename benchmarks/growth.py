@@ -21,17 +21,18 @@ def growth(share: float) -> Iterator[Row | str]:
 def _grown(work: Workload, n: int) -> Iterator[Row]:
     X, y = work.make(n)
     few = n // 4
+    X_few, y_few = X[:few], y[:few]  # beforehand, for sparse rows are copied
     model = work.classifier().fit(X, y)
     yield _four_times(
         f"{work.name} fit, {work.size(n)}",
         work.size(few),
-        lambda: work.classifier().fit(X[:few], y[:few]),
+        lambda: work.classifier().fit(X_few, y_few),
         lambda: work.classifier().fit(X, y),
     )
     yield _four_times(
         f"{work.name} scores, {work.size(n)}",
         work.size(few),
-        lambda: model.predict_log_proba(X[:few]),
+        lambda: model.predict_log_proba(X_few),
         lambda: model.predict_log_proba(X),
     )
 
