@@ -137,7 +137,7 @@ def test_impossible_rows_are_reported_and_others_go_on(compiled):
 
 
 def test_small_chains_do_not_wait_for_a_compiler_and_pieces_stay_in_the_cache():
-    assert not worth_compiling(999)
-    assert worth_compiling(1000)
+    assert not worth_compiling(19_999)
+    assert worth_compiling(20_000)
     assert piece_rows(8) == 4096
     assert piece_rows(100_000) == 256

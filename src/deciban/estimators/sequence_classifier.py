@@ -55,7 +55,7 @@ class HMMClassifier(SavedSequences, ClassifierMixin, BaseEstimator):
         cost: Any = None,
         start_pseudo_count: Any = 1.0,
         transition_pseudo_count: Any = 1.0,
-        n_starts: int = 5,
+        n_starts: int = 10,
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: Any = None,

@@ -71,7 +71,7 @@ class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
         rule: Rule = "mean",
         start_pseudo_count: Any = 1.0,
         transition_pseudo_count: Any = 1.0,
-        n_starts: int = 5,
+        n_starts: int = 10,
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: Any = None,
@@ -118,7 +118,7 @@ class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
         y               : the state at each step; None, NaN or the integer −1 where it is not known
         sample_weight   : one number a row: how much what it shows counts; 0 makes a gap of it
         sequence_weight : one number a sequence
-        start           : where EM starts: responsibilities (n, S), or the parameters of another model (`density`)
+        start           : where EM starts: responsibilities (n, S), or another model
         """
         check_rule(self.rule)
         rows, found = read_rows(self.family, X, lengths, y, sample_weight, sequence_weight)
@@ -127,16 +127,18 @@ class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
         family = choose(rows, states, self.rule)
         rows, model = replace(rows, family=family), self._model(family)
         model.priors(states.size)
-        self.exact_ = rows.states is not None and bool((rows.states >= 0).all())
-        self.trace_ = None
-        if self.exact_:
+        exact, trace = rows.states is not None and bool((rows.states >= 0).all()), None
+        if exact:
             stats = model.collect(rows, states)
         else:
             task = Task(model, rows, states, "ml" if self.rule == "ml" else "map", self.max_iter, self._threads)
-            guess, self.trace_ = task.run(start, self.n_starts, self.tol, np.random.default_rng(self.random_state))
+            start = getattr(start, "density", start)
+            guess, trace = task.run(start, self.n_starts, self.tol, np.random.default_rng(self.random_state))
             stats = guess.stats if start is not None or found else model.sorted(guess.stats)
-        self.family_ = family
-        return self._set(stats)
+        density = model.estimate(stats, self.rule)
+        self.family_, self.exact_, self.trace_ = family, exact, trace
+        self._set(stats)._density = density
+        return self
 
     # -- answers -------------------------------------------------------------------------------------------------------
     def predict(self, X: Any, lengths: Any = None) -> Array:

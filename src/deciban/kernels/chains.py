@@ -14,8 +14,8 @@ import numpy as np
 from . import chain_twins
 from .choice import Array, compiled, readable
 
-# What one step of the twins costs, in elementary operations.
-STEP = 1000
+# What one step of the twins weighs against compiling: twenty thousand take half a second.
+STEP = 50
 
 # Numbers that a piece's messages may fill: they should stay in the cache between the two passes.
 PIECE = 2**15

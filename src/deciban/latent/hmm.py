@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, NoModeError
+from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
 from deciban.families.dirichlet import log_prior
 from deciban.families.protocol import Family, Rule
 from deciban.latent.hmm_rows import Rows
@@ -155,7 +155,11 @@ class HMM:
         """What `map` adds to the log-likelihood, up to a constant."""
         start, transition = (np.where(alpha > 0, alpha, 1.0) for alpha in self.priors(density.S))
         chain = log_prior(density.log_start, start) + log_prior(density.log_transitions, transition)
-        return chain + self.family.log_prior(density.emissions)  # type: ignore[attr-defined]
+        if not hasattr(self.family, "log_prior"):
+            raise NotAvailableError(
+                f"{type(self.family).__name__} has no log_prior, which EM under 'map' needs. Use rule='ml'."
+            )
+        return chain + self.family.log_prior(density.emissions)
 
 
 def _log_shares(counts: Array, alpha: Array, rule: Rule, what: str) -> Array:

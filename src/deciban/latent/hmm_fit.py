@@ -2,7 +2,7 @@
 
 Under `ml` the objective is the log-likelihood, under `map` the log prior is added; neither ever falls. EM finds a
 nearby maximum only, so several short runs on the first rows compete: each starts from emissions learnt from windows of
-consecutive rows (neighbours tend to share a state) and transitions that prefer to stay.
+consecutive rows (neighbours may share a state) and from random transitions that prefer to stay, or do not.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from deciban.statistics import Array, Axis
 
 HEAD = 65_536  # rows from which choices are taken, and on which starts compete
 SHORT = 15  # iterations of a competing start
-WINDOWS = (8, 1, 32)  # rows that a state's first emissions are learnt from, in turn
-STAY = 0.5
+# in turn: rows that a state's first emissions are learnt from, and how much it prefers to stay
+KINDS = ((1, 0.5), (1, 0.0), (8, 0.8), (1, 0.2), (32, 0.5), (4, 0.0))
+EMPHASIS = 4.0  # of those rows against the prior, so that states differ from the start
 
 
 class Guess(NamedTuple):
@@ -103,20 +104,20 @@ class Task:
         """The best of several short runs on the first rows."""
         few = replace(self, rows=self.rows.head(HEAD))
 
-        def attempt(width: int) -> tuple[Guess, em.Trace]:
-            return em.run(few.step, few.seed(width, rng), few.weight, SHORT, 0.0, warn=False)
+        def attempt(turn: int) -> tuple[Guess, em.Trace]:
+            return em.run(few.step, few.seed(*KINDS[turn % len(KINDS)], rng), few.weight, SHORT, 0.0, warn=False)
 
-        return em.best_of(partial(attempt, WINDOWS[turn % len(WINDOWS)]) for turn in range(max(n_starts, 1)))
+        return em.best_of(partial(attempt, turn) for turn in range(max(n_starts, 1)))
 
-    def seed(self, width: int, rng: np.random.Generator) -> Guess:
-        """Emissions of each state from a window of rows drawn at random, held up by the prior; states tend to stay."""
+    def seed(self, width: int, stay: float, rng: np.random.Generator) -> Guess:
+        """Emissions of each state from a window of rows drawn at random, held up by the prior; random transitions."""
         S, n = self.states.size, self.rows.n
         width = max(1, min(width, n // S))
         begins = rng.choice(n // width, S, replace=False) * width
         rows, codes = (begins[:, None] + np.arange(width)).ravel(), np.repeat(np.arange(S), width)
-        seeds = self.rows.pick(rows, codes).collect_known(self.states)
+        seeds = self.rows.pick(rows, codes).collect_known(self.states) * EMPHASIS
         start, transition = (alpha > 0 for alpha in self.model.priors(S))
-        moves = transition * (rng.dirichlet(np.full(S, 4.0), S) * (1 - STAY) + STAY * np.eye(S))
+        moves = transition * (rng.dirichlet(np.ones(S), S) * (1 - stay) + stay * np.eye(S))
         moves = np.where(moves.sum(axis=1, keepdims=True) > 0, moves, transition)
         return Guess(
             None,

@@ -19,6 +19,7 @@ import numpy as np
 
 from deciban.errors import DecibanError
 from deciban.kernels import forced
+from deciban.kernels.blas import one_thread
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
 from deciban.kernels.choice import compiled as worth
 from deciban.latent.hmm import HMMDensity, HMMStats
@@ -108,9 +109,9 @@ class Passes:
         # a piece is small, all of them together are not: the family's kernels are chosen by the whole
         whole = forced("numba") if worth(self.rows.n * self.density.S) else nullcontext()
         if self.threads == 1 or len(parts) == 1:
-            with whole:
+            with whole, one_thread(0):
                 return [act(part) for part in parts]
-        with ThreadPoolExecutor(self.threads) as pool, whole:
+        with ThreadPoolExecutor(self.threads) as pool, whole, one_thread(0):
             return [done.result() for done in [pool.submit(copy_context().run, act, part) for part in parts]]
 
     def _expected(self, groups: list[Group], states: Axis) -> tuple[HMMStats, float]:
