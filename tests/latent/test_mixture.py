@@ -87,6 +87,20 @@ def test_the_objective_never_falls(case, rule, seed, weighted, gaps):
     assert (gains > -1e-9 * np.abs(fitted.trace.objective[0]) - 1e-9).all()
 
 
+@pytest.mark.parametrize("rule", ["ml", "map"])
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=5, deadline=None)
+def test_the_objective_never_falls_for_mixed_tables_with_gaps(rule, seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(80, 2)), rng.integers(0, 2, 80), rng.poisson(3, 80)])
+    X[rng.random(X.shape) < 0.15] = np.nan
+    family = Product({(0, 1): Gaussian("diagonal"), 2: Bernoulli(1.5, 1.5), 3: Poisson(2.0, 0.5)})
+    fitted = Mixture(family, 3, 1.5).fit(
+        X, rng.uniform(0, 2, 80), rule=rule, start=rng.dirichlet(np.ones(3), 80), max_iter=20, tol=0
+    )
+    assert (np.diff(fitted.trace.objective) > -1e-9 * np.abs(fitted.trace.objective[0])).all()
+
+
 def test_readings_after_convergence():
     X, _ = rolls(300)
     found = Mixture(Multinomial(), 2).fit(X, random_state=1)

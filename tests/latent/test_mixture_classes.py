@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from cases import CASES, close
-from deciban import Gaussian, GenerativeClassifier, Mixture, Multinomial
+from deciban import Gaussian, GaussianWithGaps, GenerativeClassifier, Mixture, MixtureModel, Multinomial, load, save
 from deciban.errors import DomainError, InputError, MergeError, NotAvailableError
 from deciban.read import tables
 from deciban.statistics import Members
@@ -110,3 +110,19 @@ def test_a_declared_class_without_rows_has_the_prior():
         [[3, 1], [1, 3], [2, 2], [4, 0]], list("aabb")
     )
     assert np.isfinite(clf.log_likelihood([[1, 1]])).all()
+
+
+@pytest.mark.parametrize("family", [Mixture(Gaussian(), 2), GaussianWithGaps()], ids=["mixture", "gaps"])
+def test_a_model_file_gives_back_the_same_scores(family, tmp_path):
+    clf = GenerativeClassifier(family).fit(X, y)
+    save(clf, tmp_path / "model.deciban")
+    again = load(tmp_path / "model.deciban")
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    again.learn(X[:5], y[:5])
+    assert again.stats_.rows.sum() == 505
+
+
+def test_a_clustering_is_kept_in_a_file(tmp_path):
+    model = MixtureModel(2, random_state=0).fit(X)
+    save(model, tmp_path / "model.deciban")
+    np.testing.assert_array_equal(load(tmp_path / "model.deciban").predict_proba(X), model.predict_proba(X))

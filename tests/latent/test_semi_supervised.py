@@ -1,5 +1,11 @@
 """Rows with and without labels in one EM loop."""
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -106,3 +112,24 @@ def test_what_is_refused():
         SemiSupervised(unlabelled_weight="much").fit(X, given)
     with pytest.raises(NotAvailableError, match="refit"):
         SemiSupervised(GenerativeClassifier(Multinomial())).fit(X, given).unlearn(X[:1], given[:1])
+
+
+@pytest.mark.skipif("DECIBAN_DATA" not in os.environ, reason="set DECIBAN_DATA to the folder that holds 20newsgroups/")
+def test_a_hundred_labels_on_newsgroups():
+    example = Path(__file__).parents[2] / "examples" / "few_labels.py"
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        str(example),
+        "--corpus",
+        "20 Newsgroups",
+        "--labels",
+        "100",
+        "--seeds",
+        "1",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    alone, both, chosen = map(float, re.search(r"^ +100 +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.M).groups())
+    assert min(both, chosen) > alone + 10

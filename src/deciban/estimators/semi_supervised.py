@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from deciban import decide
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.estimators import model
+from deciban.families.protocol import Rule
 from deciban.features.labels import place_labels
 from deciban.features.weights import row_weights
 from deciban.latent.expectation import Rows
@@ -97,7 +98,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
             clf.family_.check(rest, [str(name) for name in clf.columns_], learning=True)
         learnt = isinstance(clf.prior, str) and clf.prior == "learnt"
         prior = None if learnt else decide.resolve_prior(clf.prior, clf.classes_, clf.stats_.rows)
-        rule = "mean" if clf.rule == "predictive" else clf.rule
+        rule: Rule = "mean" if clf.rule == "predictive" else clf.rule
         return PartlyLabelled(clf.family_, block, members, rows, rule, prior)
 
     def _best(self, task: PartlyLabelled) -> tuple[Labelling, Any, float]:

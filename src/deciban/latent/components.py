@@ -54,12 +54,13 @@ class MixtureStats(Stats):
         if axis != "class":
             raise NotAvailableError("a mixture's sums are selected by class. Use `subset` of the family for features.")
         chosen = Stats.select(replace(self, mixing={}), axis, index)
-        old, new = self.labels["class"], chosen.labels["class"]
-        kept = [self.places(old.names[at]) for at in np.asarray(index, dtype=np.intp)]  # type: ignore[union-attr]
+        old: Any = self.labels["class"]
+        new: Any = chosen.labels["class"]
+        kept = [self.places(old.names[at]) for at in np.asarray(index, dtype=np.intp)]
         mixing = self.mixing.select("class", np.concatenate(kept) if kept else np.zeros(0, dtype=np.intp))
-        owners = [name for name, places in zip(new.names, kept) for _ in places]  # type: ignore[union-attr]
+        owners = [name for name, places in zip(new.names, kept) for _ in places]
         names = tuple((owner, m) for owner, (_, m) in zip(owners, mixing.labels["class"].names))
-        declared = sum(len(places) for places in kept[: new.declared])  # type: ignore[union-attr]
+        declared = sum(len(places) for places in kept[: new.declared])
         return replace(chosen, mixing=renamed(mixing, Axis(names, declared)))
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
