@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +22,7 @@ from deciban.estimators.known import KnownDensities
 from deciban.estimators.learning import _array
 from deciban.estimators.sequence_counting import Counting
 from deciban.estimators.sequence_files import SavedSequences
+from deciban.families.product import Blocks
 from deciban.families.protocol import Density, Family, Rule, check_rule
 from deciban.latent import em
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
@@ -163,7 +165,10 @@ class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
         sequences = Sequences.of(each, int(each.sum()))
         rng = np.random.default_rng(random_state)
         codes = self.density.sample_states(sequences, rng)
-        return self.density.emissions.sample(codes, rng), self.classes_[codes]
+        rows = self.density.emissions.sample(codes, rng)
+        if isinstance(rows, Blocks):  # columns side by side, in the order of the blocks
+            rows = np.column_stack([part.toarray() if sp.issparse(part) else part for part in rows.parts.values()])
+        return rows, self.classes_[codes]
 
     def reestimate(self, rule: Rule) -> Self:
         """The same sums read by another rule."""
@@ -177,6 +182,8 @@ class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
         """Start, transitions and emissions under the rule."""
         check_is_fitted(self, "classes_")
         if self._density is None:
+            if not len(self.classes_):
+                raise InputError("the model holds no sequences and no states any more. Learn some.")
             self._density = self._model(self.family_).estimate(self.stats_, self.rule)  # type: ignore[arg-type]
         return self._density
 
