@@ -24,7 +24,7 @@ ITERATIONS = 10
 @benchmark("hmm")
 def hmm(share: float) -> Iterator[Row | str]:
     """Baum–Welch and Viterbi on many sequences, and on one that is very long."""
-    few = _rolls(5)
+    few = _rolls(25)  # enough for every kernel to be wanted
     spent = first_call(lambda: _ours(*few, 2).predict(*few))
     yield f"compiling what was not yet compiled took {spent:.1f} s CPU, once, not counted above"
     many, lengths = _rolls(int(1000 * share))
