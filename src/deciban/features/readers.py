@@ -40,22 +40,27 @@ def found(reader: Any) -> tuple[Any, list[Array]]:
 
 def columns(reader: Any, vocabulary: Vocabulary) -> list[Array]:
     """At each level the column of each number of a reader that was made for a vocabulary; the last is for others."""
-    other = len(vocabulary) if vocabulary.unk else -1
-    if isinstance(reader, PlainReader):
-        return [np.append(np.arange(len(reader), dtype=np.int32), np.int32(other))]
-    return [np.append(level, np.int32(other)) for level in reader.columns]
+    if not hasattr(reader, "columns"):
+        reader.columns = [_with_other(np.arange(len(vocabulary)), vocabulary)]
+    return reader.columns
+
+
+def _with_other(level: Array, vocabulary: Vocabulary) -> Array:
+    """Columns, and behind them that of features outside."""
+    return np.append(level, len(vocabulary) if vocabulary.unk else -1).astype(np.int32)
 
 
 def fill(reader: Any, vocabulary: Vocabulary) -> None:
     """Give a new reader a vocabulary's features, and note their columns."""
     if not reader.tables and reader.lowest == 1:
         reader.words.numbers(*_padded(vocabulary.names), grow=True)
-        reader.columns = [np.arange(len(vocabulary), dtype=np.int32)]
+        reader.words.loosen()
         return
     parts = pc.split_pattern(vocabulary.names, " ")
     number = pc.list_value_length(parts).to_numpy()
     coded = parts.flatten().dictionary_encode()
     reader.words.numbers(*_padded(text_array(coded.dictionary)), grow=True)
+    reader.words.loosen()
     words = coded.indices.to_numpy()
     starts = np.cumsum(number) - number
     found_columns = []
@@ -68,7 +73,7 @@ def fill(reader: Any, vocabulary: Vocabulary) -> None:
             whole = np.flatnonzero(number == n)
             level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), -1, np.int32)
             level[runs[whole]] = whole
-            found_columns.append(level)
+            found_columns.append(_with_other(level, vocabulary))
     reader.columns = found_columns
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from ..choice import Array
 from ..intrinsics import LINE, prefetch
-from ..jit import kernel
+from ..jit import kernel, part
 from ..register_sums import sum_rows_of
 
 AHEAD = 24  # numbers between asking for a place in a table and using it
+ROWS = 64  # rows of weights asked for at a time
 
 
 @kernel
@@ -68,17 +69,28 @@ def add_class_counts(ids: Array, lengths: Array, codes: Array, weight: Array, co
         begin = end
 
 
+@part
+def _ask_for_rows(table: Array, ids: Array, begin: int, end: int) -> None:
+    K = table.shape[1]
+    for p in range(begin, end):
+        start = ids[p] * K
+        for line in range(0, K, LINE):
+            prefetch(table, start + line)
+        prefetch(table, start + K - 1)
+
+
 @kernel
 def add_scores(ids: Array, lengths: Array, weights: Array, bias: Array, out: Array) -> None:
-    """Set out[i] to bias + Σ weights[id] over each document's numbers."""
-    K = weights.shape[1]
+    """Set out[i] to bias + Σ weights[id] over each document's numbers, a block of them asked for while one is added."""
+    sums = np.empty((2, weights.shape[1]))
     begin = 0
+    _ask_for_rows(weights, ids, 0, min(ROWS, ids.size))
     for i in range(lengths.size):
-        end = begin + lengths[i]
-        for p in range(begin, end):
-            start = ids[p] * K
-            for line in range(0, K, LINE):
-                prefetch(weights, start + line)
-            prefetch(weights, start + K - 1)
-        sum_rows_of(weights, ids[begin:end], bias, out, i)
-        begin = end
+        end, now = begin + lengths[i], 0
+        sums[0] = bias
+        while begin < end:
+            stop = min(begin + ROWS, end)
+            _ask_for_rows(weights, ids, begin + ROWS, min(stop + ROWS, ids.size))
+            sum_rows_of(weights, ids[begin:stop], sums[now], sums, 1 - now)
+            begin, now = stop, 1 - now
+        out[i] = sums[now]

@@ -38,12 +38,16 @@ class WordTable:
         if 2 * SLOT * (len(self) + BATCH) > self.slots.size:
             if 2 * len(self) > MOST_WORDS:
                 raise MemoryError(f"a vocabulary of more than {len(self)} words")
-            larger = np.zeros(2 * self.slots.size, np.uint64)
-            table.move_slots(self.slots, larger)
-            self.slots = larger
+            self.loosen()
         used = int(self.state[BYTES])
         if used + size + INLINE > self.arena.size:
             self.arena = np.concatenate([self.arena[:used], np.zeros(used + size + INLINE, np.uint8)])
+
+    def loosen(self) -> None:
+        """Double the slots. Words get less in each other's way, which tells where the frequent did not come first."""
+        larger = np.zeros(2 * self.slots.size, np.uint64)
+        table.move_slots(self.slots, larger)
+        self.slots = larger
 
     def numbers(self, text: Array, offsets: Array, grow: bool, unknown: int = 0) -> Array:
         """The number of each string text[offsets[i] : offsets[i + 1]]; sixteen bytes must follow the last."""
