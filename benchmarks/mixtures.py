@@ -31,7 +31,7 @@ def mixtures(share: float) -> Iterator[Row | str]:
     """Gaussian mixtures beside scikit-learn's, and of words beside scipy's products: one iteration of EM."""
     n = int(500_000 * share)
     X, _ = bells(n, D, K, full=True)
-    shares = np.random.default_rng(1).dirichlet(np.ones(K), 20_000)
+    shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), 20_000)
     for structure, theirs, reach in STRUCTURES:
         start = _start(Gaussian(structure), X[:20_000], shares)
 
@@ -53,8 +53,9 @@ def mixtures(share: float) -> Iterator[Row | str]:
 def words(share: float) -> Iterator[Row | str]:
     """A mixture of multinomials on CSR counts."""
     n = int(200_000 * share)
-    X, _ = documents(n, V=V, K=H, tokens=66)
-    start = _start(Multinomial(2.0), X[:20_000], np.random.default_rng(1).dirichlet(np.ones(H), 20_000))
+    X, y = documents(n, V=V, K=H, tokens=66)
+    shares = np.random.default_rng(1).dirichlet(np.ones(H), 20_000) + 0.1 * np.eye(H)[y[:20_000]]
+    start = _start(Multinomial(2.0), X[:20_000], shares)
     yield _iteration(
         f"multinomial mixture, {n:,} × {V:,} CSR, H = {H}",
         "scipy sparse products",
@@ -67,7 +68,7 @@ def words(share: float) -> Iterator[Row | str]:
 
 def _start(family: Any, X: Any, shares: Any) -> MixtureDensity:
     """Components from responsibilities drawn at random for some of the rows."""
-    shares = shares**8 / (shares**8).sum(axis=1, keepdims=True)
+    shares = shares / shares.sum(axis=1, keepdims=True)
     stats = family.collect(X, Members.soft(shares))
     weights = shares.mean(axis=0)
     return MixtureDensity(np.log(weights), family.choose(stats).estimate(stats, "mean"))

@@ -21,11 +21,11 @@ import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
 from deciban.families.fitted import collect_checked
-from deciban.families.protocol import Family, Rule, check_rule
+from deciban.families.protocol import Density, Family, Rule, check_rule
 from deciban.features.weights import row_weights
 from deciban.latent import size
 from deciban.latent.class_mixtures import ClassMixtures
-from deciban.latent.components import MixtureStats
+from deciban.latent.components import MixtureDensity, MixtureStats
 from deciban.latent.expectation import Rows
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.starts import check_start
@@ -125,6 +125,23 @@ class Mixture(ClassMixtures, Family):
     ) -> FittedMixture:
         """The number of components by "bic", "icl" or "heldout" likelihood; `criteria` of the answer has them all."""
         return size.best_size(self, X, sizes, sample_weight, by, options)
+
+    @staticmethod
+    def of(weights: Any, components: Density) -> MixtureDensity:
+        """A known mixture: how often each group of a known density is drawn.
+
+        >>> from deciban import Bernoulli, Mixture
+        >>> coins = Mixture.of([0.1, 0.9], Bernoulli.of([[0.5], [0.2]]))
+        >>> round(float(np.exp(coins.log_density(np.array([[1.0]])))[0, 0]), 2)
+        0.23
+        """
+        weights = np.asarray(weights, dtype=float)
+        if weights.shape != (components.K,) or (weights < 0).any() or abs(weights.sum() - 1) > 1e-6:
+            raise HyperparameterError(
+                f"weights {weights.tolist()} for {components.K} components: give one each, at least 0, with sum 1."
+            )
+        with np.errstate(divide="ignore"):
+            return MixtureDensity(np.log(weights), components)
 
     def _rows(self, X: Any, sample_weight: Any, start: Any = None) -> tuple[Rows, Any]:
         """Rows of positive weight, encoded; the component's choices frozen on all of them."""
