@@ -69,6 +69,15 @@ def add_class_counts(ids: Array, lengths: Array, codes: Array, weight: Array, co
         begin = end
 
 
+@kernel
+def gather_counts(counts: Array, source: Array, out: Array) -> None:
+    """Add counts[k, source[v]] to out[k, v]."""
+    for k in range(out.shape[0]):
+        mine, theirs = counts[k], out[k]
+        for v in range(source.size):
+            theirs[v] += mine[np.uint64(source[v])]
+
+
 @part
 def _ask_for_rows(table: Array, ids: Array, begin: int, end: int) -> None:
     K = table.shape[1]

@@ -78,9 +78,14 @@ class Tally:
         source = np.full(out.shape[1], len(columns))
         alone = np.flatnonzero((columns >= 0) & ~shared)
         source[columns[alone]] = alone
-        for mine, theirs in zip(self.counts, out):
-            theirs += mine[source]
-            if shared.any():
+        if self.fast:
+            from .consumers import gather_counts
+
+            gather_counts(self.counts, source, out)
+        else:
+            out += self.counts[:, source]
+        if shared.any():
+            for mine, theirs in zip(self.counts, out):
                 theirs += np.bincount(columns[shared], mine[: len(columns)][shared], len(theirs))
 
 

@@ -17,6 +17,7 @@ BATCH = 1024  # pairs looked up together
 GRAMS, WRITTEN, DONE = 0, 1, 2  # fields of the state: runs in the table, numbers written, pairs done of a document
 FIRST_SLOTS = 4 * BATCH  # so that a batch always fits
 GROW = -1
+MANY = 2**19  # runs beyond which memory matters more than how often they are moved
 
 
 @part
@@ -54,7 +55,7 @@ def join(
         total = max(lengths[d] - n + 1, 0)
         for begin in range(done, total, BATCH):
             end = min(begin + BATCH, total)
-            if unknown == GROW and 4 * (state[GRAMS] + end - begin) > slots.size:
+            if unknown == GROW and state[GRAMS] + end - begin > pairs.size:
                 state[WRITTEN], state[DONE] = written, begin
                 return d
             for i in range(begin, end):
@@ -97,13 +98,18 @@ def move_slots(slots: Array, larger: Array) -> None:
             larger[np.uint64(2) * place], larger[np.uint64(2) * place + np.uint64(1)] = slots[at], slots[at + 1]
 
 
+def _most(slots: int) -> int:
+    """Pairs that so many slots may hold: beyond two thirds they would be in each other's way."""
+    return 2 * slots // 3
+
+
 class GramTable:
     """Runs of one length, numbered in the order in which they came."""
 
     def __init__(self, n: int) -> None:
         self.n = n
         self.slots = np.zeros(2 * FIRST_SLOTS, np.uint64)
-        self.pairs = np.zeros(FIRST_SLOTS // 2, np.uint64)  # half of the slots are used at most
+        self.pairs = np.zeros(_most(FIRST_SLOTS), np.uint64)
         self.state = np.zeros(3, np.int64)
         self.batch = np.empty((BATCH, 2), np.uint64)
 
@@ -120,10 +126,10 @@ class GramTable:
             done = join(left, left_lengths, words, lengths, done, self.n, unknown, *memory, ids, out)
             if done == len(lengths):
                 return ids[: self.state[WRITTEN]], out
-            larger = np.zeros(4 * self.slots.size, np.uint64)
+            larger = np.zeros((2 if len(self) > MANY else 4) * self.slots.size, np.uint64)
             move_slots(self.slots, larger)
-            self.slots = larger
-            self.pairs = np.concatenate([self.pairs, np.zeros(larger.size // 4 - self.pairs.size, np.uint64)])
+            more = np.zeros(_most(larger.size // 2) - self.pairs.size, np.uint64)
+            self.slots, self.pairs = larger, np.concatenate([self.pairs, more])
 
     def members(self) -> tuple[Array, Array]:
         """For each run the number of its first n − 1 words, and that of its last."""
