@@ -21,6 +21,25 @@ from deciban.features.vocabulary import Vocabulary, text_array
 _STEPS = ("decode", "build_analyzer", "build_preprocessor", "build_tokenizer", "get_stop_words", "_word_ngrams")
 
 
+class _Terms:
+    """Terms in order of their columns; the dictionary that scikit-learn has for them, once somebody wants it.
+
+    Millions of terms take longer to put into a dictionary than to count, and `transform` can do without.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.columns: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.vocabulary if self.columns is None else self.columns)
+
+    def dictionary(self) -> dict[str, int]:
+        if self.columns is None:
+            self.columns = dict(zip(self.vocabulary, range(len(self.vocabulary))))
+        return self.columns
+
+
 class CountVectorizer(theirs.CountVectorizer):
     """scikit-learn's `CountVectorizer`: the same arguments, attributes and answers, many times faster.
 
@@ -34,7 +53,36 @@ class CountVectorizer(theirs.CountVectorizer):
     ['be', 'be or', 'not', 'not to', 'or', 'to', 'to be']
     """
 
-    def _count_vocab(self, raw_documents: Any, fixed_vocab: bool) -> tuple[dict[str, int], Any]:
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """Terms and their columns."""
+        try:
+            terms = self._vocabulary
+        except AttributeError:
+            raise AttributeError("vocabulary_: not fitted, and no vocabulary provided") from None
+        return terms.dictionary() if isinstance(terms, _Terms) else terms
+
+    @vocabulary_.setter
+    def vocabulary_(self, vocabulary: Any) -> None:
+        self._vocabulary = vocabulary
+
+    @vocabulary_.deleter
+    def vocabulary_(self) -> None:
+        del self._vocabulary
+
+    def _check_vocabulary(self) -> None:
+        if not isinstance(getattr(self, "_vocabulary", None), _Terms) or not len(self._vocabulary):
+            super()._check_vocabulary()
+
+    def _known(self) -> Vocabulary | None:
+        """The fitted terms as kernels take them; None where there are other things than texts among them."""
+        terms = self._vocabulary
+        if isinstance(terms, _Terms) and terms.columns is None:
+            return terms.vocabulary
+        names = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
+        return Vocabulary(text_array(names), "learnt") if all(isinstance(name, str) for name in names) else None
+
+    def _count_vocab(self, raw_documents: Any, fixed_vocab: bool) -> tuple[Any, Any]:
         if not hasattr(raw_documents, "__arrow_c_stream__") and not hasattr(raw_documents, "__arrow_c_array__"):
             raw_documents = raw_documents if isinstance(raw_documents, list) else list(raw_documents)
         try:
@@ -49,7 +97,7 @@ class CountVectorizer(theirs.CountVectorizer):
             X.sort_indices()
         return vocabulary, X
 
-    def _counted(self, raw_documents: Any, fixed_vocab: bool) -> tuple[dict[str, int], Any] | None:
+    def _counted(self, raw_documents: Any, fixed_vocab: bool) -> tuple[Any, Any] | None:
         """What the kernels count; None where scikit-learn should."""
         tokens = self._tokens()
         if tokens is None or self.input != "content":
@@ -57,15 +105,14 @@ class CountVectorizer(theirs.CountVectorizer):
         documents = Documents.of(raw_documents, self.encoding, self.decode_error)
         given = None
         if fixed_vocab:
-            names = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
-            if not is_large(documents, len(names)) or not all(isinstance(name, str) for name in names):
+            given = self._known() if is_large(documents, len(self._vocabulary)) else None
+            if given is None:
                 return None
-            given = Vocabulary(text_array(names), "learnt")
         elif not is_large(documents):
             return None
         self.build_analyzer()  # warns of stop words that no token can equal
         X, found = count_rows(documents, tokens, given)
-        vocabulary = self.vocabulary_ if fixed_vocab else dict(zip(found, range(len(found))))
+        vocabulary = self._vocabulary if fixed_vocab else _Terms(found)
         return vocabulary, _as_theirs(X.astype(self.dtype, copy=False))
 
     def _tokens(self) -> Tokens | None:
@@ -87,8 +134,12 @@ class CountVectorizer(theirs.CountVectorizer):
             return None
         return Tokens(stop_words=self.get_stop_words(), **options)
 
-    def _sort_features(self, X: Any, vocabulary: dict[str, int]) -> Any:
-        """Nothing to do: terms are in order from the beginning."""
+    def _sort_features(self, X: Any, vocabulary: Any) -> Any:
+        """Nothing to do but to keep columns plain integers: terms are in order from the beginning."""
+        if isinstance(vocabulary, _Terms):
+            if vocabulary.columns is None:
+                return X
+            vocabulary = vocabulary.columns
         for term, column in vocabulary.items():
             if type(column) is int:
                 break
@@ -96,12 +147,13 @@ class CountVectorizer(theirs.CountVectorizer):
         return X
 
     def _limit_features(
-        self, X: Any, vocabulary: dict[str, int], high: Any = None, low: Any = None, limit: int | None = None
+        self, X: Any, vocabulary: Any, high: Any = None, low: Any = None, limit: int | None = None
     ) -> Any:
         # Every term is in one document at least, and in all at most.
         if limit is None and (low is None or low <= 1) and (high is None or high >= X.shape[0]):
             return X
-        return super()._limit_features(X, vocabulary, high, low, limit)
+        terms = vocabulary.dictionary() if isinstance(vocabulary, _Terms) else vocabulary
+        return super()._limit_features(X, terms, high, low, limit)
 
 
 def _plain(raw_documents: Any) -> Any:

@@ -69,6 +69,22 @@ def test_it_is_one_of_theirs_and_clones_and_pickles():
     np.testing.assert_array_equal(again.transform(TEXTS).toarray(), ours.transform(TEXTS).toarray())
 
 
+def test_the_dictionary_of_terms_is_made_when_somebody_wants_it():
+    ours = CountVectorizer()
+    assert not hasattr(ours, "vocabulary_")
+    X = ours.fit_transform(TEXTS)
+    np.testing.assert_array_equal(ours.transform(TEXTS).toarray(), X.toarray())
+    assert ours._vocabulary.columns is None
+    again = pickle.loads(pickle.dumps(ours))
+    assert ours.vocabulary_ is ours.vocabulary_
+    assert ours.vocabulary_ == again.vocabulary_ == Theirs().fit(TEXTS).vocabulary_
+    del ours.vocabulary_["cat"]  # as some do to leave a term out
+    ours.vocabulary_ = {term: column for column, term in enumerate(ours.vocabulary_)}
+    assert ours.transform(["cat"]).sum() == 0
+    del ours.vocabulary_
+    assert not hasattr(ours, "vocabulary_")
+
+
 def test_it_works_in_pipelines_and_grid_searches():
     y = np.arange(len(TEXTS)) % 2
     search = GridSearchCV(
