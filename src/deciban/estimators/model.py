@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -72,9 +72,12 @@ def fit(family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rul
     head = X if n <= HEAD else run_of_rows(X, 0, HEAD)
     first = members if n <= HEAD else members.take(slice(0, HEAD))
     stats = collect(family, head, first, columns)
-    family = family.choose(stats.family, (head, first), rule)
+    asked, family = family, family.choose(stats.family, (head, first), rule)
     if n > HEAD:
         stats = stats + collect(family, run_of_rows(X, HEAD, n), members.take(slice(HEAD, n)), columns)
+        if family is not asked:  # what was chosen just now, not what was asked for
+            family, sums = family.refined(stats.family, X, members)
+            stats = replace(stats, family=sums)
     return family, stats
 
 
