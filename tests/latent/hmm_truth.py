@@ -26,6 +26,12 @@ def enumerate_paths(start, A, likelihood):
         return np.log(total), shares / total, joint / total, best[1]
 
 
+def path_probability(start, A, likelihood, path):
+    """P(path, data): of several best paths, which happens with gaps, any is right."""
+    moves = np.prod(A[path[:-1], path[1:]])
+    return start[path[0]] * moves * np.prod(likelihood[np.arange(len(path)), path])
+
+
 def categorical_chain(family, start, A, B):
     """A density of known parameters: B is (S, V), the categories are 0 … V − 1."""
     S, V = B.shape

@@ -35,5 +35,5 @@ def test_every_plot_has_a_picture():
 
 
 def test_every_picture_is_shown_on_a_page():
-    pages = "".join(page.read_text() for page in (IMAGES.parent / "explanation").glob("*.md"))
+    pages = "".join(page.read_text() for page in IMAGES.parent.rglob("*.md"))
     assert [name for name in make.PICTURES if f"{name}.png" not in pages] == []
