@@ -37,8 +37,9 @@ def draw(family: Any, stats: Any, rng: np.random.Generator) -> Density:
     """A density with parameters drawn from the posterior.
 
     >>> coin = Bernoulli().fit([1, 1, 0, 1])
-    >>> [draw(coin.family, coin.stats, np.random.default_rng(seed)).p.round(2).item() for seed in range(3)]
-    [0.6, 0.82, 0.85]
+    >>> rng = np.random.default_rng(0)
+    >>> round(float(np.mean([draw(coin.family, coin.stats, rng).p for _ in range(2000)])), 1)    # 4/6, near enough
+    0.7
     """
     raise NotAvailableError(f"{type(family).__name__} cannot draw parameters from its posterior.")
 
