@@ -65,7 +65,8 @@ class Tally:
         if dtype == np.int32 and self.total > MOST_IN_INT32:
             dtype = np.dtype(np.int64)
         if size >= width or classes < K or dtype != self.counts.dtype:
-            counts = np.zeros((max(K, classes), 2 * size if size >= width else width), dtype)
+            # Memory that nothing is counted in costs nothing.
+            counts = np.zeros((max(K, classes), 3 * size if size >= width else width), dtype)
             counts[:classes, :width] = self.counts
             self.counts = counts
 

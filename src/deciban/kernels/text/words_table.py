@@ -10,6 +10,7 @@ from .ordering import alphabetical
 from .table import BATCH, BYTES, GROW, INLINE, SLOT, WORDS
 
 FIRST_SLOTS = 4 * BATCH  # so that a batch always fits
+MANY = 2**16  # words beyond which memory matters more than how often they are moved
 MOST_WORDS = 2**31 - 2  # numbers are kept as int32
 
 
@@ -38,14 +39,14 @@ class WordTable:
         if 2 * SLOT * (len(self) + BATCH) > self.slots.size:
             if 2 * len(self) > MOST_WORDS:
                 raise MemoryError(f"a vocabulary of more than {len(self)} words")
-            self.loosen()
+            self.loosen(2 if len(self) > MANY else 4)
         used = int(self.state[BYTES])
         if used + size + INLINE > self.arena.size:
             self.arena = np.concatenate([self.arena[:used], np.zeros(used + size + INLINE, np.uint8)])
 
-    def loosen(self) -> None:
-        """Double the slots. Words get less in each other's way, which tells where the frequent did not come first."""
-        larger = np.zeros(2 * self.slots.size, np.uint64)
+    def loosen(self, times: int = 2) -> None:
+        """More slots. Words get less in each other's way, which tells where the frequent did not come first."""
+        larger = np.zeros(times * self.slots.size, np.uint64)
         table.move_slots(self.slots, larger)
         self.slots = larger
 
