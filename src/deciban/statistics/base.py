@@ -182,6 +182,8 @@ class Stats:
             if f.metadata["kind"] == "nested":
                 _zip_parts(values, theirs, lambda a, b: a._refuse_negative(b, error))
             elif f.metadata["floor"]:
+                if (values >= theirs).all():
+                    continue
                 left = values - theirs
                 if left.min(initial=0.0) == 0:  # nothing is short: the usual case, without looking for where
                     continue
