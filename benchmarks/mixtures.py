@@ -6,6 +6,7 @@ of two iterations needs beyond the table.
 
 from __future__ import annotations
 
+import importlib.util
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
@@ -47,7 +48,36 @@ def mixtures(share: float) -> Iterator[Row | str]:
             lambda peer, ours: float(np.abs(peer.score_samples(X[:1000]) - ours.log_density(X[:1000])).max()),
         )
         yield f"{structure}: {_extra(lambda ours=ours: ours(2)):.1f} MB beside the table; reach {at_most(50, 'MB')}"
+    yield from _pomegranate(X)
     yield from words(share)
+
+
+def _pomegranate(X: Any) -> Iterator[Row | str]:
+    """The other library of mixtures, once: it is slow."""
+    if importlib.util.find_spec("pomegranate") is None:
+        yield "pomegranate is not installed (it needs torch), so it was not measured"
+        return
+    import torch
+    from pomegranate.distributions import Normal
+    from pomegranate.gmm import GeneralMixtureModel
+
+    torch.set_num_threads(1)
+    shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), 20_000)
+    start = _start(Gaussian(), X[:20_000], shares)
+    parts = start.components
+    means, rows = parts.origin + parts.mean, torch.tensor(X, dtype=torch.float64)
+    covariances = parts.scale / parts.divisor[:, None, None]
+
+    def theirs(steps: int) -> Any:
+        normals = [Normal(torch.tensor(m), torch.tensor(c), covariance_type="full") for m, c in zip(means, covariances)]
+        weights = torch.tensor(np.exp(start.log_weights))
+        return GeneralMixtureModel(normals, priors=weights, max_iter=steps, tol=-1e30).fit(rows)
+
+    def ours(steps: int) -> Any:
+        return Mixture(Gaussian(), K).fit(X, rule="ml", start=start, max_iter=steps, tol=0)
+
+    job = f"full mixture, {len(X):,} × {D}, K = {K}"
+    yield _iteration(job, "pomegranate", theirs, ours, at_least(1), lambda peer, mine: float("nan"), repeats=1)
 
 
 def words(share: float) -> Iterator[Row | str]:
@@ -81,11 +111,12 @@ def _iteration(
     ours: Callable[[int], Any],
     reach: Any,
     difference: Callable[[Any, Any], float],
+    repeats: int = REPEATS,
 ) -> Row:
     ours(FEW)  # compile
     times: dict[str, list[float]] = {"peer": [], "ours": []}
     answers = {}
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for name, act in (("peer", theirs), ("ours", ours)):
             (few, _), (many, answers[name]) = timed(lambda act=act: act(FEW)), timed(lambda act=act: act(MANY))
             times[name].append((many - few) / (MANY - FEW))

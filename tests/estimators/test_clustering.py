@@ -9,6 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import deciban
 from deciban import Bernoulli, Gaussian, MixtureModel, Multinomial
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 
@@ -124,3 +125,12 @@ def test_bad_input_is_said():
         MixtureModel(2).fit(sp.csr_array(np.eye(3)))
     with pytest.raises(InputError, match="at least one row"):
         MixtureModel().fit([[1.0], [2.0]]).sample(0)
+
+
+def test_a_choice_of_sizes_is_stored_with_the_model(tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 2)) + np.repeat([[0, 0], [9, 9]], 40, axis=0)
+    model = MixtureModel(range(1, 4), random_state=0).fit(X)
+    deciban.save(model, tmp_path / "m.deciban")
+    again = deciban.load(tmp_path / "m.deciban")
+    assert tuple(again.n_components) == (1, 2, 3)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))

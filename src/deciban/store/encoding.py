@@ -32,6 +32,7 @@ from deciban.store.container import CODES
 
 MANY = 32  # from here on names are stored as arrays
 LARGEST = 2**63
+MOST_STEPS = 10_000  # of a range that does not count from 0: it is stored as a tuple
 
 
 class Encoder:
@@ -57,6 +58,8 @@ class Encoder:
             return self._sequence(value, at)
         if type(value) is range and value == range(len(value)):
             return {"@": "range", "size": len(value)}
+        if type(value) is range and len(value) <= MOST_STEPS:
+            return self._sequence(tuple(value), at)  # such as the sizes of a mixture to choose from
         if isinstance(value, Mapping):
             return {"@": "dict", "items": [self._pair(key, part, at, i) for i, (key, part) in enumerate(value.items())]}
         record = as_record(value)
