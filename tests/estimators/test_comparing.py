@@ -72,3 +72,11 @@ def test_overdispersed_counts_are_found():
     counts = rng.poisson(rng.gamma(0.5, 8, (400, 1)))
     told = GenerativeClassifier(Poisson()).fit(counts, np.repeat([0, 1], 200)).check_fit(counts, np.repeat([0, 1], 200))
     assert {f.column for f in told.findings} == {"0"}
+
+
+def test_known_densities_sample_each_row_from_its_own():
+    clf = GenerativeClassifier.from_densities({"low": Gaussian.of(0, 1), "high": Gaussian.of(100, 1)})
+    X, y = clf.sample(500, random_state=0)
+    assert X.shape == (500, 1)
+    assert ((X[:, 0] > 50) == (y == "high")).all()
+    assert 150 < (y == "high").sum() < 350
