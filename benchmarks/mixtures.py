@@ -62,22 +62,24 @@ def _pomegranate(X: Any) -> Iterator[Row | str]:
     from pomegranate.gmm import GeneralMixtureModel
 
     torch.set_num_threads(1)
+    rows = torch.tensor(X, dtype=torch.float64)
     shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), 20_000)
-    start = _start(Gaussian(), X[:20_000], shares)
-    parts = start.components
-    means, rows = parts.origin + parts.mean, torch.tensor(X, dtype=torch.float64)
-    covariances = parts.scale / parts.divisor[:, None, None]
+    for structure, kind in (("full", "full"), ("diagonal", "diag")):  # its "sphere" refuses a start; it has no "tied"
+        start = _start(Gaussian(structure), X[:20_000], shares)
+        parts = start.components
+        means, weights = torch.tensor(parts.origin + parts.mean), torch.tensor(np.exp(start.log_weights))
+        spread = parts.scale / parts.divisor[:, None, None] if kind == "full" else parts.variance
+        spreads = torch.tensor(np.ascontiguousarray(spread))
 
-    def theirs(steps: int) -> Any:
-        normals = [Normal(torch.tensor(m), torch.tensor(c), covariance_type="full") for m, c in zip(means, covariances)]
-        weights = torch.tensor(np.exp(start.log_weights))
-        return GeneralMixtureModel(normals, priors=weights, max_iter=steps, tol=-1e30).fit(rows)
+        def theirs(steps: int, means: Any = means, spreads: Any = spreads, kind: str = kind, w: Any = weights) -> Any:
+            normals = [Normal(m.clone(), c.clone(), covariance_type=kind) for m, c in zip(means, spreads)]
+            return GeneralMixtureModel(normals, priors=w.clone(), max_iter=steps, tol=-1e30).fit(rows)
 
-    def ours(steps: int) -> Any:
-        return Mixture(Gaussian(), K).fit(X, rule="ml", start=start, max_iter=steps, tol=0)
+        def ours(steps: int, structure: Any = structure, start: Any = start) -> Any:
+            return Mixture(Gaussian(structure), K).fit(X, rule="ml", start=start, max_iter=steps, tol=0)
 
-    job = f"full mixture, {len(X):,} × {D}, K = {K}"
-    yield _iteration(job, "pomegranate", theirs, ours, at_least(1), lambda peer, mine: float("nan"), repeats=1)
+        job = f"{structure} mixture, {len(X):,} × {D}, K = {K}"
+        yield _iteration(job, "pomegranate", theirs, ours, at_least(1), lambda peer, mine: float("nan"), repeats=1)
 
 
 def words(share: float) -> Iterator[Row | str]:
