@@ -42,15 +42,21 @@ def cross_entropy(logits, codes, prior):
 
 
 @pytest.mark.parametrize("impossible", [False, True])
-@pytest.mark.parametrize("by_length", [False, True])
-def test_the_gradient_is_the_slope_of_the_objective(impossible, by_length):
-    table, codes, lengths = some_documents(60)
+@pytest.mark.parametrize("by_length", [(False,), (True,), (False, True, False)])
+def test_the_gradient_is_the_slope_of_the_objective_and_the_curvature_of_the_gradient(impossible, by_length):
+    tables = []
+    for seed, _ in enumerate(by_length):
+        table, codes, lengths = some_documents(60)
+        tables.append(table + np.random.default_rng(seed).normal(0, seed, table.shape))
     if impossible:
-        table[np.arange(0, 60, 7), (codes[::7] + 1) % 4] = -math.inf
-    length = np.log(lengths / 50) if by_length else None
-    problem, kept, _ = scaled_softmax._problem(table, codes, np.array([0.1, 0.2, 0.3, 0.4]), length)
-    point = np.random.default_rng(1).normal(0, 0.3, 1 + by_length + len(kept))
+        tables[-1][np.arange(0, 60, 7), (codes[::7] + 1) % 4] = -math.inf
+    long = [np.log(lengths / 50) if long else None for long in by_length]
+    problem, kept, _ = scaled_softmax._problem(tables, codes, np.array([0.1, 0.2, 0.3, 0.4]), long)
+    point = np.random.default_rng(1).normal(0, 0.3, len(by_length) + sum(by_length) + len(kept))
     assert check_grad(lambda p: objective(problem, p)[0], lambda p: objective(problem, p)[1], point) < 1e-5
+    for i in range(len(point)):
+        slope = lambda p: objective(problem, p)[1][i]  # noqa: B023, E731
+        assert check_grad(slope, lambda p: objective(problem, p)[2][i], point) < 1e-5  # noqa: B023
 
 
 @pytest.mark.parametrize("prior", [0.5, 0.02, 0.9])

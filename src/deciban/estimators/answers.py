@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from deciban import decide, score
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators import model
+from deciban.estimators.calibration import total
 from deciban.estimators.learning import Learning
 from deciban.explain import Explanation
 from deciban.families.product import Blocks, Product
@@ -120,11 +121,11 @@ class Answers(Learning):
             if pair[1] is None:
                 raise InputError("the evidence against all the rest has no parts. Name the class to compare with.")
             one, other = (np.full(len(scores), k) for k in pair)
-        names, parts, values = self._parts(table, block, chain)
+        names, parts, values, of_block = self._parts(table, block, chain)
         evidence = score.log_ratio(parts[each, one], parts[each, other])
         impossible = np.isneginf(scores[each, one]) & np.isneginf(scores[each, other])
         evidence[impossible] = 0.0  # neither class can say anything of these rows
-        evidence, extra = self._calibrated_parts(block, evidence, scores, one, other)
+        evidence, extra = self._calibrated_parts(block, evidence, of_block, scores, one, other)
         return Explanation(
             names,
             evidence,
@@ -175,22 +176,31 @@ class Answers(Learning):
 
     def _evidence(self, block: Any, raw: bool = False) -> Array:
         """The scores, calibrated where the model is."""
-        return self._calibrated(self._scores(block), block, raw)
-
-    def _calibrated(self, scores: Array, block: Any, raw: bool = False) -> Array:
         if raw or self.calibration_ is None:
-            return scores
-        return self.calibration_.apply(scores, self.family_.lengths(block), self.stats_.classes)
+            return self._scores(block)
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = model.block_scores(self.family_, self.density, block)
+            whole = all(np.isfinite(part.sum()) for part in scores)
+        if not whole:
+            self.family_.check(block, [str(name) for name in self.columns_])
+        return self._calibrated(scores, block)
+
+    def _calibrated(self, scores: list[Array], block: Any, raw: bool = False) -> Array:
+        """Scores of each block, together; calibrated, unless `raw`."""
+        if raw or self.calibration_ is None:
+            return total(scores)
+        return self.calibration_.apply(scores, model.block_lengths(self.family_, block), self.stats_.classes)
 
     def _calibrated_parts(
-        self, block: Any, parts: Array, scores: Array, one: Array, other: Array
+        self, block: Any, parts: Array, of_block: Array, scores: Array, one: Array, other: Array
     ) -> tuple[Array, dict[str, Array]]:
         """Parts as they count after calibration, and what it adds; together they are the llr."""
         if self.calibration_ is None:
             return parts, {}
         each = np.arange(len(parts))
         if hasattr(self.calibration_.calibrator, "offsets"):
-            parts = parts * self.calibration_.scale(self.family_.lengths(block), len(parts))[:, None]
+            scales = self.calibration_.scales(model.block_lengths(self.family_, block), len(parts))
+            parts = parts * (scales if len(scales) == 1 else scales[of_block]).T
         whole = score.log_ratio(scores[each, one], scores[each, other])
         return parts, {"calibration": score.log_ratio(whole, parts.sum(axis=1))}
 
@@ -241,14 +251,15 @@ class Answers(Learning):
                 raise InputError(f"no such class: {name!r}; the model knows {list(place)}.")
         return place[over], None if against is None else place[against]
 
-    def _parts(self, table: Any, block: Any, chain: bool = False) -> tuple[list[str], Array, Array]:
-        """Names (P,), log densities (n, K, P) and values (n, P) of the parts the density is a sum of."""
+    def _parts(self, table: Any, block: Any, chain: bool = False) -> tuple[list[str], Array, Array, Array]:
+        """Names (P,), log densities (n, K, P), values (n, P) and blocks (P,) of the parts the density is a sum of."""
         product = isinstance(self.family_, Product)
         names: list[str] = []
         parts: list[Array] = []
         values: list[Any] = []
         whole: Any = self.density
-        for name, at in self._places().items():
+        of_block: list[int] = []
+        for place, (name, at) in enumerate(self._places().items()):
             density, X = (whole.blocks[name], block.parts[name]) if product else (whole, block)
             total = density.log_density(X)
             if isinstance(density, HasParts) and sp.issparse(X) and isinstance(density, HasSelection):
@@ -268,8 +279,9 @@ class Answers(Learning):
                 names.append(f"{name}: all else" if split else name)
                 parts.append(rest[:, :, None])
                 values.append(np.full((len(table), 1), None, dtype=object))
+            of_block += [place] * (len(names) - len(of_block))
         held = [np.asarray(v.toarray() if sp.issparse(v) else v).astype(object) for v in values]
-        return names, np.concatenate(parts, axis=2), np.concatenate(held, axis=1)
+        return names, np.concatenate(parts, axis=2), np.concatenate(held, axis=1), np.array(of_block, dtype=np.intp)
 
     def _places(self) -> dict[str, list[int]]:
         if isinstance(self.family_, Product):

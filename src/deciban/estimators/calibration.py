@@ -1,19 +1,23 @@
-"""Calibration as a classifier keeps it: fitted on leave-one-out scores, frozen, and stale when rows come or go."""
+"""Calibration as a classifier keeps it: fitted on leave-one-out scores, frozen, and stale when rows come or go.
+
+Scores and lengths come block by block, as `Family.split` has them: lists of B tables (n, K), and of B lengths or None.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
+from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.calibration import Affine, LengthAware, Offsets
 from deciban.evaluate.pav import PAV
 from deciban.statistics import Array
 
-METHODS = ("offsets", "length", "affine", "pav")
-MOST_ROWS = 20_000  # leave-one-out scores that calibration is fitted on
+METHODS = ("offsets", "length", "blocks", "affine", "pav")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,38 +29,50 @@ class Calibration:
     fitted_on: float  # Σ w of the model then
 
     @classmethod
-    def fit(cls, method: str, scores: Array, codes: Array, lengths: Any, classes: Any, rows: float) -> Calibration:
-        """Fit a calibrator of log-likelihoods (n, K) to true classes; classes weigh equally, so no prior gets in."""
+    def fit(
+        cls, method: str, scores: Sequence[Array], codes: Array, lengths: Sequence[Any], classes: Any, rows: float
+    ) -> Calibration:
+        """Fit a calibrator of log-likelihoods to true classes; classes weigh equally, so no prior gets in."""
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
-        if method in ("affine", "pav") and scores.shape[1] != 2:
-            raise HyperparameterError(f"calibrate={method!r} is for two classes, not {scores.shape[1]}. Use 'offsets'.")
-        if method == "length" and lengths is None:
+        K, length = scores[0].shape[1], _total(lengths)
+        if method in ("affine", "pav") and K != 2:
+            raise HyperparameterError(f"calibrate={method!r} is for two classes, not {K}. Use 'offsets'.")
+        if method == "length" and length is None:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
+        if method == "blocks":
+            return cls(Blockwise.fit(scores, codes, lengths), tuple(classes), rows)
+        whole = total(scores)
         if method == "length":
-            made: Any = LengthAware.fit(scores, codes, lengths)
+            made: Any = LengthAware.fit(whole, codes, np.maximum(1.0, length))  # type: ignore[arg-type]
         elif method == "offsets":
-            made = Offsets.fit(scores, codes)
+            made = Offsets.fit(whole, codes)
         else:
             kind: Any = Affine if method == "affine" else PAV
-            made = kind.fit(scores[:, 1] - scores[:, 0], codes == 1)
+            made = kind.fit(whole[:, 1] - whole[:, 0], codes == 1)
         return cls(made, tuple(classes), rows)
 
-    def apply(self, scores: Array, lengths: Array | None, classes: Any) -> Array:
+    def apply(self, scores: Sequence[Array], lengths: Sequence[Any], classes: Any) -> Array:
         """(n, K) calibrated log-likelihoods; a class that came later keeps its own offset of 0."""
+        whole = total(scores)
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
-            llr = self.calibrator.apply(np.where(scores[:, 1] == scores[:, 0], 0.0, scores[:, 1] - scores[:, 0]))
+            llr = self.calibrator.apply(np.where(whole[:, 1] == whole[:, 0], 0.0, whole[:, 1] - whole[:, 0]))
             return np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
-        silent = (scores == scores[:, :1]).all(axis=1)  # a row that says nothing still says nothing
+        silent = (whole == whole[:, :1]).all(axis=1)  # a row that says nothing still says nothing
         offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
-        return self.scale(lengths, len(scores))[:, None] * scores + offsets
+        scales = self.scales(lengths, len(whole))
+        if len(scales) == 1:
+            return scales[0][:, None] * whole + offsets
+        return total([scale[:, None] * score for scale, score in zip(scales, scores)]) + offsets
 
-    def scale(self, lengths: Array | None, n: int) -> Array:
-        """(n,) what a row's evidence is multiplied by."""
+    def scales(self, lengths: Sequence[Any], n: int) -> Array:
+        """What each block's evidence is multiplied by in each row: (B, n), or (1, n) where it is the same for all."""
+        if isinstance(self.calibrator, Blockwise):
+            return self.calibrator.scales([None if long is None else np.maximum(1.0, long) for long in lengths], n)
         if isinstance(self.calibrator, LengthAware):
-            return self.calibrator.scale(np.maximum(1.0, np.asarray(lengths)))
-        return np.full(n, self.calibrator.scale if isinstance(self.calibrator, Offsets) else self.calibrator.a)
+            return self.calibrator.scale(np.maximum(1.0, _total(lengths)))[None, :]  # type: ignore[arg-type]
+        return np.full((1, n), self.calibrator.scale if isinstance(self.calibrator, Offsets) else self.calibrator.a)
 
     def offsets(self, classes: Any) -> Array:
         """(K,) what is added to the classes' log-likelihoods."""
@@ -80,3 +96,13 @@ class Calibration:
                 f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}. "
                 "Calibrate again."
             )
+
+
+def total(scores: Sequence[Array]) -> Array:
+    """(n, K) the sum over blocks."""
+    return scores[0] if len(scores) == 1 else np.sum(scores, axis=0)
+
+
+def _total(lengths: Sequence[Any]) -> Array | None:
+    known = [long for long in lengths if long is not None]
+    return np.sum(known, axis=0) if known else None

@@ -45,6 +45,13 @@ class Judging(Answers):
         self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False
     ) -> tuple[Array, Array, Array]:
         """(n, K) scores without each row or its group, (n,) its class, and (n, K) the learnt log prior without it."""
+        scores, codes, log_prior, block = self._left_out_blocks(X, y, groups, sample_weight)
+        return self._calibrated(scores, block, raw), codes, log_prior
+
+    def _left_out_blocks(
+        self, X: Any, y: Any, groups: Any, sample_weight: Any
+    ) -> tuple[list[Array], Array, Array, Any]:
+        """The same with the scores of each block, not calibrated; and the rows as the family takes them."""
         check_is_fitted(self)
         table = self._table(X)
         n = len(table)
@@ -55,11 +62,11 @@ class Judging(Answers):
         block = model.encode(self.family_, table, self.stats_.family)
         self.stats_.require(model.collect(self.family_, block, members, self.columns_), NotLearntError)
         if groups is None:
-            scores = self.family_.leave_one_out(self.stats_.family, block, members, self.rule)
+            scores = model.left_out_scores(self.family_, self.stats_.family, block, members, self.rule)
             log_prior = model.left_out_prior(self.stats_.rows, codes, members.row_weights())
         else:
             scores, log_prior = self._leave_groups_out(block, members, groups)
-        return self._calibrated(scores, block, raw), codes, log_prior
+        return scores, codes, log_prior, block
 
     def cross_val_predict(
         self,
@@ -107,19 +114,21 @@ class Judging(Answers):
                 raise NotLearntError(str(error)) from None
             raise
 
-    def _leave_groups_out(self, block: Any, members: Members, groups: Any) -> tuple[Array, Array]:
-        """Each group scored by the sums without it."""
+    def _leave_groups_out(self, block: Any, members: Members, groups: Any) -> tuple[list[Array], Array]:
+        """Each group scored by the sums without it, block by block; and the log prior without it."""
         groups = np.asarray(groups)
         if groups.shape != (len(members),):
             raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one a row.")
         _, codes = np.unique(groups, return_inverse=True)
-        scores = np.empty((len(members), members.K))
-        prior = np.empty_like(scores)
+        scores = [np.empty((len(members), members.K)) for _ in self.family_.split()]
+        prior = np.empty((len(members), members.K))
         for group in range(codes.max() + 1):
             rows = np.flatnonzero(codes == group)
             left = self.stats_ - model.collect(self.family_, block[rows], members.take(rows), self.columns_)
             try:
-                scores[rows] = model.estimate(self.family_, left, self.rule, self.columns_).log_density(block[rows])
+                density = model.estimate(self.family_, left, self.rule, self.columns_)
+                for part, found in zip(scores, model.block_scores(self.family_, density, block[rows])):
+                    part[rows] = found
             except DecibanError as error:
                 name = groups[rows[0]]
                 raise type(error)(f"without group {name!r}: {error}") from None

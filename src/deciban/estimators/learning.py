@@ -146,10 +146,10 @@ class Learning(Ledgered):
         return self
 
     def _calibrator(self, family: Any) -> str | None:
-        """The calibrator to fit: by "auto" where deciban itself chose a mix of families by the types of columns."""
+        """The calibrator to fit: by "auto" as the family asks, and where deciban itself chose a mix of families."""
         if self.calibrate != "auto":
             return self.calibrate
-        return "offsets" if isinstance(self.families, str) and isinstance(family, Product) else None
+        return "blocks" if isinstance(self.families, str) and isinstance(family, Product) else family.calibration
 
     def _table(self, X: Any) -> Table:
         table = Table.of(X)

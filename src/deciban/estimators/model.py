@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from deciban.errors import InputError, SingularError
-from deciban.estimators.calibration import MOST_ROWS, Calibration
+from deciban.estimators.calibration import Calibration
+from deciban.estimators.reservoir import chosen_rows
 from deciban.families.fitted import collect_checked
 from deciban.families.product import Product
 from deciban.families.protocol import Density, Rule
@@ -69,6 +70,9 @@ def collect(family: Any, X: Any, members: Members, columns: Sequence[Any]) -> Mo
 def fit(family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rule) -> tuple[Any, ModelStats]:
     """Choose from the first rows, freeze, and sum over all; one pass over the data."""
     n = len(members)
+    if not family.open:
+        stats = collect(family, X, members, columns)
+        return family.choose(stats.family, None, rule), stats
     head = X if n <= HEAD else run_of_rows(X, 0, HEAD)
     first = members if n <= HEAD else members.take(slice(0, HEAD))
     stats = collect(family, head, first, columns)
@@ -111,15 +115,30 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     return np.where(total > 0, prior, -np.log(len(rows)))  # nothing left: every class alike
 
 
+# -- block by block: what calibration works on -----------------------------------------------------------------------
+def block_scores(family: Any, density: Density, X: Any) -> list[Array]:
+    """(n, K) log densities of each block."""
+    return [blocks.log_density(rows) for _, blocks, rows in family.split(density, X)]
+
+
+def left_out_scores(family: Any, stats: Any, X: Any, members: Members, rule: Rule) -> list[Array]:
+    """(n, K) leave-one-out scores of each block."""
+    return [part.leave_one_out(sums, rows, members, rule) for part, sums, rows in family.split(stats, X)]
+
+
+def block_lengths(family: Any, X: Any) -> list[Array | None]:
+    """(n,) lengths of each block's rows, None where it counts no events."""
+    return [part.lengths(rows) for part, rows in family.split(X)]
+
+
 def calibrate(
     method: str | None, family: Any, stats: ModelStats, X: Any, members: Members, rule: Rule
 ) -> Calibration | None:
-    """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or an even selection of 20,000."""
+    """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or a sample of 20,000."""
     if method is None or len(stats.rows) < 2:
         return None
-    n = len(members)
-    rows = np.arange(n) if n <= MOST_ROWS else np.linspace(0, n - 1, MOST_ROWS).astype(np.intp)
-    some, judged = (X, members) if n <= MOST_ROWS else (X[rows], members.take(rows))
-    scores = family.leave_one_out(stats.family, some, judged, rule)
-    lengths = family.lengths(some)
+    rows = chosen_rows(len(members))
+    some, judged = (X, members) if len(rows) == len(members) else (X[rows], members.take(rows))
+    scores = left_out_scores(family, stats.family, some, judged, rule)
+    lengths = block_lengths(family, some)
     return Calibration.fit(method, scores, judged.codes, lengths, stats.classes, float(stats.rows.sum()))

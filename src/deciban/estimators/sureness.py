@@ -55,7 +55,7 @@ class Sureness(Trusting):
         log_prior = self._log_prior()
         llrs = []
         for _ in range(draws):
-            scores = draw(self.family_, self.stats_.family, rng).log_density(block)
+            scores = model.block_scores(self.family_, draw(self.family_, self.stats_.family, rng), block)
             llrs.append(score.llr(self._calibrated(scores, block), one, other, log_prior))
         ends = np.quantile(np.stack(llrs), (0.5, (1 - level) / 2, (1 + level) / 2), axis=0)
         return LLRInterval(*(score.convert(end, unit) for end in ends))

@@ -61,7 +61,7 @@ class Trusting(Judging):
     ) -> Self:
         """Fit the calibration anew, on exact leave-one-out scores of learnt rows, or on new rows; None takes it off.
 
-        "auto" keeps the method there is, else takes "length" for counts of words and "offsets" otherwise.
+        "auto" takes "blocks" for several blocks, "length" for counts of words, and "offsets" otherwise.
         """
         check_is_fitted(self)
         if method is None:
@@ -69,13 +69,14 @@ class Trusting(Judging):
             return self
         table = self._table(X)
         block = model.encode(self.family_, table, self.stats_.family)
-        lengths = self.family_.lengths(block)
+        lengths = model.block_lengths(self.family_, block)
         if method == "auto":
-            method = "offsets" if lengths is None else "length"
+            method = "blocks" if len(lengths) > 1 else "offsets" if lengths[0] is None else "length"
         if learnt:
-            scores, codes, _ = self._left_out(X, y, None, sample_weight, raw=True)
+            scores, codes, *_ = self._left_out_blocks(X, y, None, sample_weight)
         else:
-            scores, codes = self._scores(block), place_labels(y, len(table), self.stats_.classes)
+            scores = model.block_scores(self.family_, self.density, block)
+            codes = place_labels(y, len(table), self.stats_.classes)
         rows = float(self.stats_.rows.sum())
         self.calibration_ = Calibration.fit(method, scores, codes, lengths, self.stats_.classes, rows)
         return self

@@ -3,6 +3,7 @@
 Two classes are judged by (llr, is_h1), any number by (log_likelihood, codes, log_prior): plain arrays, no model needed.
 """
 
+from .blockwise import Blockwise
 from .calibration import Affine, Calibrator, LengthAware, Offsets, calibrator_from_dict
 from .cllr import calibration_loss, cllr, empirical_cross_entropy, min_cllr
 from .curves import convex_hull, det, llr_histogram, reliability, roc, tippett
@@ -22,6 +23,7 @@ from .report import Evaluation
 __all__ = [
     "PAV",
     "Affine",
+    "Blockwise",
     "Calibrator",
     "Evaluation",
     "LengthAware",

@@ -3,6 +3,7 @@
     Affine        llr'        = a·llr + b                          two classes
     Offsets       log f'(x|c) = s·log f(x|c) + b_c                 K classes
     LengthAware   log f'(x|c) = s(L)·log f(x|c) + b_c,             s(L) = e^a·(L/L₀)^(−γ)
+    Blockwise     a scale for each block of columns (module blockwise)
     PAV           any monotone llr' (module pav)                   two classes
 
 Naive Bayes counts every word as independent news, so its overconfidence grows with the length L of a document (tokens,
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, PriorError
+from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.checks import class_prior, class_scores, row_lengths, score_column, score_table, two_class_scores
 from deciban.evaluate.pav import PAV
 from deciban.evaluate.scaled_softmax import fit_scaled_softmax
@@ -58,8 +60,8 @@ class Affine:
         if not 0 < prior < 1:
             raise PriorError(f"the prior of h1 is {prior!r}. Give a probability strictly between 0 and 1.")
         table = np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
-        fit = fit_scaled_softmax(table, is_h1.astype(np.intp), np.array([1 - prior, prior]))
-        return cls(exp(fit.log_scale), float(fit.offsets[1] - fit.offsets[0]))
+        fit = fit_scaled_softmax([table], is_h1.astype(np.intp), np.array([1 - prior, prior]))
+        return cls(exp(fit.log_scales[0]), float(fit.offsets[1] - fit.offsets[0]))
 
     def apply(self, llr: ArrayLike, lengths: Any = None) -> Array:
         """Calibrated llrs; lengths do not matter."""
@@ -97,8 +99,8 @@ class Offsets:
     def fit(cls, log_likelihood: ArrayLike, codes: ArrayLike, prior: ArrayLike | None = None) -> Offsets:
         """The scale and offsets of least cross-entropy where the classes have the given prior (K,), else equal ones."""
         table, numbers = class_scores(log_likelihood, codes)
-        fit = fit_scaled_softmax(table, numbers, class_prior(prior, table.shape[1]))
-        return cls(exp(fit.log_scale), fit.offsets)
+        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]))
+        return cls(exp(fit.log_scales[0]), fit.offsets)
 
     def apply(self, log_likelihood: ArrayLike, lengths: Any = None) -> Array:
         """Calibrated log-likelihoods; lengths do not matter."""
@@ -142,8 +144,8 @@ class LengthAware:
         """The scale, shrinkage and offsets of least cross-entropy at the given prior (K,), else an equal one."""
         table, numbers = class_scores(log_likelihood, codes)
         logs = np.log(row_lengths(lengths, len(table)))
-        fit = fit_scaled_softmax(table, numbers, class_prior(prior, table.shape[1]), logs - logs.mean())
-        return cls(fit.log_scale, fit.shrinkage, float(np.exp(logs.mean())), fit.offsets)
+        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), [logs - logs.mean()])
+        return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(logs.mean())), fit.offsets)
 
     def scale(self, lengths: ArrayLike | None) -> Array:
         """The factor (n,) by which evidence of each length counts."""
@@ -170,8 +172,14 @@ class LengthAware:
         return f"LengthAware({law}, {len(self.offsets)} offsets)".replace("^-", "^−")
 
 
-Calibrator = Affine | Offsets | LengthAware | PAV
-KINDS: dict[str, Any] = {"affine": Affine, "offsets": Offsets, "length-aware": LengthAware, "pav": PAV}
+Calibrator = Affine | Offsets | LengthAware | Blockwise | PAV
+KINDS: dict[str, Any] = {
+    "affine": Affine,
+    "offsets": Offsets,
+    "length-aware": LengthAware,
+    "blockwise": Blockwise,
+    "pav": PAV,
+}
 
 
 def calibrator_from_dict(values: Mapping[str, Any]) -> Calibrator:

@@ -1,13 +1,14 @@
-"""The fit behind every parametric calibrator: one scale, perhaps shrinking with length, and an offset per class.
+"""The fit behind every parametric calibrator: a scale per block, perhaps shrinking with length, an offset per class.
 
-    P(c|x) = softmax_c( s·log f(x|c) + b_c + log π_c ),    s = e^a·ρ^(−γ),  ρ = length / reference length
-    minimise  − Σ_c π_c · mean over rows of c of log P(c|x)  +  (a² + γ² + Σ b²/100) / 2n²
+    P(c|x) = softmax_c( Σ_b s_b·log f_b(x|c) + b_c + log π_c ),    s_b = e^(a_b)·ρ_b^(−γ_b),  ρ = length / reference
+    minimise  − Σ_c π_c · mean over rows of c of log P(c|x)  +  (Σ a² + Σ γ² + Σ b²/100) / 2n²  +  Σ (a − mean a)² / 2n
 
 Rows are weighed so that the classes have the prior π, whatever the rows' own proportions; so b leaves the prior out.
 
-The penalty is a Normal prior of variance n on a (relative to the spread of the scores) and on γ, of 100·n on b. It is
-far below what n rows can tell, and is there for what they cannot tell: separable scores, which would drive s to
-infinity, keep it finite, at about 2·log n nats for a typical score. No llr is ever cut off.
+The first penalty is a Normal prior of variance n on a (relative to the spread of the scores) and on γ, of 100·n on b.
+It is far below what n rows can tell, and is there for what they cannot tell: separable scores, which would drive s to
+infinity, keep it finite, at about 2·log n nats for a typical score. No llr is ever cut off. The second says that blocks
+are alike until rows show otherwise: a Normal prior of variance 1 on how their log scales differ.
 
 Newton steps, downhill also where the objective bends the wrong way (it need not be convex in a and γ), each halved
 until it gains.
@@ -16,6 +17,7 @@ until it gains.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
@@ -32,71 +34,93 @@ TOO_SHORT = 1e-12  # a step that changes nothing
 
 
 class Fit(NamedTuple):
-    """The log scale at the reference length, how it shrinks with length, and an offset per class."""
+    """For each of B blocks the log scale at the reference length and how it shrinks; and an offset per class."""
 
-    log_scale: float
-    shrinkage: float
+    log_scales: Array  # (B,)
+    shrinkages: Array  # (B,)  0 where lengths do not matter
     offsets: Array  # (K,)  0 on average, and 0 for classes without rows
 
 
 class Problem(NamedTuple):
-    """What the objective is made of, for n rows and K classes, all with rows and prior."""
+    """What the objective is made of, for n rows, K classes, all with rows and prior, and J parameters of scales."""
 
-    scores: Array  # (n, K)  log-likelihoods less each row's greatest, over their spread; 0 where impossible
+    scores: Array  # (B, n, K)  log-likelihoods less each row's greatest, over their spread; 0 where impossible
     possible: Array | None  # (n, K)  0, or −inf where impossible; None where nothing is
     own: Codes  # (n,)  class of each row
     weight: Array  # (n,)  π_c over rows of c
     log_prior: Array  # (K,)
-    slope: Array  # (n, J)  ∂ log s / ∂ (a, γ): 1, and −log ρ where lengths matter
-    ridge: Array  # (J + K,)  weights of the penalty: 1/n², and 1/100n² for offsets
+    slope: Array  # (J, n)  ∂ log s / ∂ a = 1, then ∂ log s / ∂ γ = −log ρ where lengths matter
+    block: Codes  # (J,)  whose scale each parameter moves
+    penalty: Array  # (J + K, J + K)
+
+    def scales(self, parameters: Array) -> Array:
+        """(B, n) the factor of each block in each row."""
+        log_scales = np.zeros(self.scores.shape[:2])
+        np.add.at(log_scales, self.block, self.slope * parameters[: len(self.block), None])
+        return np.exp(log_scales)
 
 
-def fit_scaled_softmax(log_likelihood: Array, codes: Codes, prior: Array, log_length: Array | None = None) -> Fit:
-    """The best scale and offsets; `log_length` is log ρ, where the scale may shrink with it.
+def fit_scaled_softmax(
+    tables: Sequence[Array], codes: Codes, prior: Array, log_lengths: Sequence[Array | None] = (None,)
+) -> Fit:
+    """The best scales and offsets; a block's `log_length` is log ρ, where its scale may shrink with it.
 
     A row that its own class finds impossible costs the same (all there is) whatever the parameters: it has no say.
 
     >>> scores, codes = np.array([[0.0, 4.0], [4.0, 0.0]] * 300), np.array([1, 0, 1, 0, 0, 1] * 100)
-    >>> fit = fit_scaled_softmax(scores, codes, np.array([.5, .5]))
-    >>> round(float(np.exp(fit.log_scale) * 4), 2)    # right two times of three: log 2
+    >>> fit = fit_scaled_softmax([scores], codes, np.array([.5, .5]))
+    >>> round(float(np.exp(fit.log_scales[0]) * 4), 2)    # right two times of three: log 2
     0.69
     """
-    problem, kept, spread = _problem(log_likelihood, codes, prior, log_length)
-    parameters = _minimise(problem, np.zeros(problem.slope.shape[1] + len(kept)))
-    offsets = np.zeros(len(prior))
-    offsets[kept] = parameters[-len(kept) :] - parameters[-len(kept) :].mean()  # what all share says nothing
-    shrinkage = parameters[1] if log_length is not None else 0.0
-    return Fit(float(parameters[0]) - log(spread), float(shrinkage), offsets)
+    problem, kept, spread = _problem(tables, codes, prior, log_lengths)
+    J, B = len(problem.block), len(tables)
+    parameters = _minimise(problem, np.zeros(J + len(kept)))
+    offsets, shrinkages = np.zeros(len(prior)), np.zeros(B)
+    offsets[kept] = parameters[J:] - parameters[J:].mean()  # what all share says nothing
+    shrinkages[problem.block[B:]] = parameters[B:J]
+    return Fit(parameters[:B] - log(spread), shrinkages, offsets)
 
 
-def _problem(table: Array, codes: Codes, prior: Array, log_length: Array | None) -> tuple[Problem, Codes, float]:
+def _problem(
+    tables: Sequence[Array], codes: Codes, prior: Array, log_lengths: Sequence[Array | None]
+) -> tuple[Problem, Codes, float]:
     """The problem among usable rows and the classes they are of, those classes, and the spread of the scores."""
-    usable = np.isfinite(table[np.arange(len(codes)), codes]) & (prior[codes] > 0)
+    whole = sum(tables[1:], start=tables[0])
+    usable = np.isfinite(whole[np.arange(len(codes)), codes]) & (prior[codes] > 0)
     kept, own = np.unique(codes[usable], return_inverse=True)
     if len(kept) < 2:
         raise InputError(
             f"{usable.sum():,} of {len(codes):,} rows can be used, and they are not of two classes (a row that its own "
             "class finds impossible cannot). Calibrate on rows of at least two classes."
         )
-    scores = table[usable][:, kept]
-    scores -= scores.max(axis=1, keepdims=True)
-    impossible = np.isneginf(scores)
+    scores = np.stack([table[usable][:, kept] for table in tables])
+    impossible = np.isneginf(scores).any(axis=0)
+    scores -= scores.max(axis=2, keepdims=True)
     possible = np.where(impossible, -np.inf, 0.0) if impossible.any() else None
-    scores[impossible] = 0.0
+    scores[:, impossible] = 0.0
     share = prior[kept] / prior[kept].sum()
     weight = (share / np.bincount(codes)[kept])[own]  # over all rows of the class: the unusable ones count, too
-    spread = float(np.sqrt(weight @ scores.var(axis=1) / weight.sum())) or 1.0
-    slope = np.ones((len(own), 1)) if log_length is None else np.column_stack([np.ones(len(own)), -log_length[usable]])
-    ridge = np.repeat([1.0, 0.01], [slope.shape[1], len(kept)]) / len(own) ** 2
-    problem = Problem(scores / spread, possible, own, weight, log_probability(share), slope, ridge)
+    spread = float(np.sqrt(weight @ scores.sum(axis=0).var(axis=1) / weight.sum())) or 1.0
+    long = [b for b, log_length in enumerate(log_lengths) if log_length is not None]
+    slope = np.stack([np.ones(len(own))] * len(tables) + [-log_lengths[b][usable] for b in long])  # type: ignore[index]
+    block = np.r_[np.arange(len(tables)), np.array(long, dtype=np.intp)]
+    penalty = _penalty(len(tables), len(block), len(kept), len(own))
+    problem = Problem(scores / spread, possible, own, weight, log_probability(share), slope, block, penalty)
     return problem, kept, spread
+
+
+def _penalty(B: int, J: int, K: int, n: int) -> Array:
+    """(J + K, J + K) of the quadratic form in all parameters."""
+    penalty = np.diag(np.repeat([1.0, 0.01], [J, K]) / n**2)
+    penalty[:B, :B] += (np.eye(B) - 1 / B) / n
+    return penalty
 
 
 def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]:
     """The penalised cross-entropy in nats, its gradient, and its curvature."""
-    J, rows = problem.slope.shape[1], np.arange(len(problem.own))
-    scale, weight = np.exp(problem.slope @ parameters[:J]), problem.weight
-    logits = scale[:, None] * problem.scores + (parameters[J:] + problem.log_prior)
+    J, rows, weight = len(problem.block), np.arange(len(problem.own)), problem.weight
+    scaled = problem.scales(parameters)[:, :, None] * problem.scores
+    logits = scaled.sum(axis=0) + (parameters[J:] + problem.log_prior)
     if problem.possible is not None:
         logits += problem.possible
     logits -= logits.max(axis=1, keepdims=True)
@@ -104,21 +128,25 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     posterior = np.exp(logits, out=logits)
     total = posterior.sum(axis=1)
     posterior /= total[:, None]
-    loss = weight @ (lost + np.log(total)) + problem.ridge @ parameters**2 / 2
+    pull = problem.penalty @ parameters
+    loss = weight @ (lost + np.log(total)) + parameters @ pull / 2
 
     weighted = weight[:, None] * posterior
-    mean = np.einsum("ic,ic->i", posterior, problem.scores)
-    about = problem.scores - mean[:, None]
-    variance = np.einsum("ic,ic,ic->i", posterior, about, about)
+    mean = np.einsum("ic,bic->bi", posterior, scaled)
+    excess = weight * (mean - scaled[:, rows, problem.own])  # (B, n)  ∂ loss / ∂ log s of each row
     surplus = weighted.sum(axis=0) - np.bincount(problem.own, weights=weight, minlength=posterior.shape[1])
-    excess = mean - problem.scores[rows, problem.own]
-    gradient = np.r_[problem.slope.T @ (weight * scale * excess), surplus] + problem.ridge * parameters
+    gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + pull
 
-    curvature = np.diag(problem.ridge)
-    bend = weight * scale * (scale * variance + excess)
-    curvature[:J, :J] += problem.slope.T @ (problem.slope * bend[:, None])
-    curvature[:J, J:] = (problem.slope * scale[:, None]).T @ (weighted * about)
+    root = np.sqrt(weighted)
+    about = (scaled - mean[:, :, None])[problem.block] * problem.slope[:, :, None]  # (J, n, K)
+    curvature = problem.penalty.copy()
+    curvature[:J, J:] += np.einsum("jic,ic->jc", about, weighted)
     curvature[J:, :J] = curvature[:J, J:].T
+    about *= root
+    flat = about.reshape(J, -1)
+    same = problem.block[:, None] == problem.block
+    bend = (problem.slope * excess[problem.block]) @ problem.slope.T
+    curvature[:J, :J] += flat @ flat.T + np.where(same, bend, 0.0)
     curvature[J:, J:] += np.diag(weighted.sum(axis=0)) - posterior.T @ weighted
     return float(loss), gradient, curvature
 
@@ -127,12 +155,13 @@ def _minimise(problem: Problem, parameters: Array) -> Array:
     """Newton steps, each of which lowers the objective."""
     with np.errstate(all="ignore"):  # a step too far overflows, and is then halved
         loss, gradient, curvature = objective(problem, parameters)
+        least = np.diag(problem.penalty).min()
         for _ in range(MOST_STEPS):
             bends, directions = np.linalg.eigh(curvature)
-            step = -directions @ ((directions.T @ gradient) / np.maximum(abs(bends), problem.ridge.min()))
+            step = -directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least))
             if -gradient @ step < CLOSE_ENOUGH:
                 return parameters
-            step /= max(1.0, abs(step[: problem.slope.shape[1]]).max() / LONGEST)
+            step /= max(1.0, abs(step[: len(problem.block)]).max() / LONGEST)
             further = objective(problem, parameters + step)
             while not further[0] < loss and abs(step).max() > TOO_SHORT:
                 step /= 2

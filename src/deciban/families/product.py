@@ -116,6 +116,22 @@ class Product(Family):
         )
 
     @property
+    def open(self) -> bool:
+        """If any block is."""
+        return any(family.open for family in self.families.values())
+
+    @property
+    def calibration(self) -> str | None:
+        """Block by block, if any block asks for it."""
+        asked = any(family.calibration is not None for family in self.families.values())
+        return "blocks" if asked else None
+
+    def split(self, *values: Any) -> list[tuple[Any, ...]]:
+        """Block by block."""
+        named = [value.parts if isinstance(value, Blocks) else value.blocks for value in values]
+        return list(self._each(lambda *block: block, *named).values())
+
+    @property
     def shared(self) -> bool:
         """If any block's classes share something."""
         return any(family.shared for family in self.families.values())

@@ -106,6 +106,20 @@ class Family(ABC):
         """Whether a row of one class moves the density of others too, as a tied covariance does."""
         return False
 
+    @property
+    def open(self) -> bool:
+        """Whether `choose` must see the first rows before the others are summed; else one pass sums them all."""
+        return True
+
+    @property
+    def calibration(self) -> str | None:
+        """How answers are calibrated unless the asker says: by nothing, for most families."""
+        return None
+
+    def split(self, *values: Any) -> list[tuple[Any, ...]]:
+        """(family, value, …) of each block: one, but for a product; values are its rows, statistics or densities."""
+        return [(self, *values)]
+
     def lengths(self, X: Any) -> Array | None:
         """(n,) how many events each row counts, where it counts events; None otherwise."""
         return None

@@ -13,6 +13,7 @@ from scipy.special import logit
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators import model
+from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.calibration import Affine, Offsets
 from deciban.plots.canvas import DECIBANS, FOR, GREY, MINUS, PRIORS, canvas
 from deciban.read.tables import Table
@@ -138,9 +139,9 @@ def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Ar
     """(rows, D) decibans of each cell and the constant, by the parts of the density or by a linear formula."""
     numbers = table.pick().dtype.kind in "iufb"
     rows = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
-    names, parts, _ = clf._parts(rows, model.encode(clf.family_, rows, clf.stats_.family))
+    names, parts, _, of_block = clf._parts(rows, model.encode(clf.family_, rows, clf.stats_.family))
     if names == [str(name) for name in clf.columns_]:
-        return _calibrated(clf, parts[:, one] - parts[:, other], 0.0, one, other)
+        return _calibrated(clf, parts[:, one] - parts[:, other], 0.0, one, other, of_block)
     formula = clf.discriminant(clf.classes_[one], clf.classes_[other])
     if formula.A is not None:
         raise NotAvailableError(
@@ -153,19 +154,25 @@ def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Ar
     )
 
 
-def _calibrated(clf: Any, parts: Array, base: float, one: int, other: int) -> tuple[Array, float]:
+def _calibrated(
+    clf: Any, parts: Array, base: float, one: int, other: int, of_block: Array | None = None
+) -> tuple[Array, float]:
     """Parts and constant as they count after calibration, in decibans; refused where no one scale does it."""
-    scale, shift, fitted = 1.0, 0.0, getattr(clf.calibration_, "calibrator", None)
+    scale: Any = 1.0
+    shift, fitted = 0.0, getattr(clf.calibration_, "calibrator", None)
     if isinstance(fitted, Affine):
         scale, shift = fitted.a, fitted.b if one == 1 else -fitted.b
     elif isinstance(fitted, Offsets):
         offsets = clf.calibration_.offsets(clf.classes_)
         scale, shift = fitted.scale, offsets[one] - offsets[other]
+    elif isinstance(fitted, Blockwise) and of_block is not None and not fitted.shrinkages.any():
+        offsets = clf.calibration_.offsets(clf.classes_)
+        scale, shift = np.exp(fitted.log_scales)[of_block], offsets[one] - offsets[other]
     elif fitted is not None:
         raise NotAvailableError(
             "this calibration weighs each row by itself: no scale holds a feature's evidence. Use calibrate='offsets'."
         )
-    return DECIBANS * scale * parts, DECIBANS * float(scale * base + shift)
+    return DECIBANS * scale * parts, DECIBANS * float((scale * base if base else 0.0) + shift)
 
 
 def _draw(ax: Axes, place: float, scale: Scale) -> None:

@@ -105,6 +105,23 @@ class Table:
         return column
 
 
+def stacked(tables: Sequence[Table]) -> Table:
+    """The rows of several tables with the same columns, one below the other.
+
+    >>> stacked([Table.of([[1, 2]]), Table.of([[3, 4]])]).shape
+    (2, 2)
+    """
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    parts = [table.data for table in tables]
+    if first.framed:
+        import narwhals.stable.v1 as nw
+
+        return Table(nw.concat(parts), first.columns, first.named)
+    return Table(sp.vstack(parts, format="csr") if first.sparse else np.concatenate(parts), first.columns, first.named)
+
+
 def dtype_is(series: Any, *names: str) -> bool:
     """Whether a narwhals series is of one of these types, whatever their parameters."""
     return str(series.dtype).split("(")[0] in names
