@@ -45,6 +45,26 @@ def test_figures_that_were_selected_on_say_so(cancer):
     assert clf.evaluate(X[:, :6], y).selected_on == ()
 
 
+def test_each_block_has_its_own_scale_and_parts_still_add_up(cancer):
+    X, y = cancer
+    frame = pd.DataFrame({f"c{j}": X[:, j] for j in range(6)})
+    families = {("c0", "c2", "c3"): Gaussian("diagonal"), ("c1", "c4", "c5"): Gaussian("diagonal")}
+    clf = GenerativeClassifier(families, calibrate="blocks").fit(frame, y)
+    scales = np.exp(clf.calibration_.calibrator.log_scales)
+    assert scales[0] < 0.6 < scales[1]  # radius, perimeter and area say the same three times
+    told, raw = clf.evaluate(frame, y, learnt=True), clf.evaluate(frame, y, learnt=True, raw=True)
+    assert told.cllr < raw.cllr
+    shown = clf.explain(frame[:7])
+    np.testing.assert_allclose(shown.total, clf.llr(frame[:7]), atol=1e-9)
+    first = clf.explain(frame[:1], "malignant", "benign")
+    loud = GenerativeClassifier(families).fit(frame, y).explain(frame[:1], "malignant", "benign")
+    ratio = first.parts[0] / loud.parts[0]
+    np.testing.assert_allclose(ratio[:6], scales[[0, 0, 0, 1, 1, 1]], rtol=1e-9)
+    both = clf.leave_one_out(frame, y, method="log_likelihood")
+    again = clf.recalibrate(frame, y).leave_one_out(frame, y, method="log_likelihood")
+    np.testing.assert_allclose(again, both, rtol=1e-6)
+
+
 @pytest.mark.parametrize("method", ["offsets", "affine", "pav"])
 def test_calibration_mends_overconfidence_and_leaves_the_prior_out(cancer, method):
     X, y = cancer

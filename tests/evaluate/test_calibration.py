@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from deciban.errors import ConvergenceWarning, InputError, PriorError
 from deciban.evaluate import scaled_softmax
+from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.calibration import Affine, LengthAware, Offsets, calibrator_from_dict
 from deciban.evaluate.cllr import cllr
 from deciban.evaluate.pav import PAV
@@ -191,6 +192,23 @@ def test_equal_scores_calibrate_to_saying_nothing():
         assert_allclose(Affine.fit(np.full(40, size), np.arange(40) < 10).apply([size]), 0, atol=0.05)
 
 
+def test_one_block_is_calibrated_as_if_there_were_no_blocks():
+    table, codes, lengths = some_documents(800)
+    one, plain = Blockwise.fit([table], codes, [lengths]), LengthAware.fit(table, codes, lengths)
+    assert_allclose(one.apply([table], [lengths]), plain.apply(table, lengths), rtol=1e-6)
+
+
+def test_blocks_that_repeat_themselves_count_less():
+    llr, is_h1 = some_scores(4000)
+    honest = np.where(is_h1, 1.0, -1.0) + np.random.default_rng(5).normal(0, np.sqrt(2), 4000)
+    tables = [np.column_stack([np.zeros(4000), column]) for column in (3 * llr, honest)]
+    fitted = Blockwise.fit(tables, is_h1.astype(int))
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, class_weight="balanced").fit(
+        np.column_stack([3 * llr, honest]), is_h1
+    )
+    assert_allclose(np.exp(fitted.log_scales), theirs.coef_[0], rtol=5e-3)
+
+
 def test_an_empty_row_counts_as_one_token():
     fitted = LengthAware(0.1, 0.7, 20.0, np.zeros(2))
     assert_array_equal(fitted.apply([[1.0, 2.0]], [0]), fitted.apply([[1.0, 2.0]], [1]))
@@ -203,9 +221,10 @@ def every_calibrator():
     yield PAV.fit(llr, is_h1), llr, None
     yield Offsets.fit(table, codes), table, None
     yield LengthAware.fit(table, codes, lengths), table, lengths
+    yield Blockwise.fit([table, -table], codes, [lengths, None]), [table, -table], [lengths, None]
 
 
-@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("at", range(5))
 def test_a_calibrator_survives_json_and_prints_one_line(at):
     fitted, scores, lengths = list(every_calibrator())[at]
     again = calibrator_from_dict(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))

@@ -24,7 +24,7 @@ class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
     prior    : of the classes: "learnt", "uniform", a dict or an array; `prior=` of each call overrides it
     cost     : (true, decided) → cost, a dict or a K × K array; 0 and 1 where not given
     classes  : names declared before they are seen
-    calibrate: "offsets", "length", "affine", "pav" or None; "auto" where deciban chose the families of a frame
+    calibrate: "offsets", "length", "blocks", "affine", "pav" or None; "auto" where deciban chose, and for text
     ledger   : note a hash of every row, so that only rows that were learnt can be unlearnt; True, or a key
 
     >>> from sklearn.datasets import load_iris
