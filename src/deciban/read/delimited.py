@@ -1,0 +1,214 @@
+"""CSV and TSV, streamed: every cell is text here; what it means is the schema's to say.
+
+Rows are parsed by Arrow. Only when something is wrong is the file read again, slowly, to find the line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from deciban.errors import InputError
+from deciban.read.missing import MARKERS
+from deciban.read.opening import FileSource, Rewound
+from deciban.read.source import checked_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK = 2**23  # bytes parsed at a time; a row must fit
+HEADER = 2**20  # bytes in which the header must end
+DELIMITERS = ",;\t|"
+
+
+class DelimitedSource(FileSource):
+    """Cells between delimiters, the first line naming the columns."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        delimiter: str | None = None,
+        quote: str | bool = '"',
+        encoding: str | None = None,
+        missing: Sequence[str] = MARKERS,
+        skip_bad: bool = False,
+    ) -> None:
+        super().__init__(path, skip_bad=skip_bad)
+        self.quote, self.encoding, self.missing = quote, encoding, list(missing)
+        with self.opened() as stream:
+            self._head = stream.read(HEADER)
+            if self.stdin:
+                self._rest = stream
+        if not self._head:
+            raise InputError(f"{self.name} is empty. Give a file with data.")
+        if self.encoding is None:
+            utf16 = self._head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            self.encoding = "utf-16" if utf16 else "utf-8"
+        self.delimiter = delimiter
+        self._columns, self._first_line = self._header()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def _header(self) -> tuple[tuple[str, ...], int]:
+        """The names of the columns, and how many lines they take."""
+        decoder = codecs.getincrementaldecoder("utf-8-sig" if self.encoding == "utf-8" else str(self.encoding))()
+        try:
+            text = decoder.decode(self._head)
+        except UnicodeDecodeError:
+            text = codecs.getincrementaldecoder(str(self.encoding))("replace").decode(self._head)
+        if "\0" in text:
+            raise InputError(f"{self.name} is not text: it holds zero bytes. Name its format, as in format='parquet'.")
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        if not first:
+            raise InputError(f"{self.name} has no header: its first lines are empty. Name the columns in line 1.")
+        if self.delimiter is None:
+            self.delimiter = max(DELIMITERS, key=first.count)
+        reader = csv.reader(io.StringIO(text, newline=""), **self._dialect())
+        names: list[str] = next((row for row in reader if row), [])
+        return checked_names([name.strip() for name in names], self.name), reader.line_num
+
+    def _dialect(self) -> dict[str, Any]:
+        quoting = {"quotechar": self.quote} if self.quote else {"quoting": csv.QUOTE_NONE}
+        return {"delimiter": self.delimiter, **quoting}
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """As Arrow parses them; in a rare last row with line breaks, quotes are looked at once more."""
+        import pyarrow as pa
+
+        last = None
+        with self._stream() as stream:
+            try:
+                for batch in self._reader(stream):
+                    self.progressed()
+                    last = batch if len(batch) else last
+                    yield pa.Table.from_batches([batch])
+            except pa.ArrowInvalid as error:
+                raise self._explained(error) from None
+        if last is not None and _swallowed(last[last.num_columns - 1][len(last) - 1].as_py(), self.stdin):
+            self._refuse_open_quote()
+
+    @contextmanager
+    def _stream(self) -> Iterator[Any]:
+        import pyarrow as pa
+
+        if self.stdin:
+            if self._head is None:
+                raise InputError("standard input can be read only once. Save it to a file first.")
+            head, self._head = self._head, None
+            yield pa.PythonFile(Rewound(head, self._rest), mode="r")
+            return
+        with self.opened() as stream:
+            yield stream
+
+    def _reader(self, stream: Any) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        names = list(self.columns)
+        return arrow_csv.open_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(
+                block_size=BLOCK, column_names=names, skip_rows=self._first_line, encoding=self.encoding
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                quote_char=self.quote or False,
+                newlines_in_values=bool(self.quote),
+                invalid_row_handler=self._ragged,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), null_values=self.missing, strings_can_be_null=True
+            ),
+        )
+
+    def _ragged(self, row: Any) -> str:
+        if not self.skip_bad:
+            return "error"
+        self.skipped.add(f"a row of {row.actual_columns} cells ({str(row.text)[:40]!r})")
+        return "skip"
+
+    # -- finding the line, when something is wrong -------------------------------------------------------------------
+    def where(self, row: int) -> str:
+        """The line on which a row begins."""
+        if self.stdin:
+            return super().where(row)
+        whole = (line for line, cells in self._records() if len(cells) == len(self.columns) or not self.skip_bad)
+        line = next((line for at, line in enumerate(whole) if at == row), None)
+        return super().where(row) if line is None else f"{self.name}, line {line}"
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, cells) of every row that is not empty, by Python's own reader."""
+        csv.field_size_limit(2**31 - 1)
+        with self.opened() as stream:
+            text = io.TextIOWrapper(stream, str(self.encoding), errors="surrogateescape", newline="")
+            reader = csv.reader(text, **self._dialect(), strict=True)
+            line = 1
+            try:
+                for cells in reader:
+                    if cells and line > self._first_line:
+                        yield line, cells
+                    line = reader.line_num + 1
+            except csv.Error:
+                raise self._open_quote(f", line {line}") from None
+            text.detach()
+
+    def _explained(self, error: Exception) -> InputError:
+        """What Arrow could not parse, by line and column."""
+        said = str(error).strip()
+        wrong = None if self.stdin else self._wrong_row()
+        if wrong is not None:
+            return wrong
+        if "straddl" in said:
+            return InputError(
+                f"{self.name} has a row of more than {BLOCK:,} bytes. Is a quote left open? "
+                "Close it, or read without quotes (quote=False)."
+            )
+        return InputError(
+            f"{self.name} is not a table of text ({said[:200]}). Mend it, or skip bad rows (skip_bad=True)."
+        )
+
+    def _wrong_row(self) -> InputError | None:
+        """The first row with a wrong number of cells, an open quote, or bytes that are no text."""
+        D = len(self.columns)
+        for line, cells in self._records():
+            if len(cells) != D and not self.skip_bad:
+                return InputError(
+                    f"{self.name}, line {line}: the row has {len(cells)} cells, but there are {D} columns. "
+                    "Mend the row (is a delimiter in a text not quoted?), or skip bad rows (skip_bad=True)."
+                )
+            for column, cell in zip(self.columns, cells):
+                if any("\udc80" <= character <= "\udcff" for character in cell):
+                    return self._not_text(line, column, cell)
+        return None
+
+    def _not_text(self, line: int, column: str, cell: str) -> InputError:
+        shown = cell.encode("utf-8", "surrogateescape")[:40]
+        return InputError(
+            f"{self.name}, line {line}, column {column!r}: {shown!r} is not {str(self.encoding).upper()}. "
+            "Give the encoding, as in encoding='latin-1', or mend the file if it mixes several."
+        )
+
+    def _refuse_open_quote(self) -> None:
+        if self.stdin:
+            raise self._open_quote()
+        for _ in self._records():
+            pass
+
+    def _open_quote(self, at: str = "") -> InputError:
+        return InputError(
+            f"{self.name}{at}: a quote is opened and never closed, so the rest of the file would be one cell. "
+            "Close it, or read without quotes (quote=False)."
+        )
+
+
+def _swallowed(cell: str | None, surely: bool) -> bool:
+    """Whether a last cell may be the rest of a file behind a quote that was never closed."""
+    return cell is not None and (cell.endswith("\n") if surely else "\n" in cell)

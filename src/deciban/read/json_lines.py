@@ -1,0 +1,144 @@
+"""JSON, one object a line; its keys are the columns."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deciban.errors import InputError
+from deciban.read.opening import FileSource, Rewound
+from deciban.read.source import checked_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK = 2**23  # bytes parsed at a time; a line must fit
+MOST = 2**28
+
+
+class JSONLinesSource(FileSource):
+    """Objects of text, numbers, true, false and null; a key that is absent from a line is missing there."""
+
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
+        super().__init__(path, skip_bad=skip_bad)
+        self._held: Any = None
+        self._schema: Any = None
+        if self.stdin:  # the only chance to see the columns is to begin
+            self._held = self._read()
+            self._first = next(self._held, None)
+        else:
+            self._first = next(self._read(), None)
+        if self._first is None:
+            raise InputError(f"{self.name} holds no rows. Give a file with data.")
+        self._columns = checked_names(self._first.schema.names, self.name)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """As Arrow parses them."""
+        if not self.stdin:
+            yield from self._read()
+            return
+        if self._held is None:
+            raise InputError("standard input can be read only once. Save it to a file first.")
+        held, self._held = self._held, None
+        yield self._first
+        yield from held
+
+    def _read(self) -> Iterator[pa.Table]:
+        """Whole lines at a time; the first block says which columns there are, and of what type."""
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        line, block = 1, BLOCK
+        with self.opened() as stream:
+            rest = b""
+            while True:
+                found = stream.read(block)
+                self.progressed()
+                text = rest + found
+                end = text.rfind(b"\n") + 1 if found else len(text)
+                whole, rest = text[:end], text[end:]
+                if len(rest) > MOST:
+                    raise InputError(f"{self.name}, line {line}: the line is longer than {MOST:,} bytes. Cut it up.")
+                if whole.strip():
+                    options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
+                    reading = arrow_json.ReadOptions(block_size=max(len(whole) + 1, BLOCK))
+                    try:
+                        table = arrow_json.read_json(
+                            pa.BufferReader(whole),
+                            reading,
+                            options if self._schema is not None else arrow_json.ParseOptions(),
+                        )
+                    except pa.ArrowInvalid as error:
+                        table = self._line_by_line(whole, line, error)
+                    self._schema = self._schema or _plain(table.schema)
+                    yield table.select(self._schema.names).cast(self._schema)
+                line += whole.count(b"\n")
+                if not found:
+                    return
+
+    def _line_by_line(self, text: bytes, line: int, error: Exception) -> pa.Table:
+        """The first bad line as an error; or all others, where bad ones are to be skipped."""
+        import pyarrow as pa
+
+        rows: list[dict[str, Any]] = []
+        for at, each in enumerate(text.split(b"\n"), line):
+            if not each.strip():
+                continue
+            try:
+                row = json.loads(each)
+                if not isinstance(row, dict):
+                    raise ValueError(f"{type(row).__name__}, not an object of columns")
+                if self._schema is not None:
+                    pa.Table.from_pylist([row], schema=self._schema)
+            except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
+                said = f"{self.name}, line {at}: {str(wrong).splitlines()[0][:150]}"
+                if not self.skip_bad:
+                    raise InputError(
+                        f"{said}. The line does not fit the columns. Mend it, or skip bad rows (skip_bad=True)."
+                    ) from None
+                self.skipped.add(said)
+                continue
+            rows.append(row)
+        try:
+            return pa.Table.from_pylist(rows, schema=self._schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise InputError(
+                f"{self.name}: a column holds values of several types ({str(error).splitlines()[0][:150]}). "
+                "Write them all as text, or all as numbers."
+            ) from None
+
+    def where(self, row: int) -> str:
+        """Lines and rows are one, but for empty lines."""
+        if self.stdin or self.skip_bad:
+            return super().where(row)
+        with self.opened() as stream:
+            found = -1
+            for at, each in enumerate(_lines(stream), 1):
+                found += bool(each.strip())
+                if found == row:
+                    return f"{self.name}, line {at}"
+        return super().where(row)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Columns that were all null may hold text later; whole numbers may be followed by others."""
+    import pyarrow as pa
+
+    def settled(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_null(kind):
+            return pa.string()
+        return pa.float64() if pa.types.is_integer(kind) else kind
+
+    return pa.schema([field.with_type(settled(field.type)) for field in schema])
+
+
+def _lines(stream: Any) -> Iterator[bytes]:
+    import io
+
+    yield from io.BufferedReader(Rewound(b"", stream), BLOCK)

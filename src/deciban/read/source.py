@@ -1,0 +1,140 @@
+"""Where rows come from: a name for messages, the columns, and batches of rows.
+
+A source can be read from its beginning as often as wanted (all but standard input can), and knows the place of each
+row, so that an error can say `adult.csv, line 17`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deciban.errors import DecibanError, InputError, shortlist
+from deciban.read.tables import HEAD, Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROW = re.compile(r"\(row (\d+)\)")
+
+
+@dataclass
+class Skipped:
+    """Rows that could not be read and were passed over, with the first few reasons."""
+
+    rows: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, reason: str, rows: int = 1) -> None:
+        """Another row that could not be read."""
+        self.rows += rows
+        if len(self.reasons) < 5:
+            self.reasons.append(reason)
+
+    def __str__(self) -> str:
+        return "nothing was skipped" if not self.rows else f"{self.rows:,} rows skipped: {shortlist(self.reasons)}"
+
+
+class Source(ABC):
+    """Rows to be had in batches."""
+
+    name: str  # for messages
+    size: int | None = None  # bytes to be read, where that is known
+    skip_bad: bool = False  # pass over rows that cannot be read, instead of stopping at the first
+
+    def __init__(self) -> None:
+        self.skipped = Skipped()
+        self.read = 0  # bytes so far
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[pa.Table]:
+        """All rows, in pieces of whatever size is handy, from the beginning."""
+
+    def batches(self, rows: int = HEAD) -> Iterator[Table]:
+        """All rows, in tables of exactly `rows` rows, but for the last; how the file was written does not show."""
+        self.skipped, self.read = Skipped(), 0
+        found = 0
+        for table in _regrouped(self.pieces(), rows):
+            found += len(table)
+            yield Table.of(table)
+        if not found:
+            raise InputError(f"{self.name} holds no rows{self._but_skipped()}. Give a file with data.")
+
+    def where(self, row: int) -> str:
+        """The place of a row (of those not skipped, from 0), in words."""
+        return f"{self.name}, row {row + 1}"
+
+    def located(self, error: DecibanError, start: int, origin: Callable[[int], int] = int) -> DecibanError:
+        """The same error, with a row of a batch that began at `start` named by its place in the source."""
+        said = str(error)
+        at = _ROW.search(said)
+        if at is None:
+            return error if said.startswith(self.name) else type(error)(f"{self.name}: {said}")
+        return type(error)(f"{said[: at.start()]}({self.where(start + origin(int(at[1])))}){said[at.end() :]}")
+
+    def _but_skipped(self) -> str:
+        return f" ({self.skipped})" if self.skipped.rows else ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {len(self.columns)} columns)"
+
+
+class FrameSource(Source):
+    """A frame of pandas, polars or pyarrow that is already in memory."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__()
+        self.table = Table.of(frame)
+        self.name = "the table"
+        if not self.table.framed:
+            raise InputError("an array has no names of columns. Give a frame of pandas, polars or pyarrow, or a path.")
+        self._columns = checked_names([str(name) for name in self.table.columns], self.name)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def pieces(self) -> Iterator[pa.Table]:
+        from deciban.read.arrow import arrow_table
+
+        yield arrow_table(self.table)
+
+
+def checked_names(names: Iterable[str], name: str) -> tuple[str, ...]:
+    """Names of columns: none empty, none twice; else an error that counts columns from 1."""
+    seen: dict[str, int] = {}
+    for at, column in enumerate(names, 1):
+        if not column.strip():
+            raise InputError(f"{name}, line 1, column {at}: the column has no name. Name it in the header.")
+        if column in seen:
+            raise InputError(
+                f"{name}, line 1: columns {seen[column]} and {at} are both called {column!r}. Rename one of them."
+            )
+        seen[column] = at
+    return tuple(seen)
+
+
+def _regrouped(pieces: Iterable[Any], rows: int) -> Iterator[Any]:
+    """The same rows in tables of exactly `rows`, but for the last."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    count = 0
+    for piece in pieces:
+        while count + len(piece) >= rows:
+            cut = rows - count
+            yield pa.concat_tables([*held, piece.slice(0, cut)])
+            piece, held, count = piece.slice(cut), [], 0
+        if len(piece):
+            held.append(piece)
+            count += len(piece)
+    if count:
+        yield pa.concat_tables(held)
