@@ -108,7 +108,7 @@ def count_classes(
 ) -> ClassCounts:
     """Counts per class, codes[i] in [0, K) being document i's; with `presence`, documents per class too.
 
-    A document of weight 0 is as if absent.
+    A document of weight 0 is as if absent. There may be no feature at all.
 
     >>> found = count_classes(["to be or", "not to be"], np.array([0, 1]), 2)
     >>> list(found.vocabulary), found.counts.tolist()

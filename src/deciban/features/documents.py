@@ -57,8 +57,17 @@ class Documents:
     def __getitem__(self, row: int) -> str:
         return self.texts[row] if isinstance(self.texts, list) else self.texts[row].as_py()
 
-    def take(self, rows: Array) -> Documents:
-        """Some of the documents."""
+    def take(self, rows: Any) -> Documents:
+        """Some of the documents: a slice, a mask or positions."""
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if isinstance(self.texts, list):
+                return Documents(self.texts[rows])
+            if step == 1:
+                return Documents(self.texts.slice(start, max(stop - start, 0)))
+            rows = np.arange(start, stop, step)
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         if isinstance(self.texts, list):
             return Documents([self.texts[row] for row in rows])
         return Documents(self.texts.take(np.asarray(rows, np.int64)))

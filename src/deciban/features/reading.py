@@ -81,11 +81,17 @@ class Reading:
 
     def streams(self, reader: Any, chunk: Chunk) -> list[Stream]:
         """What a reader makes of a chunk."""
+        return self.read(reader, chunk)[0]
+
+    def read(self, reader: Any, chunk: Chunk) -> tuple[list[Stream], Array]:
+        """What a reader makes of a chunk, and how many features each document has, in the vocabulary or not."""
         streams = reader.read(chunk)
         if self.vocabulary is None:
-            return streams
+            return streams, np.sum([stream.lengths for stream in streams], axis=0)
+        lengths = np.sum([stream.lengths for stream in streams], axis=0)  # relabelling may write over them
         levels = columns(reader, self.vocabulary)
-        return [interleaved([relabelled(stream, level, self.fast) for stream, level in zip(streams, levels)])]
+        known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, levels)]
+        return [interleaved(known)], lengths
 
     def sizes(self, reader: Any) -> list[int]:
         """Above the numbers of each stream."""
@@ -98,7 +104,5 @@ class Reading:
         first = readers[0]
         moved = [first.absorb(other) for other in readers[1:]]
         names, levels = found(first)
-        if not len(names):
-            raise InputError("empty vocabulary; perhaps the documents only contain stop words")
         others = [[level[numbers] for level, numbers in zip(levels, moves)] for moves in moved]
         return Vocabulary(names, "learnt"), [[level[:-1] for level in levels], *others]

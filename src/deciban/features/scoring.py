@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from deciban.errors import InputError
 from deciban.features.documents import Documents
+from deciban.features.known import KnownWords
 from deciban.features.reading import Reading
 from deciban.features.tokens import WORDS, Tokens
 from deciban.features.vocabulary import Vocabulary
@@ -41,22 +42,18 @@ class Scorer:
                 f"weights of shape {self.weights.shape} do not fit {vocabulary.columns} features, unk counted, "
                 f"and {len(self.bias)} classes."
             )
-        self._forget()
-
-    def _forget(self) -> None:
-        """Readers are made when they are needed, and kept: making one takes as long as reading a thousand texts."""
+        self.known = KnownWords(vocabulary, tokens)
         self._one: Any = None
-        self._idle: dict[bool, list[Any]] = {True: [], False: []}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_one", "_idle")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._forget()
+        return {**self.__dict__, "_one": None}
 
     def __call__(self, text: str) -> Array:
         """The scores of one text, (K,)."""
+        return self.one(text)[0]
+
+    def one(self, text: str) -> tuple[Array, int]:
+        """The scores of one text, (K,), and how many features it has."""
         if self._one is None:
             self._one = self._made()
         return self._one(text)
@@ -66,34 +63,35 @@ class Scorer:
         return self.scores_and_lengths(texts, threads)[0]
 
     def scores_and_lengths(self, texts: Any, threads: int | None = None) -> tuple[Array, Array]:
-        """The scores of each text, (n, K), and how many features were added, (n,)."""
-        reading = Reading(Documents.of(texts), self.tokens, self.vocabulary, threads)
-        n = len(reading.documents)
+        """The scores of each text, (n, K), and how many features it has, in the vocabulary or not, (n,)."""
+        documents = Documents.of(texts)
+        n = len(documents)
         out, lengths = np.empty((n, len(self.bias))), np.empty(n, np.int64)
 
-        def score(first: int, last: int) -> None:
-            idle, once = self._idle[reading.fast], Presence(reading.fast)
-            # one reader for each thread
-            reader = idle.pop() if idle else reading.reader()
-            for chunk in reading.documents.chunks(first, last):
-                (stream,) = reading.streams(reader, chunk)
+        def score(reading: Reading, reader: Any, first: int, last: int) -> None:
+            once = Presence(reading.fast)
+            for chunk in documents.chunks(first, last):
+                (stream,), own = reading.read(reader, chunk)
                 if self.binary:
                     stream = once(stream, self.vocabulary.columns)
-                here = slice(chunk.first, chunk.first + len(stream.lengths))
-                lengths[here] = stream.lengths
+                here = slice(chunk.first, chunk.first + len(own))
+                lengths[here] = own
                 add_scores(stream, self.weights, self.bias, out[here], reading.fast)
-            idle.append(reader)
 
-        reading.run(score)
+        self.known.passed(documents, score, threads)
         return out, lengths
 
     def _made(self) -> Any:
         """What scores one text: a kernel for plain words, else the general way."""
         plain_words = self.tokens.fast and self.tokens.unit == "word" and self.tokens.ngrams == (1, 1)
         if self.binary or not plain_words or self.tokens.stem or self.tokens.stop_words:
-            return lambda text: self.scores([text])[0]
+            return self._general
         from deciban.kernels.text.one import OneByOne
 
         reader = self.tokens.reader(self.vocabulary, fast=True).reader
         outside = () if self.vocabulary.unk else (np.zeros((1, len(self.bias))),)
         return OneByOne(reader, np.concatenate([self.weights, *outside]), self.bias)
+
+    def _general(self, text: str) -> tuple[Array, int]:
+        scores, lengths = self.scores_and_lengths([text])
+        return scores[0], int(lengths[0])

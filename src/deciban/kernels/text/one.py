@@ -83,17 +83,17 @@ class OneByOne:
             self.bias,
         )
 
-    def __call__(self, text: str) -> Array:
-        """The scores of a text, (K,)."""
+    def __call__(self, text: str) -> tuple[Array, int]:
+        """The scores of a text, (K,), and how many words it has."""
         return self._scored(text.encode(), self.given)
 
-    def _scored(self, text: bytes, given: Any) -> Array:
+    def _scored(self, text: bytes, given: Any) -> tuple[Array, int]:
         if not text:
-            return self.bias.copy()
+            return self.bias.copy(), 0
         out = np.empty((1, self.K))
         length = score(np.frombuffer(text, np.uint8), *given, *self.memory, out)
         if length >= 0:
-            return out[0]
+            return out[0], length
         if length == TOO_LONG:
             self._make_room(2 * len(text))
             return self._scored(text, given)

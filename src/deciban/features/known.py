@@ -1,0 +1,47 @@
+"""A vocabulary that texts are read by, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from deciban.features.documents import Documents
+from deciban.features.reading import Reading
+from deciban.features.tokens import WORDS, Tokens
+from deciban.features.vocabulary import Vocabulary
+
+Result = TypeVar("Result")
+
+
+class KnownWords:
+    """Reads texts by one vocabulary; its readers are kept: making one takes as long as reading a thousand texts.
+
+    >>> known = KnownWords(Vocabulary.of(["be", "to"], "learnt"))
+    >>> def streams(reading, reader, first, last):
+    ...     return [reading.read(reader, chunk) for chunk in reading.documents.chunks(first, last)]
+    >>> known.passed(["to be or not"], streams)[0]
+    [([Stream(ids=array([1, 0], dtype=int32), lengths=array([2]))], array([4]))]
+    """
+
+    def __init__(self, vocabulary: Vocabulary, tokens: Tokens = WORDS) -> None:
+        self.vocabulary, self.tokens = vocabulary, tokens
+        self._idle: dict[bool, list[Any]] = {True: [], False: []}
+
+    def passed(self, texts: Any, act: Callable[..., Result], threads: int | None = None) -> list[Result]:
+        """act(reading, reader, first, last) for each range of the documents, each with a reader of its own."""
+        reading = Reading(Documents.of(texts), self.tokens, self.vocabulary, threads)
+        idle = self._idle[reading.fast]
+
+        def run(first: int, last: int) -> Result:
+            reader = idle.pop() if idle else reading.reader()
+            done = act(reading, reader, first, last)
+            idle.append(reader)
+            return done
+
+        return reading.run(run)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"vocabulary": self.vocabulary, "tokens": self.tokens}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
