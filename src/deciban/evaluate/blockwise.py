@@ -33,9 +33,9 @@ class Blockwise:
     >>> noise = np.random.default_rng(0).normal(0, 3, (600, 2))
     >>> fitted = Blockwise.fit([told, noise], codes)
     >>> fitted
-    Blockwise(scales=0.351 0.0468, 2 offsets)
+    Blockwise(scales=0.355 0.0414, 2 offsets)
     >>> fitted.apply([[[0.0, 2.0]], [[1.0, 0.0]]]).round(1).tolist()
-    [[0.1, 0.7]]
+    [[0.0, 0.7]]
     """
 
     log_scales: Array  # (B,)  a: log of each block's scale at its reference length
