@@ -92,3 +92,21 @@ def test_columns_grow_again_and_again():
     X = (np.arange(30_000)[:, None] // np.array([1, 7, 3000])) + rng.integers(-1, 2, (30_000, 3))
     X = np.maximum(X, -1)
     agree(*both(kernels.category_counts_growing, X, rng.integers(0, 2, 30_000), None, 2))
+
+
+@pytest.mark.parametrize("value", [-2, 2**40])
+def test_what_is_no_category_is_found_behind_rows_of_weight_zero_that_hold_worse(value):
+    X, weight = np.zeros((5000, 2), np.int64), np.ones(5000)
+    X[4000:4500], weight[4000:4500] = -7, 0.0
+    X[4600, 1] = value
+    with kernels.forced("numba"), pytest.raises(kernels.CategoryError) as caught:
+        kernels.category_counts_growing(X, np.zeros(5000, int), weight, 1)
+    assert (caught.value.row, caught.value.column, caught.value.value) == (4600, 1, value)
+
+
+def test_a_late_category_is_counted_with_its_weight_in_its_class():
+    rng = np.random.default_rng(1)
+    X, weight = rng.integers(-1, 3, (9001, 3)), rng.random(9001)  # an odd number: the last row has no partner
+    X[5000:, 1] = rng.integers(0, 500, 4001)
+    weight[6000:6100], X[6000:6100] = 0.0, 10**6
+    agree(*both(kernels.category_counts_growing, X, rng.integers(0, 4, 9001), weight, 4), rtol=1e-12)

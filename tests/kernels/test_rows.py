@@ -87,3 +87,18 @@ def test_booleans_are_labels_and_wide_ranges_are_not():
     assert codes.tolist() == [1, 0]
     assert kernels.encode_integers(np.array([0, 65_536])) is None
     assert kernels.encode_integers(np.array([0, 65_535])) is not None
+
+
+@thorough
+@given(st.sampled_from([0, 1, 7, 300]), st.integers(1, 6), st.booleans(), st.integers(0, 2**32))
+def test_class_weights_agree_with_their_twin(n, K, weighted, seed):
+    rng = np.random.default_rng(seed)
+    weight = rng.random(n) * (rng.random(n) < 0.8) if weighted else None
+    agree(*both(kernels.class_weights, rng.integers(0, K, n), weight, K), rtol=1e-13)
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+@pytest.mark.parametrize("code", [-1, 2])
+def test_a_class_that_is_not_there_has_no_weight(body, code):
+    with kernels.forced(body), pytest.raises(IndexError, match="class codes"):
+        kernels.class_weights(np.array([0, code]), None, 2)

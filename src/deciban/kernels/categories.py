@@ -14,9 +14,6 @@ from .choice import Array, class_codes, compiled, or_unweighted, pieces, readabl
 # A category number at or above this is taken for a mistake: the table of counts would be as long.
 MOST_CATEGORIES = 2**20
 
-# Rows whose largest values settle how much room columns get, at the start and whenever room runs out.
-LOOK_AHEAD = 4096
-
 # Types that kernels read as they are; anything else is converted to int64.
 NATIVE = ("int64", "int32", "int16", "int8", "uint8")
 
@@ -54,7 +51,8 @@ def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, 
     for rows, part in pieces(X, NATIVE, np.int64):
         stop = tally.add(part, 0, codes[rows], or_unweighted(weight, rows))
         if stop < len(part):
-            _refuse_outside(part[stop : stop + 1], None, sizes, rows.start + stop)
+            at = slice(rows.start + stop, rows.stop)
+            _refuse_outside(part[stop:], None if weight is None else weight[at], sizes, at.start)
     return tally.counts()
 
 
@@ -69,18 +67,20 @@ def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int
         _refuse_outside(X, weight, np.full(X.shape[1], MOST_CATEGORIES))
         sizes = reference.category_sizes(X, weight)
         return sizes, reference.category_counts(X, codes, weight, sizes, K)
-    from .tally import Tally
+    from .tally import CHECKED_ROWS, Tally
 
-    tally = Tally(np.zeros(X.shape[1], np.int64), K)
+    # The first rows say how much room columns are likely to need.
+    first = reference.category_sizes(X[:CHECKED_ROWS], None if weight is None else weight[:CHECKED_ROWS])
+    tally = Tally(np.minimum(first, MOST_CATEGORIES), K)
     for rows, part in pieces(X, NATIVE, np.int64):
-        part_codes, part_weight = codes[rows], or_unweighted(weight, rows)
-        stop = 0
-        while (stop := tally.add(part, stop, part_codes, part_weight)) < len(part):
-            _refuse_outside(part[stop : stop + 1], None, np.full(X.shape[1], MOST_CATEGORIES), rows.start + stop)
-            ahead = part[stop : stop + LOOK_AHEAD].astype(np.int64)
-            needed = ahead.max(axis=0, initial=-1, where=ahead < MOST_CATEGORIES) + 1
-            # Twice the room, so that a column of ever larger numbers is moved a few times only.
-            tally.grow(np.where(needed > tally.sizes, np.maximum(needed, 2 * tally.sizes), tally.sizes))
+        part_codes, part_weight = codes[rows], None if weight is None else weight[rows]
+        at = 0
+        while (at := tally.add(part, at, part_codes, or_unweighted(part_weight))) < len(part):
+            new = slice(at, at + CHECKED_ROWS)
+            own_weight = None if part_weight is None else part_weight[new]
+            _refuse_outside(part[new], own_weight, np.full(X.shape[1], MOST_CATEGORIES), rows.start + at)
+            tally.settle(part[new], part_codes[new], own_weight)
+            at = new.stop
     return tally.trimmed()
 
 

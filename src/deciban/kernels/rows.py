@@ -1,11 +1,11 @@
-"""Row by row: labels to class numbers, scores to probabilities."""
+"""Row by row: labels to class numbers, what classes weigh, scores to probabilities."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from . import reference
-from .choice import Array, compiled, readable
+from .choice import Array, class_codes, compiled, or_unweighted, readable, row_weights
 
 # Labels spread wider than this are left to sorting: a table of every possible value would not stay in cache.
 WIDEST_SPAN = 65_536
@@ -26,25 +26,46 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
     y = np.asarray(y)
     if not y.size:
         return y[:0], np.empty(0, np.intp)
-    low = y.min()
-    span = int(y.max()) - int(low) + 1
-    if span > WIDEST_SPAN:
-        return None
     # In 64 bits differences are right even where the labels' own type, or its sign, would overflow.
-    numbers, base = readable(y, np.int64), int(low.astype(np.int64))
-    if compiled(LABEL_WORK * y.size):
-        from .labels import mark_offsets, place_offsets
+    numbers = readable(y, np.int64)
+    if not compiled(LABEL_WORK * y.size):
+        low, span = _range(y)
+        if span > WIDEST_SPAN:
+            return None
+        found, codes = reference.encode_offsets(numbers - low, span)
+        return (found + low).astype(y.dtype), codes
+    from .labels import mark_offsets, place_offsets
 
-        seen = np.zeros(span, np.intp)
-        mark_offsets(numbers, base, seen)
-        found = np.flatnonzero(seen)
-        codes = numbers
-        if base or len(found) < span:
-            codes = np.empty(y.size, np.intp)
-            place_offsets(numbers, base, np.cumsum(seen) - 1, codes)
-    else:
-        found, codes = reference.encode_offsets(numbers - base, span)
-    return (found + base).astype(y.dtype), codes
+    low, seen = 0, np.zeros(WIDEST_SPAN, np.bool_)
+    if not mark_offsets(numbers, low, seen):  # most labels are small numbers; only others are worth another look
+        low, span = _range(y)
+        if span > WIDEST_SPAN:
+            return None
+        seen = np.zeros(span, np.bool_)
+        mark_offsets(numbers, low, seen)
+    found, codes = np.flatnonzero(seen), numbers
+    if low or found[-1] >= len(found):
+        codes = np.empty(y.size, np.intp)
+        place_offsets(numbers, low, np.cumsum(seen) - 1, codes)
+    return (found + low).astype(y.dtype), codes
+
+
+def _range(y: Array) -> tuple[int, int]:
+    """The least label, as int64 sees it, and how many numbers there are from it to the greatest."""
+    low = y.min()
+    return int(low.astype(np.int64)), int(y.max()) - int(low) + 1
+
+
+def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
+    """Σ w per class: (K,)."""
+    codes, weight = class_codes(codes, K), row_weights(weight)
+    if not compiled(LABEL_WORK * codes.size):
+        return np.bincount(codes, weight, minlength=K).astype(np.float64)  # of no rows it gives integers
+    from .labels import add_class_weights
+
+    sums = np.zeros((K, 8))
+    add_class_weights(codes, or_unweighted(weight), sums)
+    return np.asarray(sums.sum(axis=1))
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:

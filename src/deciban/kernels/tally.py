@@ -1,46 +1,67 @@
 """Counts and scores of category numbers.
 
-While counting, every column has one slot more than categories: slot 0 is for −1, slot v + 1 for category v. Counting
-then needs no branch, and one unsigned comparison finds everything that has no slot.
+While counting, every column has two slots more than categories: slot 0 is for −1, slot v + 1 for category v, and the
+last takes whatever has no slot of its own. Counting then needs no branch, and an empty last slot shows that nothing was
+outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from .choice import Array
 from .intrinsics import prefetch
-from .jit import kernel
+from .jit import kernel, part
 from .register_sums import sum_rows_of
 
 AHEAD = 512  # values to ask memory for in advance
 LINE = 8  # int64 values in a cache line
+CHECKED_ROWS = 1024  # counted before the last slots are looked at
+
+
+@part
+def _add_two(
+    X: Array, i: int, j: int, codes: Array, v: float, w: float, starts: Array, last: Array, table: Array
+) -> None:
+    """Count two rows at once: while one waits for a slot just written, the other goes on."""
+    x, y, slots_x, slots_y = X[i], X[j], table[codes[i]], table[codes[j]]
+    for d in range(X.shape[1]):
+        start, end = starts[d], last[d]
+        # Seen as unsigned, what is below −1 is huge: one comparison for both ends.
+        slots_x[start + min(np.uint64(np.int64(x[d]) + 1), end)] += v
+        slots_y[start + min(np.uint64(np.int64(y[d]) + 1), end)] += w
+
+
+@part
+def _add_rows(
+    X: Array, begin: int, end: int, codes: Array, weight: Array, starts: Array, last: Array, table: Array
+) -> None:
+    D = X.shape[1]
+    for i in range(begin, end - 1, 2):
+        for d in range(0, 2 * D, LINE):
+            prefetch(X, i * D + d + AHEAD)
+        v, w = (weight[i], weight[i + 1]) if weight.size else (1.0, 1.0)
+        _add_two(X, i, i + 1, codes, v, w, starts, last, table)
+    if (end - begin) % 2:
+        v = weight[end - 1] if weight.size else 1.0
+        _add_two(X, end - 1, end - 1, codes, v, 0.0, starts, last, table)
 
 
 @kernel
-def add_counts(X: Array, begin: int, codes: Array, weight: Array, starts: Array, sizes: Array, table: Array) -> int:
-    """Add Σ w of rows from `begin` on to table[class, starts[d] + value + 1].
+def add_counts(X: Array, begin: int, codes: Array, weight: Array, starts: Array, last: Array, table: Array) -> int:
+    """Add Σ w of rows from `begin` on to table[class, starts[d] + slot], where `last` is a column's last slot.
 
-    Returns the row at which it stopped because a value is below −1 or not below sizes[d]; n if there was none.
+    Returns where the first CHECKED_ROWS start in which something had no slot, and ends after them; n if all had one.
     """
     n, D = X.shape
-    for i in range(begin, n):
-        for d in range(0, D, LINE):
-            prefetch(X, i * D + d + AHEAD)
-        w = weight[i] if weight.size else 1.0
-        if w == 0:
-            continue
-        outside: Any = False
-        for d in range(D):
-            outside |= np.uint64(np.int64(X[i, d]) + 1) > np.uint64(sizes[d])
-        if outside:
-            return i
-        slots = table[codes[i]]
-        for d in range(D):
-            slots[np.uint64(starts[d] + X[i, d] + 1)] += w
+    for at in range(begin, n, CHECKED_ROWS):
+        _add_rows(X, at, min(at + CHECKED_ROWS, n), codes, weight, starts, last, table)
+        for k in range(len(table)):
+            for d in range(D):
+                if table[k, starts[d] + last[d]] != 0:
+                    return at
     return n
 
 
@@ -64,32 +85,54 @@ class Tally:
 
     def __init__(self, sizes: Array, K: int) -> None:
         self.sizes = sizes.astype(np.int64)
-        self.table = np.zeros((K, int(self.sizes.sum()) + len(sizes)))
+        self.table = np.zeros((K, int(self.slots.sum())))
+
+    @property
+    def slots(self) -> Array:
+        return self.sizes + 2
 
     @property
     def starts(self) -> Array:
-        return np.cumsum(self.sizes + 1) - (self.sizes + 1)
+        return np.cumsum(self.slots) - self.slots
 
     def add(self, X: Array, begin: int, codes: Array, weight: Array) -> int:
-        """Count rows from `begin` on, as far as the sizes allow; where it stopped."""
-        return add_counts(X, begin, codes, weight, self.starts, self.sizes, self.table)
+        """Count rows from `begin` on; stops after CHECKED_ROWS with values outside, and says where they begin."""
+        starts, last = self.starts.astype(np.uint64), (self.sizes + 1).astype(np.uint64)
+        return add_counts(X, begin, codes, weight, starts, last, self.table)
 
-    def grow(self, sizes: Array) -> None:
-        """Make room for sizes at least as large as now, keeping what was counted."""
-        old_starts, old_slots, old_table = self.starts, self.sizes + 1, self.table
-        self.sizes = sizes.astype(np.int64)
-        self.table = np.zeros((len(old_table), int(self.sizes.sum()) + len(sizes)))
-        moved = np.repeat(self.starts - old_starts, old_slots) + np.arange(old_table.shape[1])
-        self.table[:, moved] = old_table
+    def settle(self, X: Array, codes: Array, weight: Array | None) -> None:
+        """Give what these rows hold beyond the sizes slots of its own, instead of the last ones."""
+        row, column = np.nonzero(np.greater_equal(X, self.sizes))
+        each = np.ones(len(row)) if weight is None else weight[row]
+        row, column, each = row[each != 0], column[each != 0], each[each != 0]
+        value, needed = X[row, column].astype(np.int64), self.sizes.copy()
+        np.maximum.at(needed, column, value + 1)
+        # Twice the room, so that a column of ever larger numbers is moved a few times only.
+        self._grow(np.where(needed > self.sizes, np.maximum(needed, 2 * self.sizes), self.sizes))
+        np.add.at(self.table, (codes[row], self.starts[column] + value + 1), each)
+
+    def _grow(self, sizes: Array) -> None:
+        """Make room for sizes at least as large as now, keeping what was counted; the last slots are empty again."""
+        column, slot = self._places()
+        kept = slot < self.sizes[column] + 1
+        old = self.table[:, kept]
+        self.sizes = sizes
+        self.table = np.zeros((len(old), int(self.slots.sum())))
+        self.table[:, self.starts[column[kept]] + slot[kept]] = old
+
+    def _places(self) -> tuple[Array, Array]:
+        """Column, and slot within it, of everything along the table."""
+        column = np.repeat(np.arange(len(self.sizes)), self.slots)
+        return column, np.arange(len(column)) - self.starts[column]
 
     def counts(self) -> Array:
-        """(K, Σ sizes), without the slots of missing values."""
-        return np.delete(self.table, self.starts, axis=1)
+        """(K, Σ sizes), without the slots of missing values and the last ones."""
+        column, slot = self._places()
+        return self.table[:, (slot > 0) & (slot <= self.sizes[column])]
 
     def trimmed(self) -> tuple[Array, Array]:
         """Sizes without trailing categories that nobody holds, and counts."""
-        column = np.repeat(np.arange(len(self.sizes)), self.sizes + 1)
-        slot = np.arange(len(column)) - self.starts[column]
+        column, slot = self._places()
         held = self.table.any(axis=0)
         sizes = np.zeros(len(self.sizes), np.int64)
         np.maximum.at(sizes, column[held], slot[held])

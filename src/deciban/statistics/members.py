@@ -72,7 +72,7 @@ class Members:
         """(K,) the weight of each group."""
         if self.shares is not None:
             return self.shares.sum(axis=0)
-        return np.bincount(self.codes, self.weight, minlength=self.K).astype(float)
+        return kernels.class_weights(self.codes, self.weight, self.K)
 
     def matrix(self) -> Any:
         """(n, K) shares, as CSR where hard."""
