@@ -77,6 +77,10 @@ class SaveError(ModelFileError, OSError):
     """A model file could not be written; what was there before still is."""
 
 
+class UsageError(DecibanError):
+    """A command that cannot be meant: a file, column or class that is not there, options that contradict each other."""
+
+
 class ImpossibleRowWarning(UserWarning):
     """Every class gives a row probability zero; the answer for it is the class prior."""
 

@@ -1,0 +1,15 @@
+"""The command line: everything that the library does with a file, in one word.
+
+One file a command, each thin: what is computed, the library computes. Nothing heavy is imported before it is used.
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run `deciban` with the arguments of this process, and leave with its exit code."""
+    import sys
+
+    from deciban.cli.boundary import run
+
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,38 @@
+"""The program: all commands, and how their arguments are read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from deciban import __version__
+from deciban.cli import inspect, merge, sample  # noqa: F401  registered by being imported
+from deciban.cli.command import app
+
+UsageException: Any = typer.BadParameter.__mro__[1]  # what the reader of arguments raises, wherever it lives
+Version: Any = Annotated[bool, typer.Option("--version", help="The version, and nothing else.", is_eager=True)]
+
+
+@app.callback(invoke_without_command=True, help=app.info.help)
+def program(version: Version = False) -> None:
+    """What can be asked without a command."""
+    if version:
+        print(f"deciban {__version__}")
+        raise typer.Exit
+
+
+def invoke(arguments: list[str]) -> int:
+    """Read the arguments and run the command; errors are the caller's to report."""
+    code = app(arguments, prog_name="deciban", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def usage_text(error: BaseException) -> str | None:
+    """What is wrong with the arguments, in one paragraph; None where the error is another one."""
+    if not isinstance(error, UsageException):
+        return None
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "deciban"
+    said = error.format_message().strip()
+    return f"{said if said.endswith(('.', '?', '!')) else said + '.'} See: {path} --help"
