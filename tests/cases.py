@@ -19,6 +19,7 @@ from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
+from deciban.families.text import Text
 from deciban.statistics import Members, Stats, align
 from gaussian_truth import gaussian_truth
 from toy_family import Geometric
@@ -132,6 +133,29 @@ GAUSSIANS = [
     gaussian_case("diagonal", "-far", gaussian_rows(at=1e6)),
     gaussian_case("tied diagonal", "-kept", gaps=False, keep="full"),
     gaussian_case("diagonal", "-sparse", sparse_rows, gaps=False),
+]
+
+FEW = ("blue", "pink", "red")
+TEXTS = [
+    Case(f"text-{name}", Text(**options), discrete.documents, exact=True, gaps=True, **more)
+    for name, options, more in (
+        ("counts", {"transform": "counts", "pseudo_count": 1.5}, {"truth": discrete.text_truth}),
+        ("binary", {"transform": "binary", "pseudo_count": 1.5}, {}),
+        ("log", {"transform": "log", "pseudo_count": 0.5}, {"rules": ("ml", "mean", "predictive")}),
+        ("idf-unit", {"transform": "log+idf+unit", "pseudo_count": 1.1}, {}),
+        ("bernoulli", {"reading": "bernoulli", "pseudo_count": 1.25}, {"truth": discrete.text_truth}),
+        (
+            "polya",
+            {"reading": "polya", "transform": "counts", "pseudo_count": 0.75},
+            {"truth": discrete.text_truth, "rules": ("mean", "predictive")},
+        ),
+        ("growing", {"vocabulary": "growing", "transform": "log", "pseudo_count": 1.5}, {}),
+        ("growing-bernoulli", {"vocabulary": "growing", "reading": "bernoulli", "pseudo_count": 1.5, "unk": 2.0}, {}),
+        ("given", {"vocabulary": ["red", "blue", "pink"], "transform": "counts", "pseudo_count": 1.5, "unk": 3.0}, {}),
+        ("capped", {"most": 3, "words": FEW, "transform": "counts", "pseudo_count": 1.5}, {}),
+        ("frequent", {"min_df": 2, "words": FEW, "transform": "log", "pseudo_count": 1.5}, {}),
+        ("chosen", {}, {}),
+    )
 ]
 
 CASES = [
@@ -262,5 +286,6 @@ CASES = [
         rules=("ml", "mean", "predictive"),
         truth=discrete.multinomial_truth,
     ),
+    *TEXTS,
     *GAUSSIANS,
 ]

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import scipy.sparse as sp
 from scipy import stats as sps
+from scipy.special import gammaln, xlogy
 
 FLAGS = np.array([0.2, 0.5, 0.9])
 WORDS = np.array([0.6, 0.3, 0.1])
@@ -105,3 +106,30 @@ def joint_truth(family, stats, X, rule):
     table[:, [cells.index(name) for name in stats.labels["combination"].names]] = stats.counts
     onehot = np.eye(len(cells))[[cells.index(tuple(X.names[j][v] for j, v in enumerate(row))) for row in X.values]]
     return one_of(table, family.pseudo_count, rule, onehot)
+
+
+SPOKEN = np.array(["red", "blue", "green", "white", "black", "pink", "violet", "ochre"])
+
+
+def documents(rng, n):
+    """Short documents, some empty, whose rarer words are often in one of them only."""
+    p = np.array([0.4, 0.25, 0.15, 0.1, 0.04, 0.03, 0.02, 0.01])
+    each = [" ".join(rng.choice(SPOKEN, rng.integers(0, 9), p=p)) for _ in range(n - 1)]
+    return np.array(["red blue", *each], dtype=object)[:n, None]
+
+
+def text_truth(family, stats, X, rule):
+    """Word by word, as the words stand."""
+    names = list(stats.labels["word"].names)
+    rows = np.array([[text.split().count(name) for name in names] for text in X.documents.texts])
+    alpha = family.pseudo_count
+    if family.reading == "bernoulli":
+        prior = {"ml": 0.0, "map": alpha - 1}.get(rule, alpha)
+        p = (stats.counts + prior) / (stats.rows[:, None] + 2 * prior)
+        return sps.bernoulli.logpmf((rows > 0)[:, None, :], p).sum(axis=2)
+    A = stats.counts + {"ml": 0.0, "map": alpha - 1}.get(rule, alpha)
+    if rule == "predictive" or family.reading == "polya":
+        A, length = stats.counts + alpha, rows.sum(axis=1)
+        ways = gammaln(length + 1) - gammaln(rows + 1).sum(axis=1)
+        return np.stack([sps.dirichlet_multinomial.logpmf(rows, a, length) - ways for a in A], 1)
+    return np.stack([xlogy(rows, a / a.sum()).sum(axis=1) for a in A], 1)

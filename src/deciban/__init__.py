@@ -18,6 +18,7 @@ _HOME = {
     "Multinomial": "families.multinomial",
     "Poisson": "families.poisson",
     "Product": "families.product",
+    "Text": "families.text",
     # hidden variables
     "Mixture": "latent.mixture",
     "GaussianWithGaps": "latent.gaussian_missing",

@@ -10,6 +10,8 @@ import numpy as np
 
 from deciban.errors import InputError, SingularError
 from deciban.estimators.calibration import Calibration
+from deciban.estimators.choosing import chosen
+from deciban.estimators.priors import left_out_prior as left_out_prior
 from deciban.estimators.reservoir import chosen_rows
 from deciban.families.fitted import collect_checked
 from deciban.families.product import Product
@@ -58,7 +60,8 @@ def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
 
 def encode(family: Any, table: Table, stats: Any = None) -> Any:
     """A table as the family takes it."""
-    return family.encode(table if isinstance(family, Product) else table.pick(), _names(family, table.columns), stats)
+    rows = table if isinstance(family, Product) else family.pick(table)
+    return family.encode(rows, _names(family, table.columns), stats)
 
 
 def collect(family: Any, X: Any, members: Members, columns: Sequence[Any]) -> ModelStats:
@@ -70,6 +73,7 @@ def collect(family: Any, X: Any, members: Members, columns: Sequence[Any]) -> Mo
 def fit(family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rule) -> tuple[Any, ModelStats]:
     """Choose from the first rows, freeze, and sum over all; one pass over the data."""
     n = len(members)
+    family = chosen(family, X, members, rule)
     if not family.open:
         stats = collect(family, X, members, columns)
         return family.choose(stats.family, None, rule), stats
@@ -102,17 +106,6 @@ def estimate(family: Any, stats: ModelStats, rule: Rule, columns: Sequence[Any])
             raise
         named = ", ".join(repr(columns[j]) for j in at if j < len(columns))
         raise SingularError(f"{error} (Columns at fault: {named}.)") from None
-
-
-def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
-    """(n, K) the learnt log prior without each row: (N_c − w)/(N − w) for its class, N_j/(N − w) for the others."""
-    left = np.repeat(rows[None, :], len(codes), axis=0)
-    at = np.arange(len(codes)), codes
-    left[at] = np.maximum(left[at] - weight, 0.0)
-    total = left.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        prior = np.log(left) - np.log(total)
-    return np.where(total > 0, prior, -np.log(len(rows)))  # nothing left: every class alike
 
 
 # -- block by block: what calibration works on -----------------------------------------------------------------------

@@ -96,7 +96,7 @@ class Product(Family):
         places = self.positions(table.columns)
         known: Any = dict.fromkeys(places) if stats is None else stats.blocks
         names = {name: [str(table.columns[j]) for j in at] for name, at in places.items()}
-        return Blocks(self._each(lambda f, at, cs, s: f.encode(table.pick(at), cs, s), places, names, known))
+        return Blocks(self._each(lambda f, at, cs, s: f.encode(f.pick(table, at), cs, s), places, names, known))
 
     def check(self, X: Blocks, columns: Sequence[Any], learning: bool = False) -> None:
         """Let each family name its first bad value."""
@@ -114,6 +114,18 @@ class Product(Family):
         return self._with(
             self._each(lambda f, s, x: f.choose(s, None if x is None else (x, members), rule), stats.blocks, part)
         )
+
+    def with_blocks(self, act: Callable[[Family, Any], Family], X: Blocks) -> Product:
+        """Each block's family as `act` makes it of the family and its rows."""
+        return self._with(self._each(act, X.parts))
+
+    def finished(self) -> Product:
+        """Block by block."""
+        return self._with(self._each(lambda f: f.finished()))
+
+    def summed_as(self, chosen: Product) -> Product:
+        """Block by block."""
+        return self._with(self._each(lambda f, c: f.summed_as(c), dict(zip(self.names, chosen.families.values()))))
 
     @property
     def open(self) -> bool:

@@ -89,9 +89,17 @@ class Family(ABC):
         """Freeze what was left open (origin, prior scale and strength, structure) from the first rows' statistics."""
         return self
 
+    def finished(self) -> Self:
+        """As it is once the first fit is over: a vocabulary that was being learnt is then complete."""
+        return self
+
     def refined(self, stats: Any, X: Any, members: Members) -> tuple[Self, Any]:
         """Choices that need every row, and the sums under them: families with hidden variables iterate here."""
         return self, stats
+
+    def pick(self, table: Any, positions: Sequence[int] | None = None) -> Any:
+        """The columns of a table that are to be encoded: numbers or names, side by side."""
+        return table.pick(positions)
 
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """Turn columns as given into what this family works on; `stats` holds the names already known."""
@@ -105,6 +113,14 @@ class Family(ABC):
     def shared(self) -> bool:
         """Whether a row of one class moves the density of others too, as a tied covariance does."""
         return False
+
+    def candidates(self, X: Any, members: Members) -> Sequence[Self]:
+        """What this family could become, where that must be settled before rows are summed; labels judge them."""
+        return [self]
+
+    def summed_as(self, chosen: Any) -> Self:
+        """What was asked for, less the choices under which sums were made: they cannot be made again from sums."""
+        return self
 
     @property
     def open(self) -> bool:

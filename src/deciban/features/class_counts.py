@@ -30,7 +30,7 @@ class ClassCounts:
     vocabulary: Vocabulary
     counts: Array  # (K, V), or (K, V + 1) with unk last: Σ w · occurrences
     rows: Array  # (K,)  Σ w
-    lengths: Array  # (n,)  features of each document, those outside the vocabulary too where they are unk
+    lengths: Array  # (n,)  features of each document, in the vocabulary or not
     documents: Array | None  # as counts: Σ w of documents that hold it; None unless asked for
 
 
@@ -77,14 +77,14 @@ class ClassCounter:
         self.rows = np.append(self.rows, np.zeros(K - len(self.rows))) + np.bincount(codes[first:last], weighed, K)
         lengths = [np.zeros(0, np.int64)]
         for chunk in documents.chunks(first, last):
-            streams = self.reading.streams(self.reader, chunk)
+            streams, features = self.reading.read(self.reader, chunk)
             here = slice(chunk.first, chunk.first + len(chunk.offsets) - 1)
             weights = None if weight is None else weight[here]
             for level, (stream, size) in enumerate(zip(streams, self.reading.sizes(self.reader))):
                 self.tallies[level].add(stream, size, codes[here], weights, K)
                 if self.presence:
                     self.present[level].add(self.once[level](stream, size), size, codes[here], weights, K)
-            lengths.append(np.sum([stream.lengths for stream in streams], axis=0))
+            lengths.append(features)
         return np.concatenate(lengths)
 
     def result(self) -> ClassCounts:

@@ -32,7 +32,13 @@ class Scorer:
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, weights: Array, bias: Array, tokens: Tokens = WORDS, binary: bool = False
+        self,
+        vocabulary: Vocabulary,
+        weights: Array,
+        bias: Array,
+        tokens: Tokens = WORDS,
+        binary: bool = False,
+        known: KnownWords | None = None,
     ) -> None:
         self.vocabulary, self.tokens, self.binary = vocabulary, tokens, binary
         self.weights = np.ascontiguousarray(weights, np.float64)
@@ -42,7 +48,7 @@ class Scorer:
                 f"weights of shape {self.weights.shape} do not fit {vocabulary.columns} features, unk counted, "
                 f"and {len(self.bias)} classes."
             )
-        self.known = KnownWords(vocabulary, tokens)
+        self.known = known or KnownWords(vocabulary, tokens)
         self._one: Any = None
 
     def __getstate__(self) -> dict[str, Any]:

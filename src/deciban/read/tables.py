@@ -14,8 +14,40 @@ import scipy.sparse as sp
 
 from deciban.errors import InputError
 
-Kind = Literal["number", "yes/no", "category"]
+Kind = Literal["number", "yes/no", "category", "text"]
 HEAD = 65_536  # rows of positive weight from which choices are taken
+
+
+@dataclass(frozen=True, eq=False)
+class TextColumn:
+    """A table that is one column of texts, as they were given: a list, or the column of a frame.
+
+    >>> TextColumn(["to be", "or not"])[1:].texts
+    ['or not']
+    """
+
+    texts: Any  # a list of str, or an Arrow ChunkedArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.texts), 1
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, rows: Any) -> TextColumn:
+        if isinstance(rows, slice) and isinstance(self.texts, list):
+            return TextColumn(self.texts[rows])
+        rows = np.arange(len(self))[rows]
+        if isinstance(self.texts, list):
+            return TextColumn([self.texts[row] for row in rows.tolist()])
+        return TextColumn(self.texts.take(rows))
+
+    def array(self) -> Any:
+        """(n, 1) of objects, None where missing."""
+        column = np.empty((len(self), 1), dtype=object)
+        column[:, 0] = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+        return column
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +59,7 @@ class Table:
     array([2, 4, 6])
     """
 
-    data: Any  # (n, D) array, CSR, or a narwhals frame
+    data: Any  # (n, D) array, CSR, a narwhals frame, or a column of texts
     columns: tuple[Any, ...]  # names, or positions where there are none
     named: bool
 
@@ -38,6 +70,9 @@ class Table:
             return X
         if sp.issparse(X):
             return cls(_checked(X.tocsr()), tuple(range(X.shape[1])), False)
+        texts = _texts(X)
+        if texts is not None:
+            return cls(texts, ("text",), False)
         frame = _frame(X)
         if frame is not None:
             _checked(frame)
@@ -50,8 +85,13 @@ class Table:
         return sp.issparse(self.data)
 
     @property
+    def texts(self) -> bool:
+        """Whether it is one column of texts."""
+        return isinstance(self.data, TextColumn)
+
+    @property
     def framed(self) -> bool:
-        return not self.sparse and not isinstance(self.data, np.ndarray)
+        return not self.sparse and not isinstance(self.data, (np.ndarray, TextColumn))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,6 +109,8 @@ class Table:
 
     def pick(self, positions: Sequence[int] | None = None) -> Any:
         """Columns as one (n, d) array, or CSR; numbers where all are numbers, else objects with None for missing."""
+        if self.texts:
+            return self.data.array()
         every = positions is None or list(positions) == list(range(self.shape[1]))
         if not self.framed:
             return self.data if every else self.data[:, list(positions or ())]
@@ -80,8 +122,16 @@ class Table:
             return np.column_stack(columns)
         return np.column_stack([column.astype(object) for column in columns])
 
+    def column(self, position: int) -> Any:
+        """One column as it was given: a list, an array, or a column of pandas, polars or pyarrow."""
+        if self.texts:
+            return self.data.texts
+        return self.data[:, position].to_native() if self.framed else self.data[:, position]
+
     def kind(self, position: int) -> Kind:
         """What a frame's column holds, by its type; an array holds numbers."""
+        if self.texts:
+            return "text"
         if not self.framed:
             return "number"
         dtype = self.data[:, position].dtype
@@ -115,6 +165,8 @@ def stacked(tables: Sequence[Table]) -> Table:
     if len(tables) == 1:
         return first
     parts = [table.data for table in tables]
+    if first.texts:
+        return Table(TextColumn([text for part in parts for text in part.array()[:, 0]]), first.columns, first.named)
     if first.framed:
         import narwhals.stable.v1 as nw
 
@@ -125,6 +177,37 @@ def stacked(tables: Sequence[Table]) -> Table:
 def dtype_is(series: Any, *names: str) -> bool:
     """Whether a narwhals series is of one of these types, whatever their parameters."""
     return str(series.dtype).split("(")[0] in names
+
+
+def _texts(X: Any) -> TextColumn | None:
+    """A column of texts, where a list, an array or a column of a frame is one."""
+    if isinstance(X, TextColumn):
+        return X
+    if isinstance(X, list | tuple):
+        first = next((item for item in X if item is not None), None)
+        return TextColumn(list(X)) if isinstance(first, str | bytes) else None
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1 or X.dtype.kind not in "OUST":
+            return None
+        return _texts(X.tolist())
+    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or hasattr(X, "columns"):
+        return None
+    import narwhals.stable.v1 as nw
+
+    if type(X).__module__.startswith("pyarrow") and not hasattr(X, "chunks"):
+        X = _chunked(X)
+    series = nw.from_native(X, series_only=True, allow_series=True, pass_through=True)
+    if not isinstance(series, nw.Series) or not dtype_is(series, "String", "Object", "Categorical", "Enum"):
+        return None
+    if series.implementation.is_pandas_like():
+        return _texts(series.to_list())  # Python texts, most often
+    return TextColumn(X if series.implementation.is_pyarrow() else _chunked(series.to_arrow()))
+
+
+def _chunked(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
 def _frame(X: Any) -> Any:

@@ -77,6 +77,10 @@ class Released(Family):
         """Refused."""
         refuse()
 
+    def pick(self, table: Any, positions: Sequence[int] | None = None) -> Any:
+        """As the family does."""
+        return self.family.pick(table, positions)
+
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """As the family does."""
         return self.family.encode(X, columns, self.names)

@@ -1,0 +1,87 @@
+"""The sums of text, and the words along their axis.
+
+    learnt    the words found at the first fit, sorted; those outside are dropped
+    growing   <unk>, then the words found so far, sorted
+    given     the words as given, then <unk>; so where their number was capped
+
+Only words that were given, or kept by a cap, are declared: others go when nothing is counted under them any more, and
+with them their share of the prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from deciban.families.dirichlet import left_over
+from deciban.features.known import KnownWords
+from deciban.features.tokens import Tokens
+from deciban.features.vocabulary import Vocabulary, text_array
+from deciban.statistics import Array, Axis, Stats, summed
+
+Kind = Literal["learnt", "growing", "given"]
+UNK = "<unk>"  # the word that stands for words outside
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextStats(Stats):
+    """How much of each word, in how many documents, with how many tokens."""
+
+    counts: Array = summed("class", "word", floor=True)  # Σ w·term
+    rows: Array = summed("class", floor=True)  # Σ w of documents that are not missing
+    tokens: Array = summed("class", floor=True)  # Σ w·words of a document, before any transform
+
+    @property
+    def ones(self) -> Array:
+        """(K, V) documents that hold a word, where the term is present or absent."""
+        return self.counts
+
+    @property
+    def zeros(self) -> Array:
+        """(K, V) documents that do not."""
+        return left_over(self.rows[:, None], self.counts)
+
+
+def word_axis(words: Iterable[str], kind: Kind) -> Axis:
+    """The axis of a vocabulary."""
+    names = words if isinstance(words, tuple) else tuple(words)
+    if kind == "learnt":
+        return Axis(names)
+    return Axis((UNK, *names), 1) if kind == "growing" else Axis.of((*names, UNK))
+
+
+def in_axis_order(counts: Array, kind: Kind) -> Array:
+    """Columns of counts as the axis has them, from those of a vocabulary, which has unk last."""
+    return np.roll(counts, 1, axis=1) if kind == "growing" else counts
+
+
+def in_vocabulary_order(counts: Array, kind: Kind) -> Array:
+    """The other way round."""
+    return np.roll(counts, -1, axis=1) if kind == "growing" else counts
+
+
+def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
+    """The words along an axis, without <unk>."""
+    names: Any = axis.names
+    words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
+    return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
+
+
+@lru_cache(maxsize=2)
+def known_words(axis: Axis, kind: Kind, tokens: Tokens) -> KnownWords:
+    """The words along an axis, ready to read by; those in use are kept, for their readers take long to make."""
+    return KnownWords(vocabulary_of(axis, kind), tokens)
+
+
+def with_unk(vocabulary: Vocabulary, counts: Array) -> tuple[tuple[str, ...], Array]:
+    """The words that were found, and their counts with a column for unk behind; a word spelt <unk> is unk."""
+    words, outside = tuple(vocabulary), np.zeros((len(counts), 1))
+    if UNK in vocabulary:
+        at = words.index(UNK)
+        outside = counts[:, at : at + 1]
+        words, counts = words[:at] + words[at + 1 :], np.delete(counts, at, axis=1)
+    return words, np.concatenate([counts, outside], axis=1)
