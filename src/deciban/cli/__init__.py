@@ -11,5 +11,7 @@ def main() -> None:
     import sys
 
     from deciban.cli.boundary import run
+    from deciban.cli.quick import start_quickly
 
+    start_quickly()
     sys.exit(run(sys.argv[1:]))

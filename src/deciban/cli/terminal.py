@@ -57,14 +57,16 @@ class Terminal:
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
         """A table without lines; columns numbered in `right` hold numbers."""
-        from rich.table import Table
+        from rich.cells import cell_len, set_cell_size
 
-        made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        for at, heading in enumerate(headings):
-            made.add_column(heading, justify="right" if at in right else "left", overflow="fold")
-        for row in rows:
-            made.add_row(*(_literal(cell) for cell in row))
-        self.out.print(made, highlight=False)
+        lines = [tuple(headings), *map(tuple, rows)]
+        widths = [max(cell_len(line[at]) for line in lines) for at in range(len(headings))]
+        for number, line in enumerate(lines):
+            cells = [
+                " " * (width - cell_len(cell)) + cell if at in right else set_cell_size(cell, width)
+                for at, (cell, width) in enumerate(zip(line, widths))
+            ]
+            self.say("  ".join(cells).rstrip(), None if number else "dim")
 
 
 def plain(value: Any) -> Any:
@@ -82,12 +84,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None if value != value else str(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-def _literal(cell: str) -> Any:
-    from rich.text import Text
-
-    return Text(cell)
 
 
 def _console(stream: Any, stderr: bool = False) -> Console:

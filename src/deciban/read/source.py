@@ -44,6 +44,7 @@ class Source(ABC):
     name: str  # for messages
     size: int | None = None  # bytes to be read, where that is known
     skip_bad: bool = False  # pass over rows that cannot be read, instead of stopping at the first
+    quiet: bool = False  # no progress is shown
 
     def __init__(self) -> None:
         self.skipped = Skipped()

@@ -1,0 +1,152 @@
+"""What a person wants to know after a fit: what was learnt, how good it is, what looks wrong, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deciban.cli.judging import judged
+from deciban.cli.telling import Telling, giveaways, most_telling
+from deciban.cli.terminal import Terminal
+from deciban.evaluate import Evaluation
+from deciban.evaluate.words import count
+from deciban.read.column import IGNORED
+from deciban.read.source import Source
+from deciban.score import convert
+
+GAPPY = 0.5  # share of missing values that is worth a remark
+FEW = 5  # rows of a class that are worth a remark
+MOST = 12  # classes that are listed
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A fitted classifier, its evaluation on the rows it learnt, and what its features say."""
+
+    clf: Any
+    told: Evaluation
+    telling: list[Telling]
+    source: Source
+    model: str
+
+    @classmethod
+    def of(cls, clf: Any, source: Source, model: str) -> Report:
+        """Another pass over the rows: each is scored as if it had not been learnt."""
+        told = judged(clf, source, str(clf.schema_.label), learnt=True)
+        return cls(clf, told, most_telling(clf, source), source, model)
+
+    @property
+    def suspicions(self) -> list[str]:
+        """What looks wrong in the data."""
+        found = [f"column {c.name!r} is ignored: {c.reason}" for c in self.clf.schema_.columns if c.kind in IGNORED]
+        found += [
+            f"column {c.name!r} is missing in {c.missing / c.rows:.0%} of the rows"
+            for c in self.clf.schema_.columns
+            if c.kind not in IGNORED and c.rows and c.missing > GAPPY * c.rows
+        ]
+        found += [
+            f"{part.feature!r} gives the label away: alone it is right in {part.right:.1%} of the rows. "
+            "Is it known when you predict?"
+            for part in giveaways(self.telling)
+        ]
+        rare = [f"{name} ({rows:g})" for name, rows in self._classes().items() if rows < FEW]
+        if rare:
+            found.append(f"classes with fewer than {FEW} rows: {', '.join(rare)}")
+        ledger = self.clf.ledger_
+        repeats = 0 if ledger is None else int((ledger.count - 1).sum())
+        if repeats:
+            found.append(f"{count(repeats, 'row')} repeat others exactly, so that leaving one out leaves its twin in")
+        return found
+
+    @property
+    def next_commands(self) -> list[str]:
+        """What to type now."""
+        return [
+            f"deciban predict {self.model} new.csv",
+            f"deciban explain {self.model} {self.source.name} --row 1",
+            f"deciban inspect {self.model}",
+            f"deciban evaluate {self.model} test.csv",
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a program."""
+        return {
+            "model": self.model,
+            "rows": float(self.clf.stats_.rows.sum()),
+            "classes": self._classes(),
+            "columns": [
+                {"name": c.name, "kind": c.kind, "reason": c.reason, "missing": c.missing, "of": c.rows}
+                for c in self.clf.schema_.columns
+            ],
+            "families": self.clf.families_,
+            "leave_one_out": self.told.to_dict(),
+            "calibration": self.clf.calibration_state_.removeprefix("calibration: "),
+            "telling": [part.to_dict() for part in self.telling[:10]],
+            "suspicions": self.suspicions,
+            "skipped": self.source.skipped.rows,
+            "next": self.next_commands,
+        }
+
+    def show(self, terminal: Terminal) -> None:
+        """For a person."""
+        rows = float(self.clf.stats_.rows.sum())
+        classes = sorted(self._classes().items(), key=lambda one: -one[1])
+        shown = ", ".join(f"{name} {n:,.15g}" for name, n in classes[:MOST])
+        more = f" and {len(classes) - MOST} more" if len(classes) > MOST else ""
+        terminal.say(f"{self.model}: {rows:,.15g} rows, {count(len(classes), 'class', 'classes')} ({shown}{more})")
+        terminal.head("Columns, and how each is modelled")
+        self._show_columns(terminal)
+        terminal.head("How good it is (exact leave-one-out: each row scored as if it had not been learnt)")
+        terminal.say("\n".join(str(self.told).splitlines()[1:]))
+        terminal.say(
+            f"{self.clf.calibration_state_}; expected calibration error {self.told.expected_calibration_error:.3f}"
+        )
+        if self.telling:
+            terminal.head("The most telling features (mean evidence a row for its class over the nearest rival)")
+            self._show_telling(terminal)
+        if self.suspicions:
+            terminal.head("What looks wrong")
+            for line in self.suspicions:
+                terminal.say(f"- {line}", "yellow")
+        terminal.head("Next")
+        for line in self.next_commands:
+            terminal.say(f"  {line}", "cyan")
+
+    def _classes(self) -> dict[str, float]:
+        return {str(name): float(rows) for name, rows in zip(self.clf.stats_.classes, self.clf.stats_.rows)}
+
+    def _show_columns(self, terminal: Terminal) -> None:
+        families = _families(self.clf)
+        rows = []
+        for column in self.clf.schema_.columns:
+            how = [families.get(feature, "") for feature in column.features] or ["ignored"]
+            gaps = f"{column.missing / column.rows:.1%}" if column.missing else ""
+            rows.append((column.name, column.kind, gaps, how[0], column.reason))
+        terminal.table(("column", "kind", "missing", "model", "why"), rows, (2,))
+
+    def _show_telling(self, terminal: Terminal) -> None:
+        longest = max(abs(part.nats) for part in self.telling) or 1.0
+        rows = [
+            (
+                part.feature,
+                f"{convert(part.nats, 'decibans'):+.1f}".replace("-", "−"),
+                "█" * round(20 * abs(part.nats) / longest),
+            )
+            for part in self.telling[:10]
+        ]
+        terminal.table(("feature", "decibans", ""), rows, (1,))
+
+
+def _families(clf: Any) -> dict[str, str]:
+    """Feature → the family of its block."""
+    return {
+        str(clf.columns_[j]): family_name(family)
+        for (family,), at in zip(clf.family_.split(), clf._places().values())
+        for j in at
+    }
+
+
+def family_name(family: Any) -> str:
+    """A family in a word or two."""
+    structure = getattr(family, "structure", None)
+    return f"{type(family).__name__}{f' ({structure})' if structure else ''}"

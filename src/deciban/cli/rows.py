@@ -1,0 +1,121 @@
+"""Rows as commands read them: a file, a folder or stdin, in batches, typed by the model's schema."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deciban.cli.names import column_named, existing
+from deciban.cli.terminal import Terminal
+from deciban.errors import DecibanError, UsageError
+from deciban.estimators.progress import watched
+from deciban.read.files import open_source
+from deciban.read.source import Source
+from deciban.read.tables import Table
+
+STDIN = "-"
+
+
+class Some(NamedTuple):
+    """A batch of rows: as they were read, and as the model takes them."""
+
+    given: Table
+    typed: Any
+    start: int  # how many rows came before
+
+
+def open_rows(
+    terminal: Terminal, path: str, read_as: str | None = None, skip_bad: bool = False, again: bool = False
+) -> Source:
+    """The source at a path; "-" is stdin, kept in a file for a while where it is read more than once (`again`)."""
+    piped = path == STDIN
+    if piped:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise UsageError("nothing is piped in. Name a file or a folder, or send rows through a pipe.")
+        read_as = read_as or _sniffed()
+        path = _spooled() if again else path
+    options = {"skip_bad": True} if skip_bad else {}
+    source = open_source(existing(path), format=read_as, **options)
+    source.name = "standard input" if piped else source.name
+    source.quiet = terminal.quiet
+    return source
+
+
+def typed_batches(source: Source, clf: Any) -> Iterator[Some]:
+    """Batch by batch; errors say where in the source a row is, and with --skip-bad such rows are counted."""
+    schema, start = schema_of(clf), 0
+    for table in watched(source):
+        bad: list[tuple[int, str]] | None = [] if source.skip_bad else None
+        try:
+            typed = schema.apply(table, bad)
+        except DecibanError as error:
+            raise source.located(error, start) from None
+        if bad:
+            wrong = dict(reversed(bad))
+            for row, said in sorted(wrong.items()):
+                source.skipped.add(said.replace(f"(row {row})", f"({source.where(start + row)})"))
+            left = np.delete(np.arange(len(table)), list(wrong))
+            table, typed = table.take(left), typed.take(left)
+        if len(table):
+            yield Some(table, typed, start)
+        start += len(table)
+
+
+def schema_of(clf: Any) -> Any:
+    """How the model reads tables."""
+    schema = getattr(clf, "schema_", None)
+    if schema is None:
+        raise UsageError(
+            "this model was fitted on an array, whose columns have no names, so it cannot read files. Fit it on a file "
+            "or a frame, or ask it from Python."
+        )
+    return schema
+
+
+def label_column(clf: Any, source: Source, wanted: str | None) -> str:
+    """The column of labels: as asked for, or as the model learnt it."""
+    name = wanted or getattr(schema_of(clf), "label", None)
+    if name is None:
+        raise UsageError("the model does not say which column holds the labels. Name it with --label.")
+    return column_named(str(name), source.columns, source.name)
+
+
+def report_skipped(terminal: Terminal, source: Source) -> None:
+    """Say how many rows were passed over, and the first reasons; never silent."""
+    if source.skipped.rows:
+        terminal.err.print(f"deciban: {source.skipped}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _spooled() -> str:
+    """What is piped in, as a file that goes when the process does."""
+    with tempfile.NamedTemporaryFile(prefix="deciban-stdin-", delete=False) as kept:
+        atexit.register(Path(kept.name).unlink, missing_ok=True)
+        shutil.copyfileobj(sys.stdin.buffer, kept, 2**20)
+    return kept.name
+
+
+def _sniffed() -> str:
+    """The format of stdin by its first bytes."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    start = bytes(peek(16)[:16]) if peek is not None else b""
+    if start.startswith(b"ARROW1") or start.startswith(b"\xff\xff\xff\xff"):
+        return "arrow"
+    return "jsonl" if start.lstrip().startswith(b"{") else "csv"
+
+
+def stem(path: str) -> str:
+    """The name of a file without folders and endings.
+
+    >>> stem("data/adult.csv.gz")
+    'adult'
+    """
+    name = os.path.basename(os.path.normpath(path))
+    return name.split(".")[0] or name
