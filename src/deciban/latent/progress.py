@@ -11,9 +11,13 @@ from typing import Any
 PATIENCE = 1.0  # seconds before a bar shows
 
 
+def _gain(value: float) -> str:
+    return f"gain {value:.1e} a row"
+
+
 @contextmanager
-def bar(label: str | None, total: int) -> Iterator[Callable[[float], None]]:
-    """A function to be told the gain of each step; without a label it does nothing.
+def bar(label: str | None, total: int, wording: Callable[[float], str] = _gain) -> Iterator[Callable[[float], None]]:
+    """A function to be told the gain of each step, or what `wording` puts into words; without a label it does nothing.
 
     >>> with bar(None, 10) as tell:
     ...     tell(0.5)
@@ -21,7 +25,7 @@ def bar(label: str | None, total: int) -> Iterator[Callable[[float], None]]:
     if label is None or not sys.stderr.isatty():
         yield lambda gain: None
         return
-    shown = _Bar(label, total)
+    shown = _Bar(label, total, wording)
     try:
         yield shown.tell
     finally:
@@ -31,16 +35,17 @@ def bar(label: str | None, total: int) -> Iterator[Callable[[float], None]]:
 class _Bar:
     """Made when it is first needed: most runs end before."""
 
-    def __init__(self, label: str, total: int) -> None:
+    def __init__(self, label: str, total: int, wording: Callable[[float], str]) -> None:
         self.label, self.total, self.steps, self.start = label, total, 0, time.monotonic()
+        self.wording = wording
         self.progress: Any = None
 
-    def tell(self, gain: float) -> None:
+    def tell(self, value: float) -> None:
         self.steps += 1
         if self.progress is None and time.monotonic() - self.start > PATIENCE:
             self._open()
         if self.progress is not None:
-            self.progress.update(self.task, completed=self.steps, description=f"{self.label}, gain {gain:.1e} a row")
+            self.progress.update(self.task, completed=self.steps, description=f"{self.label}, {self.wording(value)}")
 
     def _open(self) -> None:
         from rich.console import Console

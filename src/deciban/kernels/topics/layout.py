@@ -1,0 +1,59 @@
+"""Counts of words, by document and by word."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..choice import Array, readable
+
+
+class Rows(NamedTuple):
+    """Documents: the words of number i are indices[indptr[i] : indptr[i + 1]], counted data[…] times."""
+
+    indptr: Array  # (n + 1,) int64
+    indices: Array  # (nnz,) int32
+    data: Array  # (nnz,) float
+
+    @classmethod
+    def of(cls, X: Any, dtype: Any = np.float32) -> Rows:
+        """The three arrays of a CSR matrix, as kernels read them."""
+        return cls(readable(X.indptr, np.int64), readable(X.indices, np.int32), readable(X.data, dtype))
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return int(self.indptr[-1] - self.indptr[0])
+
+    def owners(self) -> Array:
+        """(nnz,) the document of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    def lengths(self) -> Array:
+        """(n,) the tokens of each document."""
+        return np.bincount(self.owners(), self.data, len(self))
+
+
+class Columns(NamedTuple):
+    """Words: number w is in documents[starts[w] : starts[w + 1]], as the entries of the same places."""
+
+    starts: Array  # (V + 1,) int64
+    documents: Array  # (nnz,) int32
+    entries: Array  # (nnz,) int32
+
+
+def by_word(rows: Rows, V: int) -> Columns:
+    """The entries of documents in order of their words.
+
+    >>> by_word(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.ones(3)), 2).documents
+    array([0, 0, 1], dtype=int32)
+    """
+    import scipy.sparse as sp
+
+    numbers = np.arange(rows.size, dtype=np.int32)
+    turned = sp.csr_array((numbers, rows.indices, rows.indptr), (len(rows), V)).tocsc()
+    return Columns(turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data)

@@ -1,0 +1,1 @@
+"""Topics: what documents are about, found from their words alone."""

@@ -1,0 +1,83 @@
+"""Steps until held-out documents are predicted no better; the best state is kept, also when interrupted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from deciban.errors import ConvergenceWarning, DecibanError
+from deciban.kernels.choice import Array
+from deciban.latent.em import Trace
+from deciban.latent.progress import bar
+from deciban.topics.completion import Completion
+from deciban.topics.priors import Priors
+
+PATIENCE = 5  # steps that together must gain `tol`
+WORSE = 1.02  # times the best perplexity: no use going on
+
+
+class Engine(Protocol):
+    """Something that finds topics step by step."""
+
+    priors: Priors
+
+    def step(self) -> None:
+        """Go over all documents once."""
+
+    def table(self, words: Array) -> Array:
+        """p(w|t) of some words."""
+
+    def snapshot(self) -> Any:
+        """What to go back to."""
+
+    def restore(self, kept: Any) -> None:
+        """Back to a snapshot."""
+
+
+Watch = Callable[[int, float], Any]  # told the number of steps, and the perplexity
+
+
+def run(
+    engine: Engine, judge: Completion, max_iter: int, tol: float, label: str | None = None, watch: Watch | None = None
+) -> Trace:
+    """Step until PATIENCE steps gain less than a share `tol` of perplexity, and go back to the best.
+
+    The trace's objective is −log perplexity: the mean log probability of a token.
+    """
+    trace, best, kept = Trace(), np.inf, None
+    try:
+        with bar(label, max_iter, lambda perplexity: f"perplexity {perplexity:,.0f}") as tell:
+            for number in range(1, max_iter + 1):
+                engine.step()
+                perplexity = judge(engine.table(judge.words), engine.priors.alpha)
+                if not np.isfinite(perplexity):
+                    raise DecibanError(f"perplexity became {perplexity} at step {number}. Raise alpha or beta.")
+                trace.objective.append(-float(np.log(perplexity)))
+                tell(perplexity)
+                if perplexity < best:
+                    best, kept = perplexity, engine.snapshot()
+                if watch is not None:
+                    watch(number, perplexity)
+                if _settled(trace.objective, tol) or perplexity > WORSE * best:
+                    trace.converged = True
+                    break
+    except KeyboardInterrupt:
+        trace.interrupted = True
+        warnings.warn(
+            f"interrupted after {trace.iterations} iterations; the topics found so far are kept.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    if kept is not None:
+        engine.restore(kept)
+    return trace
+
+
+def _settled(objective: list[float], tol: float) -> bool:
+    """Whether the last steps have gained next to nothing, by their best."""
+    if tol <= 0 or len(objective) <= PATIENCE:
+        return False
+    return max(objective[-PATIENCE:]) - max(objective[:-PATIENCE]) < tol

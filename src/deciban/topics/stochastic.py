@@ -1,0 +1,112 @@
+"""Self-excluding stochastic CVB0: the default way to find topics.
+
+A batch of documents at a time,
+
+    γ_dwk ∝ (n_dk − γ + α_k) (n_wk − γ + β) / (n_k − γ + Vβ)        a pass over documents
+    m_wk  = Σ_d c_dw γ_dwk                                          a pass over words
+    n_wk  ← (1 − ρ) n_wk + ρ (N/N_batch) m_wk                       ρ = max((τ + t)^−½, 1/batches)
+
+The token's own γ is taken out of all counts; without that, topics that only a document's own words hold up never die
+(docs/decisions). It is computed anew in each pass rather than kept, so the state is one V × K matrix, and D × K numbers
+to start the next visit of a document from. ρ does not fall below one batch in all: N is then about the sum of the last
+visit of each batch, with no need to keep what each visit had added.
+
+Reference: Foulds, Boyles, DuBois, Smyth and Welling, Stochastic collapsed variational Bayesian inference for latent
+Dirichlet allocation, 2013; self-exclusion as in Asuncion, Welling, Smyth and Teh, On smoothing and inference for topic
+models, 2009.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deciban.kernels.choice import Array
+from deciban.kernels.topics import Crew, excluding_documents, excluding_words
+from deciban.topics.batches import Batch, batches_of
+from deciban.topics.priors import Priors
+from deciban.topics.sums import TopicSums
+
+FIRST_PASSES = 5  # over documents that were never seen
+DELAY = 10.0  # τ
+POWER = 0.5
+WARM_UP = 2  # epochs before α and β are learnt
+BETA_EVERY = 5  # epochs: it takes all V × K counts
+JUDGED = 2000  # documents that α is learnt from
+
+
+class Stochastic:
+    """Batches, and the sums they move."""
+
+    def __init__(self, X: Any, K: int, priors: Priors, seed: int, crew: Crew, batch: int | None = None) -> None:
+        rng = np.random.default_rng(seed)
+        self.batches = batches_of(X, rng.permutation(X.shape[0]), batch)
+        self.tokens = float(X.data.sum())
+        frequency = np.bincount(X.indices, X.data, X.shape[1])
+        self.sums = TopicSums.random(frequency, K, rng)
+        self.priors, self.seed, self.crew = priors, seed, crew
+        self.epochs, self.steps = 0, 0
+
+    def step(self) -> None:
+        """All batches once, in an order of this epoch's own; then α and β."""
+        order = np.random.default_rng([self.seed, 1 + self.epochs]).permutation(len(self.batches))
+        for at in order:
+            batch = self.batches[at]
+            words, found, totals = share_out(batch, self.sums, self.priors, self.crew)
+            self.steps += 1
+            rate = max(falling_rate(self.steps), 1 / len(self.batches))
+            self.sums.move(words, found, totals, min(rate, 1.0), self.tokens / batch.tokens, self.crew)
+        self.epochs += 1
+        if self.epochs > WARM_UP:
+            self._learn_priors(order)
+
+    def _learn_priors(self, order: Array) -> None:
+        few = max(1, round(JUDGED / max(len(self.batches[0].rows), 1)))
+        seen = [counts for at in order[-few:] if (counts := self.batches[at].counts) is not None]
+        self.priors = self.priors.for_documents(np.concatenate(seen))
+        if self.epochs % BETA_EVERY == 0 and self.priors.learn_beta:
+            self.priors = self.priors.for_words(self.sums.final())
+
+    def table(self, words: Array) -> Array:
+        """p(w|t) of some words."""
+        return self.sums.table(words, self.priors.beta, self.crew)
+
+    def snapshot(self) -> Any:
+        """What to go back to."""
+        return self.sums.counts.copy(), self.sums.scale, self.sums.totals.copy(), self.priors
+
+    def restore(self, kept: Any) -> None:
+        """Back to a snapshot."""
+        self.sums.counts, self.sums.scale, self.sums.totals, self.priors = kept
+
+    def absorb(self, X: Any) -> None:
+        """Add documents that were held out until now."""
+        for batch in batches_of(X, np.arange(X.shape[0])):
+            self.sums.add(*share_out(batch, self.sums, self.priors, self.crew))
+            self.tokens += batch.tokens
+
+
+def falling_rate(step: int) -> float:
+    """ρ of a stream's batch."""
+    return (DELAY + step) ** -POWER
+
+
+def share_out(batch: Batch, sums: TopicSums, priors: Priors, crew: Crew) -> tuple[Array, Array, Array]:
+    """The words of a batch, their expected counts in topics, and the totals; the batch remembers its documents'."""
+    alpha = priors.alpha.astype(np.float32)
+    table, inverse = sums.table(batch.words, priors.beta, crew), sums.inverse(priors.beta)
+    low, floor = float(alpha.min()), float(priors.beta * inverse.min())
+    passes = 1
+    if batch.counts is None or batch.near is None:
+        lengths = batch.rows.lengths().astype(np.float32)
+        batch.counts = np.repeat((lengths / len(alpha))[:, None], len(alpha), axis=1)
+        batch.near = np.zeros(batch.rows.size, np.float32)
+        passes = FIRST_PASSES
+    for _ in range(passes):
+        near, shares = batch.near, batch.counts + alpha
+        batch.counts, batch.near, scale = excluding_documents(
+            batch.rows, table, inverse, shares, low, floor, near, crew
+        )
+    found = excluding_words(batch.columns, shares, near, scale, table, inverse, low, floor, crew)
+    return batch.words, found, batch.counts.sum(axis=0, dtype=float)
