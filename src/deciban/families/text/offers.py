@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01)
 TRANSFORMS = {"multinomial": ("counts", "log"), "polya": ("counts", "log"), "bernoulli": ("binary",)}
 WITH_PAIRS = ("log", "binary", "log+idf+unit")  # worth trying where pairs of words are counted too
-RARE_RUNS = 2  # documents that a run of words must be in, where nobody said
 
 
 def is_open(text: Text) -> bool:
@@ -63,10 +62,7 @@ def candidates(text: Text, X: TextRows, members: Members) -> list[Text]:
 def _runs(text: Text) -> list[Text]:
     if text.ngrams != "auto":
         return [text]
-    pairs = replace(text, ngrams=(1, 2))
-    if text.vocabulary == "learnt" and text.limits.none:
-        pairs = replace(pairs, min_df=RARE_RUNS)
-    return [replace(text, ngrams=(1, 1)), pairs]
+    return [replace(text, ngrams=(1, 1)), replace(text, ngrams=(1, 2))]
 
 
 def with_words(text: Text, X: TextRows, members: Members) -> Text:
