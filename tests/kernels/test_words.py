@@ -117,3 +117,37 @@ def test_lookups_agree_with_their_twin(rows, odd):
         spoilt = data.astype(float)
         spoilt[indptr[0]] = odd
         assert all((answer is None) == (odd != 0) for answer in both(kernels.row_lookups, spoilt, indptr, table))
+
+
+@thorough
+@given(sparse_classes(), st.sampled_from([0.0, 0.5, -1.0, 8.0, np.nan, np.inf]))
+def test_class_lookups_agree_with_their_twin_and_with_sums_of_rows(rows, odd):
+    data, indices, indptr, codes, weight, K, V = rows
+    table = np.arange(128).reshape(64, 2) ** 2
+    ours, twin = both(kernels.sparse_class_lookups, *rows, table)
+    agree(ours, twin)
+    length, words = kernels.row_lookups(data, indptr, table)
+    each = np.ones(len(codes)) if weight is None else weight
+    np.testing.assert_allclose(ours[0], kernels.sparse_class_sums(*rows), rtol=1e-12)
+    np.testing.assert_array_equal(ours[2], np.where((length >= 64) & (each != 0), length, 0))
+    found = (table[np.where(length < 64, length, 0).astype(int)] - words) * each[:, None]
+    np.testing.assert_allclose(ours[1], [found[codes == k].sum(axis=0) for k in range(K)], rtol=1e-12, atol=1e-9)
+    row = np.flatnonzero((np.diff(indptr) > 0) & (each != 0))
+    if len(row) and odd != 8.0:
+        spoilt = data.astype(float)
+        spoilt[indptr[row[0]]] = odd
+        answers = both(kernels.sparse_class_lookups, spoilt, indices, indptr, codes, weight, K, V, table)
+        assert all((answer is None) == (odd != 0) for answer in answers)
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+def test_class_lookups_pass_over_rows_of_weight_zero(body):
+    data, indices, indptr = np.array([2.0, np.nan, 0.5]), np.array([0, 1, 0]), np.array([0, 1, 3])
+    table = np.arange(16).reshape(8, 2)
+    with kernels.forced(body):
+        sums, found, beyond = kernels.sparse_class_lookups(
+            data, indices, indptr, np.array([1, 0]), np.array([3.0, 0.0]), 2, 2, table
+        )
+    np.testing.assert_array_equal(sums, [[0, 0], [6, 0]])
+    np.testing.assert_array_equal(found, [[0, 0], [0, 0]])
+    np.testing.assert_array_equal(beyond, [0, 0])

@@ -30,7 +30,7 @@ def log_factorial(x: Any) -> Array:
     x = np.asarray(x, dtype=float)
     small = x.astype(np.intp) if x.size and x.min() >= 0 and x.max() < TABLE else None
     if small is not None and np.array_equal(small, x):
-        return log_factorials()[small] / UNITS
+        return _table()[small]
     return _units(gammaln(x + 1.0)) / UNITS
 
 
@@ -38,6 +38,11 @@ def log_factorial(x: Any) -> Array:
 def log_factorials() -> Array:
     """(1024, 2) those of 0, 1, 2, …, in whole units of 2⁻¹⁶ and 2⁻⁴⁴."""
     return _units(gammaln(np.arange(TABLE) + 1.0)).astype(np.int64)
+
+
+@cache
+def _table() -> Array:
+    return log_factorials() / UNITS
 
 
 def _units(values: Array) -> Array:

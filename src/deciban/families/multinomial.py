@@ -37,7 +37,7 @@ from deciban.families.dirichlet import (
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Family, Rule, own_codes, require_rows
 from deciban.families.strength import best_strength
-from deciban.families.tokens import MultinomialDensity, PolyaDensity, log_coefficient
+from deciban.families.tokens import MultinomialDensity, PolyaDensity, class_counts
 from deciban.features.numbers import refuse
 from deciban.features.sparse import counted_numbers, entries, row_sums
 from deciban.statistics import Array, Axis, Members, Stats, summed
@@ -93,7 +93,8 @@ class Multinomial(Family):
     def collect(self, X: Any, members: Members) -> MultinomialStats:
         """Σwx per class and word, Σw and Σw·log coefficient per class."""
         labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
-        return MultinomialStats(labels, members.total(X), members.weights(), members.total(log_coefficient(X)))
+        counts, coefficient = class_counts(X, members)
+        return MultinomialStats(labels, counts, members.weights(), coefficient)
 
     def choose(self, stats: MultinomialStats, rows: Any = None, rule: Rule = "mean") -> Multinomial:
         """The strength that the counts call for."""

@@ -25,7 +25,7 @@ from deciban.families.linear import linear_scores
 from deciban.families.protocol import Density
 from deciban.families.urns import draw_tokens
 from deciban.features.sparse import entries, plain_numbers, row_sums
-from deciban.statistics import Array
+from deciban.statistics import Array, Members
 
 MOST_PARTS = 2**27  # numbers in a table of parts
 
@@ -41,6 +41,19 @@ def log_coefficient(X: Any) -> Array:
     digits, n = log_factorial(x[more]), X.shape[0]
     words = np.stack([np.bincount(row[more], digit, n) for digit in digits.T], axis=1)
     return log_factorial(row_sums(X)) - words
+
+
+def class_counts(X: Any, members: Members) -> tuple[Array, Array]:
+    """(K, V) Σ w·x and (K, 2) Σ w·log L!/Πx!; CSR rows that belong to one class each are gone through once for both."""
+    found = None
+    if sp.issparse(X) and members.codes is not None:
+        classes = members.codes, members.weight, members.K
+        found = kernels.sparse_class_lookups(X.data, X.indices, X.indptr, *classes, X.shape[1], log_factorials())
+    if found is None:
+        return members.total(X), members.total(log_coefficient(X))
+    counts, units, beyond = found
+    long = np.flatnonzero(beyond)
+    return counts, units / UNITS + members.take(long).total(log_factorial(beyond[long]))
 
 
 class GivenLength(Density):

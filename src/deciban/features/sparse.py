@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from deciban.features.numbers import numbers
 
 Array = NDArray[Any]
+LOOKED_AT = 2**16  # entries at a time: the second look finds them in the cache
 
 
 def plain_numbers(X: Any, columns: Sequence[str]) -> Any:
@@ -33,12 +34,18 @@ def counted_numbers(X: Any, columns: Sequence[str]) -> tuple[Any, bool]:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    if X.data.min(initial=1) > 0:
-        return X, bool(X.data.max(initial=1) < np.inf)
+    if _all_counts(X.data):
+        return X, True
     if not X.data.all():
         X = X.copy()
         X.eliminate_zeros()
     return X, False
+
+
+def _all_counts(values: Array) -> bool:
+    """Whether all are finite and above 0."""
+    parts = (values[at : at + LOOKED_AT] for at in range(0, len(values), LOOKED_AT))
+    return all(part.min() > 0 and part.max() < np.inf for part in parts)
 
 
 def run_of_rows(X: Any, start: int, stop: int) -> Any:
@@ -51,8 +58,9 @@ def run_of_rows(X: Any, start: int, stop: int) -> Any:
     if not sp.issparse(X):
         return X[start:stop]
     begin, end = X.indptr[start], X.indptr[stop]
-    parts = X.data[begin:end], X.indices[begin:end], X.indptr[start : stop + 1] - begin
-    rows = type(X)(parts, shape=(stop - start, X.shape[1]))
+    rows = type(X)((stop - start, X.shape[1]), dtype=X.dtype)
+    # set, not given to the constructor, which copies what is less than half of an array
+    rows.data, rows.indices, rows.indptr = X.data[begin:end], X.indices[begin:end], X.indptr[start : stop + 1] - begin
     if X.has_canonical_format:
         rows.has_canonical_format = True  # so that it is not looked for again
     return rows

@@ -115,14 +115,36 @@ def sparse_class_moments(
     )
 
 
+@quiet
 def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
-    """Σ x and Σ table[x] of each row, if all x are whole and in [0, T)."""
-    x = data[indptr[0] : indptr[-1]]
+    """Σ x and Σ table[x] of each row, if all x are whole and in [0, T): first as if each x were 1, which most are."""
+    x, stored = data[indptr[0] : indptr[-1]], np.diff(indptr)
+    other = np.flatnonzero(x != 1)
+    row, x = np.searchsorted(indptr - indptr[0], other, side="right") - 1, x[other]
     if not ((x >= 0) & (x < len(table)) & (x == np.floor(x))).all():
         return None
-    before = np.concatenate([np.zeros((1, 2), np.int64), table[x.astype(np.intp)].cumsum(axis=0)])
-    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return np.bincount(row, x, len(indptr) - 1), np.diff(before[indptr - indptr[0]], axis=0)
+    more = (table[x.astype(np.intp)] - table[1]).T
+    found = [np.bincount(row, each, len(stored)) for each in (x - 1, *more)]
+    return stored + found[0], stored[:, None] * table[1] + np.stack(found[1:], axis=1).astype(np.int64)
+
+
+@quiet
+def sparse_class_lookups(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int, table: Array
+) -> tuple[Array, Array, Array] | None:
+    """Σ w x per class and word, Σ w (table[L] − Σ table[x]) per class, and each row's L = Σ x where it has no entry."""
+    if weight is not None:
+        data = data.copy()
+        data[indptr[0] : indptr[-1]][weight[_row_of_entry(indptr)] == 0] = 0.0
+    looked_up = row_lookups(data, indptr, table)
+    if looked_up is None:
+        return None
+    length, words = looked_up
+    beyond = np.where(length >= len(table), length, 0.0)
+    found = (table[np.where(beyond > 0, 0, length).astype(np.intp)] - words).astype(np.float64)
+    weighted = found if weight is None else found * weight[:, None]
+    sums = sparse_class_sums(data, indices, indptr, codes, weight, K, V)
+    return sums, np.stack([np.bincount(codes, each, K) for each in weighted.T], axis=1).astype(np.float64), beyond
 
 
 @quiet

@@ -26,16 +26,25 @@ def _fetch_entries(data: Array, indices: Array, begin: int, end: int) -> None:
         prefetch(indices, p + STREAM_AHEAD)
 
 
+@part
+def _fetch_places(data: Array, indices: Array, begin: int, end: int, sums: Array, k: int) -> None:
+    """As `_fetch_entries`, and ask for the places of class k in (V, K) that a row's words stand for."""
+    K = sums.shape[1]
+    for p in range(begin, end):
+        prefetch(sums, indices[p] * K + k)
+        prefetch(data, p + STREAM_AHEAD)
+        prefetch(indices, p + STREAM_AHEAD)
+
+
 @kernel
 def add_class_sums(data: Array, indices: Array, indptr: Array, codes: Array, weight: Array, sums: Array) -> None:
     """Add Σ w x to (V, K)."""
-    K = sums.shape[1]
     n = indptr.size - 1
     for i in range(n):
-        _fetch_entries(data, indices, indptr[i], indptr[i + 1])
         if sums.size > IN_CACHE and i + 1 < n:
-            for p in range(indptr[i + 1], indptr[i + 2]):
-                prefetch(sums, indices[p] * K + codes[i + 1])
+            _fetch_places(data, indices, indptr[i + 1], indptr[i + 2], sums, codes[i + 1])
+        else:
+            _fetch_entries(data, indices, indptr[i], indptr[i + 1])
         w = weight[i] if weight.size else 1.0
         if w != 0:
             k = np.uint64(codes[i])
@@ -63,25 +72,91 @@ def add_class_moments(data: Array, indices: Array, indptr: Array, codes: Array, 
                 sums[j, 1, k] += w * x * x
 
 
-@kernel
-def row_lookups(data: Array, indptr: Array, table: Array, sums: Array, found: Array) -> bool:
-    """Write Σ x to (n,) and Σ table[x] to (n, 2); False where an x is not a whole number below the table's end.
+@part
+def _longest(indptr: Array) -> int:
+    """The most entries of a row."""
+    most = 0
+    for i in range(indptr.size - 1):
+        most = max(most, indptr[i + 1] - indptr[i])
+    return most
+
+
+@part
+def _look_up(several: Array, m: int, ones: int, table: Array) -> tuple[bool, int, int, int]:
+    """Of m values and some ones: whether any is no whole number below the table's end, Σ x, Σ table[x] by column.
 
     Sums of integers: an addition waits one cycle for the one before it, where floats would wait four.
     """
     T = len(table)
+    outside: Any = False
+    total: Any = ones
+    first: Any = ones * table[1, 0]
+    second: Any = ones * table[1, 1]
+    for q in range(m):
+        x = np.int64(several[q])
+        outside |= (x < 0) | (x >= T) | (x != several[q])
+        at = np.uint64(x & (T - 1))
+        total += x
+        first += table[at, 0]
+        second += table[at, 1]
+    return outside, total, first, second
+
+
+@kernel
+def add_class_lookups(
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    codes: Array,
+    weight: Array,
+    table: Array,
+    sums: Array,
+    found: Array,
+    beyond: Array,
+) -> bool:
+    """Add Σ w x to (V, K) and Σ w (table[Σ x] − Σ table[x]) to (K, 2); False as `row_lookups`.
+
+    Where Σ x is beyond the table, it is written to (n,) instead of looked up. Most entries are 1: the others are set
+    aside, without a branch, and only they are looked up.
+    """
+    n, T = indptr.size - 1, len(table)
+    several = np.empty(_longest(indptr) + 1)
+    for i in range(n):
+        begin, end = indptr[i], indptr[i + 1]
+        if sums.size > IN_CACHE and i + 1 < n:
+            _fetch_places(data, indices, end, indptr[i + 2], sums, codes[i + 1])
+        else:
+            _fetch_entries(data, indices, begin, end)
+        w = weight[i] if weight.size else 1.0
+        if w == 0:
+            continue
+        k, m = np.uint64(codes[i]), np.uint64(0)
+        for p in range(begin, end):
+            x = data[p]
+            sums[np.uint64(indices[p]), k] += w * x
+            several[m] = x
+            m += np.uint64(x != 1)
+        outside, total, first, second = _look_up(several, m, end - begin - np.int64(m), table)
+        if outside:
+            return False
+        if total >= T:
+            beyond[i] = total
+        whole = total if total < T else 0
+        found[k, 0] += w * (table[whole, 0] - first)
+        found[k, 1] += w * (table[whole, 1] - second)
+    return True
+
+
+@kernel
+def row_lookups(data: Array, indptr: Array, table: Array, sums: Array, found: Array) -> bool:
+    """Write Σ x to (n,) and Σ table[x] to (n, 2); False where an x is not a whole number below the table's end."""
+    several = np.empty(_longest(indptr) + 1)
     for i in range(sums.size):
-        total: Any = 0
-        first: Any = 0
-        second: Any = 0
-        outside: Any = False
-        for p in range(indptr[i], indptr[i + 1]):
-            x = np.int64(data[p])
-            outside |= (x < 0) | (x >= T) | (x != data[p])
-            at = np.uint64(x & (T - 1))
-            total += x
-            first += table[at, 0]
-            second += table[at, 1]
+        begin, end, m = indptr[i], indptr[i + 1], np.uint64(0)
+        for p in range(begin, end):
+            several[m] = data[p]
+            m += np.uint64(data[p] != 1)
+        outside, total, first, second = _look_up(several, m, end - begin - np.int64(m), table)
         if outside:
             return False
         sums[i], found[i, 0], found[i, 1] = total, first, second

@@ -83,7 +83,7 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
 def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
     """Σ x and Σ table[x] of each row: (n,) and (n, 2); None unless all x are whole and in [0, T).
 
-    `table` is (T, 2) of int64, with T a power of two.
+    `table` is (T, 2) of int64, with T a power of two and at least 2.
     """
     indptr, data = readable(indptr, np.int64), readable(data, np.float64)
     if not compiled(indptr[-1] - indptr[0]):
@@ -92,6 +92,25 @@ def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array]
 
     sums, found = np.empty(len(indptr) - 1), np.empty((len(indptr) - 1, 2), np.int64)
     return (sums, found) if kernel(data, indptr, table, sums, found) else None
+
+
+def sparse_class_lookups(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int, table: Array
+) -> tuple[Array, Array, Array] | None:
+    """`sparse_class_sums` (K, V), and in the same pass Σ w (table[L] − Σ table[x]) per class (K, 2), with L a row's Σ x.
+
+    An L beyond the table counts as 0 there, and is given in the third answer, (n,), which is 0 for the other rows.
+    None as `row_lookups`.
+    """
+    data, indices, indptr = _csr(data, indices, indptr, V)
+    codes, weight, data = class_codes(codes, K), row_weights(weight), readable(data, np.float64)
+    if not compiled(indptr[-1] - indptr[0]):
+        return reference.sparse_class_lookups(data, indices, indptr, codes, weight, K, V, table)
+    from .sparse import add_class_lookups
+
+    sums, found, beyond = np.zeros((V, K)), np.zeros((K, 2)), np.zeros(len(indptr) - 1)
+    whole = add_class_lookups(data, indices, indptr, codes, or_unweighted(weight), table, sums, found, beyond)
+    return (sums.T, found, beyond) if whole else None
 
 
 def _without_zeros(data: Array, indices: Array, indptr: Array) -> tuple[Array, Array, Array]:
