@@ -135,14 +135,15 @@ def test_a_class_that_comes_later_is_not_calibrated_by_the_others(cancer):
         pav.predict(X)
 
 
-def test_a_mixed_frame_is_calibrated_by_itself_and_numbers_are_not():
+def test_a_frame_is_calibrated_by_itself_and_an_array_is_not():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 300)
     base = rng.normal(y, 1.0)
     frame = pd.DataFrame({"a": base, "b": base + rng.normal(0, 0.1, 300), "c": np.where(base > 0.5, "hi", "lo")})
     assert GenerativeClassifier().fit(frame, y).calibration_ is not None
     assert GenerativeClassifier(calibrate=None).fit(frame, y).calibration_ is None
-    assert GenerativeClassifier().fit(frame[["a", "b"]], y).calibration_ is None
+    assert GenerativeClassifier().fit(frame[["a", "b"]], y).calibration_ is not None
+    assert GenerativeClassifier().fit(frame[["a", "b"]].to_numpy(), y).calibration_ is None
 
 
 def test_calibrators_that_do_not_fit_the_model_are_refused(cancer):

@@ -2,33 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from deciban.errors import InputError
+from deciban.estimators.streaming import Batch
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
+from deciban.families.named import named
 from deciban.families.product import Product
-from deciban.families.protocol import Family
-from deciban.read.tables import HEAD, Table
+from deciban.families.protocol import Family, Rule
+from deciban.read.column import KINDS, NUMBERS
+from deciban.read.schema import Schema
+from deciban.read.tables import Table
+
+WANTS = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
 
-def resolve(families: Any, table: Table) -> tuple[Family, dict[str, str]]:
-    """The family that `families` names for this table, and for each block the reason."""
+def reader(families: Any, kinds: Any, place: bool) -> Callable[[Table, str | None], Schema] | None:
+    """How the columns of a frame or file are read; None where families were named for a table in memory."""
+    automatic = isinstance(families, str) and families == "auto"
+    if not automatic and not place:
+        return None
+    if automatic:
+        return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
+    if isinstance(families, Mapping):
+        return lambda table, label: _only(Schema.infer(table, label, _kinds(families)), families)
+    wanted = WANTS.get(type(families).__name__, "number")
+    return lambda table, label: Schema.infer(
+        table, label, {str(name): wanted for name in table.columns if str(name) != label}
+    )
+
+
+def resolve(
+    families: Any, first: Batch, schema: Schema | None, kinds: Any, rule: Rule
+) -> tuple[Family, dict[str, str]]:
+    """The family that `families` names for these first rows, and for each block the reason."""
+    table = first.table
     if isinstance(families, Family):
         return families, {_all(table): "named by you"}
     if isinstance(families, Mapping):
-        product = Product(families)
+        product = Product({key: _family(value) for key, value in families.items()})
         return product, dict.fromkeys(product.names, "named by you")
     if isinstance(families, str) and families == "auto":
-        return _frame(table) if table.framed else _array(table)
+        return _array(table) if schema is None else _typed(first, schema, kinds or {}, rule)
     raise InputError(
         f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
     )
+
+
+def by_type(families: Any, table: Table) -> Family:
+    """The same for rows without labels: a frame's columns are what their types say."""
+    if not (table.framed and isinstance(families, str) and families == "auto"):
+        return resolve(families, Batch(table, None), None, None, "mean")[0]
+    kinds = [table.kind(j) for j in range(table.shape[1])]
+    gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
+    wishes: list[tuple[str, bool, Family]] = [
+        ("number", False, Gaussian("auto")),
+        ("number", True, Gaussian("diagonal")),
+        ("yes/no", False, Bernoulli()),
+        ("category", False, Categorical()),
+    ]
+    found: dict[Any, Any] = {}
+    for kind, gappy, family in wishes:
+        columns = tuple(table.columns[j] for j in range(len(kinds)) if kinds[j] == kind and gaps[j] == gappy)
+        if columns:
+            found[columns] = family
+    return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
+
+
+def needs_every_row(family: Any) -> bool:
+    """Whether its choices take all rows, and not the first ones alone: families with hidden variables."""
+    return any(type(part).refined is not Family.refined for part, *_ in _blocks(family))
+
+
+def _blocks(family: Any) -> list[tuple[Any, ...]]:
+    return [(part,) for part in family.families.values()] if isinstance(family, Product) else [(family,)]
 
 
 def _array(table: Table) -> tuple[Family, dict[str, str]]:
@@ -39,27 +92,48 @@ def _array(table: Table) -> tuple[Family, dict[str, str]]:
     return Gaussian("auto"), {_all(table): "numbers: one Gaussian block, its structure by leave-one-out log loss"}
 
 
-def _frame(table: Table) -> tuple[Family, dict[str, str]]:
-    kinds = [table.kind(j) for j in range(table.shape[1])]
-    head = table.take(slice(0, HEAD))
-    gaps = [kind == "number" and _has_gaps(head.pick([j])) for j, kind in enumerate(kinds)]
-    wishes = [
-        ("number", False, Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss"),
-        ("number", True, Gaussian("diagonal"), "numbers with gaps: one Gaussian a column"),
-        ("yes/no", False, Bernoulli(), "true or false"),
-        ("category", False, Categorical(), "names"),
-    ]
-    families: dict[Any, Family] = {}
-    reasons = {}
-    for kind, gappy, family, why in wishes:
-        columns = tuple(table.columns[j] for j in range(len(kinds)) if kinds[j] == kind and gaps[j] == gappy)
-        if columns:
-            families[columns] = family
-            reasons[",".join(map(str, columns))] = why
-    product = Product(families)
-    if len(families) == 1 and kinds[0] == "number":
-        return next(iter(families.values())), {_all(table): next(iter(reasons.values()))}
-    return product, reasons
+def _typed(first: Batch, schema: Schema, kinds: Mapping[Any, Any], rule: Rule) -> tuple[Family, dict[str, str]]:
+    """A block for each column, or for several numbers together; by hand where somebody said so."""
+    families: dict[Any, Family] = {key: _family(value) for key, value in kinds.items() if not _is_kind(value)}
+    reasons = dict.fromkeys(Product(families).names if families else [], "named by you")
+    taken = {name for key in families for name in (key if isinstance(key, tuple) else (key,))}
+    for name, kind in schema.kinds.items():
+        if name in taken:
+            continue
+        families[name], reasons[name] = _of_kind(kind)
+    return Product(families), reasons
+
+
+def _of_kind(kind: str) -> tuple[Family, str]:
+    if kind == "text":
+        from deciban.families.text import Text
+
+        return Text(), "texts"
+    if kind in NUMBERS:
+        return Gaussian("diagonal"), "numbers"
+    return Categorical(), "names" if kind == "category" else "yes or no"
+
+
+def _family(value: Any) -> Any:
+    return named(value) if isinstance(value, str) else value
+
+
+def _is_kind(value: Any) -> bool:
+    return isinstance(value, str) and value in KINDS
+
+
+def _kinds(wishes: Mapping[Any, Any]) -> dict[str, str]:
+    """What columns must be for what somebody wishes them to be."""
+    found: dict[Any, Any] = {}
+    for key, value in wishes.items():
+        kind = value if _is_kind(value) else WANTS.get(type(_family(value)).__name__, "number")
+        found |= dict.fromkeys([str(name) for name in (key if isinstance(key, tuple) else (key,))], kind)
+    return found
+
+
+def _only(schema: Schema, families: Mapping[Any, Any]) -> Schema:
+    """Without the columns for which no family was named."""
+    return schema.select([name for key in families for name in (key if isinstance(key, tuple) else (key,))])
 
 
 def _has_gaps(X: Any) -> bool:

@@ -26,6 +26,7 @@ class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
     classes  : names declared before they are seen
     calibrate: "offsets", "length", "blocks", "affine", "pav" or None; "auto" where deciban chose, and for text
     ledger   : note a hash of every row, so that only rows that were learnt can be unlearnt; True, or a key
+    kinds    : column → what it is, where "auto" is to be told: a kind such as "category" or "identifier", or a family
 
     >>> from sklearn.datasets import load_iris
     >>> from deciban import Gaussian, GenerativeClassifier
@@ -47,6 +48,7 @@ class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
         classes: Any = None,
         calibrate: Any = "auto",
         ledger: Any = False,
+        kinds: Any = None,
     ) -> None:
         self.families = families
         self.rule = rule
@@ -55,6 +57,7 @@ class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.calibrate = calibrate
         self.ledger = ledger
+        self.kinds = kinds
 
     @classmethod
     def from_densities(cls, densities: Mapping[Any, Density], prior: Any = "uniform", cost: Any = None) -> Self:

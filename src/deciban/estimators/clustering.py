@@ -79,7 +79,7 @@ class MixtureModel(DensityMixin, BaseEstimator):
             raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
         if table.sparse and isinstance(self.family, str):
             raise InputError("a sparse table may hold counts or flags: name the family, such as Multinomial().")
-        family = _plain(auto.resolve(self.family, table)[0])
+        family = _plain(auto.by_type(self.family, table))
         several = isinstance(self.n_components, Iterable)
         sizes = list(self.n_components) if several else [self.n_components]
         if not sizes:

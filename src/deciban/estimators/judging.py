@@ -53,6 +53,7 @@ class Judging(Answers):
     ) -> tuple[list[Array], Array, Array, Any]:
         """The same with the scores of each block, not calibrated; and the rows as the family takes them."""
         check_is_fitted(self)
+        X, y = self._labelled(X, y)
         table = self._table(X)
         n = len(table)
         codes = self._learnt_codes(y, n)
@@ -87,6 +88,7 @@ class Judging(Answers):
         from sklearn.model_selection import check_cv  # a tenth of a second that other methods need not wait for
 
         judge = self if hasattr(self, "stats_") else clone(self).fit(X, y, sample_weight)
+        X, y = judge._labelled(X, y)
         table = judge._table(X)
         names, codes = encode_labels(y, len(table))
         block = model.encode(judge.family_, table, judge.stats_.family)

@@ -6,21 +6,25 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
 from deciban.estimators import auto, model
-from deciban.estimators.ledgered import Ledgered
+from deciban.estimators.reading import Reading, members_of
+from deciban.estimators.reservoir import Reservoir
+from deciban.estimators.streaming import Batch, Rows, together
 from deciban.families.product import Product
 from deciban.families.protocol import Density, check_rule
-from deciban.features.labels import encode_labels
-from deciban.features.weights import row_weights
-from deciban.read.tables import Table
+from deciban.read.files import is_place
 from deciban.statistics import Members
 
 
-class Learning(Ledgered):
-    """What a classifier can do with rows: + − ·."""
+class Learning(Reading):
+    """What a classifier can do with rows: + − ·.
+
+    X is an array, a sparse matrix, a frame, or a place to read rows from: the path of a file or folder, or a source. y
+    is one label a row, or the name of the column that holds them.
+    """
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -31,8 +35,11 @@ class Learning(Ledgered):
         """Add rows; new classes may arrive. The first call is `fit`."""
         if not hasattr(self, "stats_"):
             return self.fit(X, y, sample_weight)
-        batch, ledger = self._batch(X, y, sample_weight), self._noted(X, y, sample_weight)
-        return self._set(self.stats_ + batch)._keep(ledger)
+        stats, ledger = self.stats_, self.ledger_
+        for batch in self._rows(X, y, sample_weight).batches():
+            with batch.located():
+                stats, ledger = stats + self._sums(batch), self._noted(ledger, batch, self.columns_)
+        return self._set(stats)._keep(ledger)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's name for `learn`; `classes` declares them at the first call."""
@@ -43,17 +50,22 @@ class Learning(Ledgered):
     def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take rows back, as if they had never been learnt; refused where the ledger or the sums show otherwise."""
         check_is_fitted(self)
-        ledger, weight = self._struck(X, y, sample_weight)
-        self._set(self.stats_.without(self._batch(X, y, weight), NotLearntError))._keep(ledger)
+        X, y = self._labelled(X, y)
+        table = self._table(X)
+        ledger, weight = self._struck(table, y, sample_weight)
+        self._set(self.stats_.without(self._sums(Rows(table, y, weight).whole()), NotLearntError))._keep(ledger)
         self.unlearnt_ = True
         return self
 
     def correct(self, X: Any, was: Any, now: Any, sample_weight: Any = None) -> Self:
         """Move rows from one label to another."""
         check_is_fitted(self)
-        ledger, weight = self._struck(X, was, sample_weight, now)
-        old, new = self._batch(X, was, weight), self._batch(X, now, weight)
-        return self._set((self.stats_ + new).without(old, NotLearntError))._keep(ledger)
+        rows, was = self._labelled(X, was)
+        _, now = self._labelled(X, now)
+        table = self._table(rows)
+        ledger, weight = self._struck(table, was, sample_weight, now)
+        less, more = (self._sums(Rows(table, labels, weight).whole()) for labels in (was, now))
+        return self._set((self.stats_ + more).without(less, NotLearntError))._keep(ledger)
 
     def merge(self, other: Self, keep: str | None = None) -> Self:
         """A model that has learnt the rows of both; `keep="left"` or `"right"` says whose frozen choices hold."""
@@ -125,21 +137,31 @@ class Learning(Ledgered):
     # -- the machinery ----------------------------------------------------------------------------------------------
     def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
         check_rule(self.rule)
-        table, y, weight = _with_weight(Table.of(X), y, sample_weight)
-        names, codes = encode_labels(y, len(table))
-        family, reasons = auto.resolve(self.families, table)
-        members = Members.hard(codes, model.class_axis(names, declared), weight)
-        if tuple(members.classes.names) != names:
-            members = Members.hard(
-                members.classes.positions(model.class_axis(names, None))[codes], members.classes, weight
-            )
-        block = model.encode(family, table)
-        frozen, stats = model.fit(family, block, members, table.columns, self.rule)
-        density = model.estimate(frozen, stats, self.rule, table.columns)
-        ledger = self._first_noted(table, y, weight)
-        calibration = model.calibrate(self._calibrator(family), frozen, stats, block, members, self.rule)
-        validate_data(self, X, reset=True, skip_check_array=True)
-        self.columns_, self.asked_, self.family_, self.reasons_ = table.columns, family, frozen, reasons
+        rows = Rows(X, y, sample_weight, auto.reader(self.families, self.kinds, is_place(X)))
+        batches = rows.batches()
+        first = next(batches)
+        with first.located():
+            family, reasons = auto.resolve(self.families, first, rows.schema, self.kinds, self.rule)
+            if rows.schema is not None and auto.needs_every_row(family):
+                first, batches = together([first, *batches]), iter(())
+            block, members = members_of(family, first, None, declared)
+            frozen, stats = model.fit(family, block, members, first.table.columns, self.rule)
+            ledger = self._first_noted(first.table, first.labels, first.weight)
+        method, kept, columns = self._calibrator(family), Reservoir(), first.table.columns
+        for batch in batches:
+            if not kept.seen and method is not None:
+                kept.add(first.table, first.labels, first.weight)
+            with batch.located():
+                stats = stats + model.collect(frozen, *members_of(frozen, batch, stats.family), columns)
+                ledger = self._noted(ledger, batch, columns)
+            if method is not None:
+                kept.add(batch.table, batch.labels, batch.weight)
+        if kept.seen:
+            block, members = members_of(frozen, Batch(*kept.rows()), stats.family, stats.classes)
+        density = model.estimate(frozen, stats, self.rule, columns)
+        calibration = model.calibrate(method, frozen, stats, block, members, self.rule)
+        self._note_columns(X, rows)
+        self.columns_, self.asked_, self.family_, self.reasons_ = columns, family, frozen, reasons
         self.decayed_ = self.unlearnt_ = False
         self._set(stats)._keep(ledger)
         self._density, self.calibration_ = density, calibration
@@ -151,20 +173,11 @@ class Learning(Ledgered):
             return self.calibrate
         return "blocks" if isinstance(self.families, str) and isinstance(family, Product) else family.calibration
 
-    def _table(self, X: Any) -> Table:
-        table = Table.of(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return table
-
     def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Members]:
-        table, y, weight = _with_weight(self._table(X), y, sample_weight)
-        names, codes = encode_labels(y, len(table))
-        block = model.encode(self.family_, table, self.stats_.family)
-        return block, Members.hard(codes, model.class_axis(names, None), weight)
+        return members_of(self.family_, self._rows(X, y, sample_weight).whole(), self.stats_.family)
 
-    def _batch(self, X: Any, y: Any, sample_weight: Any) -> model.ModelStats:
-        block, members = self._encoded(X, y, sample_weight)
-        return model.collect(self.family_, block, members, self.columns_)
+    def _sums(self, batch: Batch) -> model.ModelStats:
+        return model.collect(self.family_, *members_of(self.family_, batch, self.stats_.family), self.columns_)
 
     def _set(self, stats: model.ModelStats, eager: bool = False) -> Self:
         if not np.isfinite(stats.rows).all():
@@ -181,10 +194,13 @@ class Learning(Ledgered):
             raise InputError(f"no such column: {unknown}; the model knows {list(place)}.")
         at = np.array([place[name] for name in columns], dtype=np.intp)
         self.family_, sums = self.family_.subset(stats.family, at, self.columns_)
-        self.columns_ = tuple(columns) if isinstance(columns[0], str) else tuple(range(len(columns)))
-        self.n_features_in_ = len(self.columns_)
+        self.columns_ = given = tuple(columns) if isinstance(columns[0], str) else tuple(range(len(columns)))
+        if self.schema_ is not None:
+            self.schema_ = self.schema_.select(columns)
+            given = self.schema_.names
+        self.n_features_in_ = len(given)
         if hasattr(self, "feature_names_in_"):
-            self.feature_names_in_ = np.array(self.columns_, dtype=object)
+            self.feature_names_in_ = np.array(given, dtype=object)
         return model.ModelStats(stats.labels, stats.rows, sums)
 
     @property
@@ -199,22 +215,6 @@ class Learning(Ledgered):
         """For each block what models it, and why."""
         families = self.family_.families.values() if isinstance(self.family_, Product) else [self.family_]
         return {name: f"{family!r}: {why}" for (name, why), family in zip(self.reasons_.items(), families)}
-
-
-def _with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any, Any]:
-    """Rows of weight 0 are as if absent, in everything."""
-    n = len(table)
-    if n == 0:
-        raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
-    weight = row_weights(sample_weight, n)
-    if weight is None or weight.all() or y is None:
-        return table, y, weight
-    kept = np.flatnonzero(weight)
-    labels = np.asarray(y) if hasattr(y, "dtype") else np.array(list(y), dtype=object)
-    if len(labels) != n:
-        raise InputError(f"X has {n} rows, but y has {len(labels)} labels. Give one label a row.")
-    weight = weight[kept]
-    return table.take(kept), labels[kept], None if (weight == 1).all() else weight
 
 
 def _array(names: tuple[Any, ...]) -> Any:

@@ -34,11 +34,11 @@ class Ledgered(State):
         key = Key.of(self.ledger)
         return Ledger.of(key).learn(_hashes(table, table.columns, y, sample_weight, key)[0])
 
-    def _noted(self, X: Any, y: Any, sample_weight: Any) -> Ledger | None:
-        """The ledger with more rows."""
-        if self.ledger_ is None:
+    def _noted(self, ledger: Ledger | None, batch: Any, columns: Any) -> Ledger | None:
+        """The ledger with the rows of a batch."""
+        if ledger is None:
             return None
-        return self.ledger_.learn(_hashes(Table.of(X), self.columns_, y, sample_weight, self._key())[0])
+        return ledger.learn(_hashes(batch.table, columns, batch.labels, batch.weight, self._key(ledger))[0])
 
     def _struck(self, X: Any, y: Any, sample_weight: Any, now: Any = None) -> tuple[Ledger | None, Any]:
         """The ledger without rows, or with these moved to labels `now`, and the weights that they have by now."""
@@ -49,7 +49,7 @@ class Ledgered(State):
                     "Nothing was changed: unlearn before decay, refit, or keep a ledger (ledger=True) from the start."
                 )
             return None, sample_weight
-        table, key = self._table(X), self._key()
+        table, key = self._table(X), self._key(self.ledger_)
         hashes, rows = _hashes(table, self.columns_, y, sample_weight, key)
         left, since = self.ledger_.unlearn(hashes, rows)
         if now is not None:
@@ -73,11 +73,11 @@ class Ledgered(State):
     def _table(self, X: Any) -> Table:
         """The table, with the columns that the model knows."""
 
-    def _key(self) -> Key:
+    def _key(self, ledger: Ledger | None) -> Key:
         key = Key.of(self.ledger or None)
-        if self.ledger_ is not None and key.id != self.ledger_.key_id:
+        if ledger is not None and key.id != ledger.key_id:
             raise NotAvailableError(
-                f"this model keeps a ledger under a key (id {self.ledger_.key_id}) that it was not given. "
+                f"this model keeps a ledger under a key (id {ledger.key_id}) that it was not given. "
                 "Load it with its key: deciban.load(path, key=…)."
             )
         return key

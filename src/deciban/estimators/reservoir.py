@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from deciban.read.tables import Table, stacked
+from deciban.read.typed import TypedTable, joined
 from deciban.statistics import Array
 
 MOST_ROWS = 20_000  # on whose leave-one-out scores calibration is fitted
@@ -62,7 +63,8 @@ class Reservoir:
     def rows(self) -> tuple[Table, Array, Array]:
         """What was kept: rows, labels and weights, in the order of the stream."""
         _, tables, labels, weights = zip(*self._held)
-        return stacked(tables), np.concatenate(labels), np.concatenate(weights)
+        whole = joined(tables) if isinstance(tables[0], TypedTable) else stacked(tables)
+        return whole, np.concatenate(labels), np.concatenate(weights)
 
 
 def _below(held: tuple[Array, Table, Array, Array], limit: Any) -> tuple[Array, Table, Array, Array]:

@@ -19,6 +19,8 @@ from deciban.estimators.model import ModelStats
 from deciban.evaluate.calibration import Calibrator
 from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family, check_rule
+from deciban.read.column import Column
+from deciban.read.schema import Schema
 from deciban.statistics import Axis, Ragged, Stats
 from deciban.store import save
 from deciban.store.checks import arrays, require, sizes
@@ -145,15 +147,27 @@ def _fits(model: Any) -> None:
     else:
         right = type(model.columns_) is tuple and len(set(model.columns_)) == len(model.columns_)
         require(right, "columns_", "names that differ")
-    require(model.n_features_in_ == len(model.columns_) > 0, "n_features_in_", "the number of columns")
+    given = _given(model)
+    require(model.n_features_in_ == len(given) > 0, "n_features_in_", "the number of columns")
     require(isinstance(model.reasons_, dict), "reasons_", "a reason for each block")
     named = getattr(model, "feature_names_in_", None)
-    require(named is None or tuple(named) == model.columns_, "feature_names_in_", "the names of the columns")
+    require(named is None or tuple(named) == given, "feature_names_in_", "the names of the columns")
     require(all(isinstance(flag, bool) for flag in (model.decayed_, model.unlearnt_)), "decayed_", "true or false")
     require(model.ledger_ is None or isinstance(model.ledger_, Ledger), "ledger_", "a ledger")
     _calibrates(model.calibration_)
     check_rule(str(model.rule))
     _belongs(model.family_, model.stats_.family, model.stats_.axis.size, model.columns_)
+
+
+def _given(model: Any) -> tuple[Any, ...]:
+    """The columns that are given to a model: its own, or those that its schema reads."""
+    schema = model.schema_
+    if schema is None:
+        return model.columns_
+    right = isinstance(schema, Schema) and type(schema.columns) is tuple
+    require(right and all(isinstance(column, Column) for column in schema.columns), "schema_", "columns")
+    require(schema.features == model.columns_, "schema_", "the columns of the model")
+    return schema.names
 
 
 def _calibrates(calibration: Any) -> None:

@@ -15,6 +15,7 @@ from deciban.estimators.calibration import Calibration
 from deciban.estimators.judging import Judging
 from deciban.evaluate.report import Evaluation
 from deciban.features.labels import place_labels
+from deciban.read.tables import Table
 
 
 class Trusting(Judging):
@@ -39,6 +40,7 @@ class Trusting(Judging):
         folds instead, which costs five fits.
         """
         check_is_fitted(self)
+        X, y = self._labelled(X, y)
         if not learnt:
             scores = self.log_likelihood(X, raw=raw)
             wanted: Any = np.exp(self._log_prior(prior))
@@ -67,6 +69,7 @@ class Trusting(Judging):
         if method is None:
             self.calibration_ = None
             return self
+        X, y = self._labelled(X, y)
         table = self._table(X)
         block = model.encode(self.family_, table, self.stats_.family)
         lengths = model.block_lengths(self.family_, block)
@@ -118,6 +121,8 @@ class Trusting(Judging):
 
 
 def _rows(X: Any, rows: Any) -> Any:
+    if isinstance(X, Table):
+        return X.take(rows)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from deciban.errors import DomainError, InputError, shortlist
 from deciban.features.numbers import name_of
+from deciban.read.typed import Named
 
 Array = NDArray[Any]
 MISSING = -1
@@ -89,6 +90,8 @@ class Codes:
 
 def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
     """Codes of a table of names; `columns` are what errors call its features."""
+    if isinstance(X, Named):
+        return Codes(X.values, X.names)
     X = _table(X)
     if X.dtype.kind in "iu":
         return Codes(X, None)

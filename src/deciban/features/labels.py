@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from deciban import kernels
 from deciban.errors import InputError, shortlist
+from deciban.read.labels import Labels
 
 Array = NDArray[Any]
 
@@ -21,6 +22,8 @@ def encode_labels(y: Any, n: int) -> tuple[tuple[Any, ...], Array]:
     """
     if y is None:
         raise InputError("requires y to be passed, but the target y is None. Give one label a row.")
+    if isinstance(y, Labels) and len(y) == n:
+        return y.names, y.codes
     labels = _column(np.asarray(y) if not _is_strings(y) else np.asarray(list(y), dtype=object))
     if len(labels) != n:
         raise InputError(f"X has {n} rows, but y has {len(labels)} labels. Give one label a row.")

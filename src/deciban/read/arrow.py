@@ -28,6 +28,8 @@ def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
     """One column; NaN is missing."""
     import pyarrow as pa
 
+    if not table.framed:
+        return pa.chunked_array([pa.array(table.data[:, position], from_pandas=True)])
     native = table.data[:, position].to_native()
     if isinstance(native, pa.ChunkedArray):
         return native

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from deciban.errors import DomainError, InputError
 from deciban.read import values
+from deciban.read.arrow import arrow_column
 from deciban.read.column import Column
+from deciban.read.tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,3 +81,10 @@ def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     return Labels(tuple(numbers[i] for i in order), place[codes])
+
+
+def labelled_rows(table: Table, name: str) -> Array:
+    """Which rows of a table have a label."""
+    at = [str(column) for column in table.columns].index(name)
+    codes, _ = values.names(arrow_column(table, at), Column(name, "category", "labels", trim=True))
+    return np.flatnonzero(codes >= 0)

@@ -6,7 +6,7 @@ Types are yes/no, category, count, number, text and date; identifiers and consta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deciban.errors import DomainError, InputError, MergeError, shortlist
@@ -89,6 +89,8 @@ class Schema:
         if isinstance(table, TypedTable):
             return table
         place = {str(name): at for at, name in enumerate(table.columns)}
+        if not table.framed and len(place) == len(self.columns):  # an array: by position
+            place = {name: at for at, name in enumerate(self.names)}
         absent = [column.name for column in self.columns if column.features and column.name not in place]
         if absent:
             raise InputError(
@@ -107,6 +109,15 @@ class Schema:
         if self.label is None or self.label not in place:
             raise InputError(f"the table has no column {self.label!r} of labels; it has {shortlist(list(place), 10)}.")
         return label_values(arrow_column(table, place[self.label]), self.label, self.whole)
+
+    def select(self, features: Sequence[str]) -> Schema:
+        """Only what these features need."""
+        kept = [
+            replace(column, parts=tuple(part for part in column.parts if f"{column.name}.{part}" in features))
+            for column in self.columns
+            if any(feature in features for feature in column.features)
+        ]
+        return replace(self, columns=tuple(kept))
 
     def union(self, other: Schema) -> Schema:
         """The columns of both, each of one kind."""

@@ -1,0 +1,33 @@
+"""Families by name, for those who write no Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deciban.errors import HyperparameterError
+from deciban.families.bernoulli import Bernoulli
+from deciban.families.categorical import Categorical
+from deciban.families.gaussian import STRUCTURES, Gaussian
+from deciban.families.multinomial import Multinomial
+from deciban.families.poisson import Poisson
+from deciban.families.protocol import Family
+
+NAMED: dict[str, Any] = {
+    "gaussian": lambda: Gaussian("diagonal"),
+    **{structure: (lambda chosen=structure: Gaussian(chosen)) for structure in STRUCTURES if structure != "auto"},
+    "poisson": Poisson,
+    "categorical": Categorical,
+    "bernoulli": Bernoulli,
+    "multinomial": Multinomial,
+}
+
+
+def named(name: str) -> Family:
+    """The family of this name, with its usual prior.
+
+    >>> named("tied")
+    Gaussian('tied')
+    """
+    if name.lower() not in NAMED:
+        raise HyperparameterError(f"{name!r} is not a family. Choose one of {', '.join(sorted(NAMED))}.")
+    return NAMED[name.lower()]()
