@@ -12,6 +12,8 @@ def main() -> None:
 
     from deciban.cli.boundary import run
     from deciban.cli.quick import start_quickly
+    from deciban.cli.stopping import listen
 
+    listen()
     start_quickly()
     sys.exit(run(sys.argv[1:]))

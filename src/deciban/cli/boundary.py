@@ -8,45 +8,50 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
 
+from deciban.cli.remedies import in_our_words
+from deciban.cli.stopping import INTERRUPTED, SAID, TERMINATED, Terminated
 from deciban.errors import CostError, DecibanError, HyperparameterError, PriorError, UsageError
 
-DONE, BAD_DATA, BAD_USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+DONE, BAD_DATA, BAD_USAGE = 0, 1, 2
 USAGE = (UsageError, PriorError, CostError, HyperparameterError)  # what only an option can have got wrong
-
-
-class Terminated(BaseException):
-    """The system asks this process to end; files half written are removed on the way out."""
 
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments say; the exit code."""
     debug = "--debug" in arguments
-    _listen()
     try:
         from deciban.cli.app import invoke
 
         code = invoke(list(arguments))
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        return _nobody_reads()
-    except KeyboardInterrupt:
-        return _told("stopped. Nothing half written is left.", INTERRUPTED)
-    except Terminated:
-        return _told("ended by the system. Nothing half written is left.", TERMINATED)
     except BaseException as error:
-        if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        if _is_broken_pipe(error):
             return _nobody_reads()
-        if type(error).__name__ == "ArrowCancelled":  # Arrow was reading when Ctrl-C came
-            return _told("stopped. Nothing half written is left.", INTERRUPTED)
+        ended = _ended_by(error)
+        if ended is not None:
+            return _told(SAID[ended], ended)
         if debug and not isinstance(error, SystemExit):
             raise
         return _reported(error)
+
+
+def _ended_by(error: BaseException) -> int | None:
+    """The exit code where somebody stopped us, and not an error."""
+    if isinstance(error, Terminated):
+        return TERMINATED
+    # the reader of arguments turns Ctrl-C into an Abort; Arrow, when it was reading, into ArrowCancelled
+    stopped = isinstance(error, KeyboardInterrupt) or type(error).__name__ in ("Abort", "ArrowCancelled")
+    return INTERRUPTED if stopped else None
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    """Whether nobody reads our output any more; the reader of arguments hides that behind its own exit."""
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    return isinstance(cause, OSError) and cause.errno == errno.EPIPE
 
 
 def _reported(error: BaseException) -> int:
@@ -86,7 +91,7 @@ def _told(text: str, code: int) -> int:
     try:
         paint = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         name = "\x1b[1;31mdeciban:\x1b[0m" if paint else "deciban:"
-        print(f"{name} {text}", file=sys.stderr, flush=True)
+        print(f"{name} {in_our_words(text)}", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         pass  # nobody is there to be told; the exit code still says it
     return code
@@ -101,13 +106,3 @@ def _nobody_reads() -> int:
 def _write_no_more() -> None:
     """What is still held back for stdout is dropped: it would fail again when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _listen() -> None:
-    """End in order when asked to, so that nothing half written stays behind."""
-
-    def end(number: int, frame: Any) -> None:
-        raise Terminated
-
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, end)

@@ -16,7 +16,7 @@ def nearest(name: str, known: Sequence[Any], what: str, where: str) -> UsageErro
     >>> str(nearest("speceis", ["species", "island"], "column", "penguins.csv"))
     "penguins.csv has no column 'speceis' (did you mean 'species'?). It has 'species', 'island'."
     """
-    near = difflib.get_close_matches(name, [str(one) for one in known], n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, [str(one) for one in known], n=2, cutoff=0.6)
     hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
     return UsageError(
         f"{where} has no {what} {name!r}{hint}. It has {shortlist([repr(str(one)) for one in known], 12)}."
@@ -106,7 +106,7 @@ def existing(path: str) -> str:
         names = sorted(os.listdir(folder))
     except OSError:
         raise UsageError(f"there is no file {path!r}: there is no such folder. Check the path.") from None
-    near = difflib.get_close_matches(os.path.basename(path), names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(os.path.basename(path), names, n=2, cutoff=0.6)
     hint = (
         f" Did you mean {' or '.join(repr(os.path.join(os.path.dirname(path), name)) for name in near)}?"
         if near

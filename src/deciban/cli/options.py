@@ -26,7 +26,7 @@ Cost = Annotated[
 Unit = Annotated[str, typer.Option("--unit", metavar="decibans|nats|bits", help="Of the evidence.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that cannot be read, and count them.")]
 ReadAs = Annotated[
-    str | None, typer.Option("--read-as", metavar="FORMAT", help="Of what is read, where its name does not say.")
+    str | None, typer.Option("--read-as", metavar="FORMAT", help="Of what is read: csv, jsonl, …; 'csv,delimiter=;'.")
 ]
 KeyFile = Annotated[
     str | None,

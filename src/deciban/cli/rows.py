@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -36,17 +37,34 @@ def open_rows(
     terminal: Terminal, path: str, read_as: str | None = None, skip_bad: bool = False, again: bool = False
 ) -> Source:
     """The source at a path; "-" is stdin, kept in a file for a while where it is read more than once (`again`)."""
+    kind, options = read_options(read_as)
     piped = path == STDIN
     if piped:
         if sys.stdin is None or sys.stdin.isatty():
             raise UsageError("nothing is piped in. Name a file or a folder, or send rows through a pipe.")
-        read_as = read_as or _sniffed()
+        kind = kind or _sniffed()
         path = _spooled() if again else path
-    options = {"skip_bad": True} if skip_bad else {}
-    source = open_source(existing(path), format=read_as, **options)
+    options |= {"skip_bad": True} if skip_bad else {}
+    source = open_source(existing(path), format=kind, **options)
     source.name = "standard input" if piped else source.name
     source.quiet = terminal.quiet
     return source
+
+
+def read_options(text: str | None) -> tuple[str | None, dict[str, Any]]:
+    """--read-as csv, or with what the format can be told: --read-as 'csv,delimiter=;,encoding=latin-1'.
+
+    >>> read_options("tsv,quote=none")
+    ('tsv', {'quote': False})
+    """
+    kind, options = None, {}
+    for part in [] if text is None else re.split(r",(?=\w+=)|,(?!$)", text):
+        name, sign, value = part.partition("=")
+        if not sign:
+            kind = name
+        else:
+            options[name.strip()] = False if value == "none" else value
+    return kind, options
 
 
 def typed_batches(source: Source, clf: Any) -> Iterator[Some]:

@@ -1,10 +1,13 @@
-"""Run the four steps of the demonstration, each with a sentence of meaning."""
+"""Run the six steps of the demonstration, each with a sentence of meaning."""
 
-from deciban.demo import dice, gaussians, languages
+import sys
+from pathlib import Path
+
+from deciban.demo import commands, dice, gaussians, languages
 
 
-def main() -> None:
-    """C or Python, sixteen Gaussians, taking it back, and dice nobody labelled."""
+def main(folder: str = "demo") -> None:
+    """C or Python, sixteen Gaussians, taking it back, dice nobody labelled; then the command line."""
     files = languages.read_files()
     clf = languages.show_evidence(files)
     print()
@@ -13,8 +16,16 @@ def main() -> None:
     languages.show_taking_back(clf, files)
     print()
     dice.show_mixture()
-    print("\nnext: README.md, docs/worked-examples.md, examples/mnist_table.py")
+    print(flush=True)
+    commands.show_commands(Path(folder))
+    print(
+        f"""
+next: deciban fit yours.csv --label COLUMN       your own table
+      deciban fit FOLDER                         your own texts, one sub-folder a class
+      cd {folder} && deciban inspect tumours.deciban    every parameter, with its interval
+      deciban --help, README.md, docs/howto/command-line.md, docs/worked-examples.md"""
+    )
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

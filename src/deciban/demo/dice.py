@@ -19,7 +19,7 @@ def show_mixture(n: int = 300, rolls: int = 20) -> None:
     dice = np.exp(found.density("ml").components.log_density(np.eye(6))).T
     order = np.argsort(-dice[:, 0])  # the die loaded on one comes first, as in the truth
     told = (np.argsort(order)[found.predict(X)] == which).mean()
-    print(f"[4/4] Look-alike dice: {n} rows of {rolls} rolls, and nobody says which die. EM finds both.")
+    print(f"[4/6] Look-alike dice: {n} rows of {rolls} rolls, and nobody says which die. EM finds both.")
     for name, shares, faces in (("found", found.weights[order], dice[order]), ("truth", SHARES, TRUTH)):
         print(
             f"      {name}  "

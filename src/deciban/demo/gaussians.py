@@ -46,7 +46,7 @@ def show_table() -> None:
     X, y = load_digits(return_X_y=True)
     stats = collect(X[:1200], y[:1200])
     names, errors = error_table(stats, X[1200:], y[1200:], (40, 20, 9))
-    print("[2/4] Four Gaussians, four projections, one pass over 1,200 digits (error % on 597 others)")
+    print("[2/6] Four Gaussians, four projections, one pass over 1,200 digits (error % on 597 others)")
     print("      " + " " * 13 + "".join(f"{name:>{max(len(name) + 3, 9)}}" for name in names))
     notes = {"tied": "  <- Fisher keeps all the tied model uses", "full": "  <- best, until dimensions run out"}
     for structure, row in zip(STRUCTURES, errors):

@@ -32,15 +32,19 @@ def count(text: str) -> list[int]:
     return [sum(text.count(character) for character in symbol) for symbol in SYMBOLS]
 
 
-def read_files() -> Files:
+def sources() -> dict[str, list[Path]]:
     """The `.c` files of numpy and numba, and Python's standard library."""
     library = Path(sysconfig.get_paths()["stdlib"])
     packages = Path(np.__file__).parents[1]
-    sources = {
-        "C": [path for name in ("numpy", "numba") for path in (packages / name).rglob("*.c")],
-        "Python": [p for p in library.rglob("*.py") if not NOT_TYPICAL & set(p.relative_to(library).parts)],
+    return {
+        "C": sorted(path for name in ("numpy", "numba") for path in (packages / name).rglob("*.c")),
+        "Python": sorted(p for p in library.rglob("*.py") if not NOT_TYPICAL & set(p.relative_to(library).parts)),
     }
-    rows = [(count(p.read_text(errors="replace")), name) for name, paths in sources.items() for p in sorted(paths)]
+
+
+def read_files() -> Files:
+    """What these files count."""
+    rows = [(count(p.read_text(errors="replace")), name) for name, paths in sources().items() for p in paths]
     kept = [(counts, name) for counts, name in rows if sum(counts)]  # an empty file is neither
     return Files(np.array([counts for counts, _ in kept]), np.array([name for _, name in kept]))
 
@@ -51,7 +55,7 @@ def show_evidence(files: Files) -> Any:
     clf = GenerativeClassifier(Multinomial()).fit(X, y)
     n = {name: int((y == name).sum()) for name in ("C", "Python")}
     print(
-        f"[1/4] C or Python?  {n['C']} C files, {n['Python']} Python files of this installation; 7 punctuation counts."
+        f"[1/6] C or Python?  {n['C']} C files, {n['Python']} Python files of this installation; 7 punctuation counts."
     )
     print("      Each symbol is a piece of evidence; a text's evidence is their sum.")
     _print_symbols(clf)
@@ -96,7 +100,7 @@ def show_taking_back(clf: Any, files: Files) -> None:
     rows = np.random.default_rng(0).choice(len(y), 100, replace=False)
     before = clf.stats_
     print(
-        f"[3/4] Take it back: unlearn 100 of {len(y)} files, learn them again. A model is a sum: nothing is left over."
+        f"[3/6] Take it back: unlearn 100 of {len(y)} files, learn them again. A model is a sum: nothing is left over."
     )
     without = clf.unlearn(X[rows], y[rows]).stats_
     fewer = int(before.rows.sum() - without.rows.sum())

@@ -21,6 +21,7 @@ from pathlib import Path
 from deciban.errors import SaveError
 
 ENDING = ".deciban-tmp"
+HALF_WRITTEN: set[Path] = set()  # by this process, now: for whoever must end it at once
 STALE = 24 * 3600  # seconds
 REMEDIES = {
     errno.ENOSPC: "The disk is full: make room, or save elsewhere.",
@@ -40,6 +41,7 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
     """Let `fill` write to a descriptor; what it wrote appears at `path` when it is complete and on the disk."""
     target = Path(os.path.realpath(path))  # through a link, so that the link stays
     beside = target.with_name(f".{target.name[:180]}.{secrets.token_hex(8)}{ENDING}")
+    HALF_WRITTEN.add(beside)
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -61,6 +63,8 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
         _sync_folder(target.parent)
     except OSError as error:
         raise _failed(path, error) from error
+    finally:
+        HALF_WRITTEN.discard(beside)
     for name in leftovers(target):
         with suppress(OSError):
             if time.time() - name.stat().st_mtime > STALE:
