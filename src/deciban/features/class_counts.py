@@ -5,7 +5,7 @@ Nothing is kept but the vocabulary and the counts. Unweighted counts are the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,10 @@ from deciban.features.limits import NO_LIMITS, Limits, restricted
 from deciban.features.reading import Reading
 from deciban.features.tokens import WORDS, Tokens
 from deciban.features.vocabulary import Vocabulary
-from deciban.kernels.text.counting import Presence, Tally
+from deciban.kernels.text.counting import Amounts, Presence, Tally
 
 Array = NDArray[Any]
+Steps = Callable[[int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +54,15 @@ class ClassCounter:
         weighted: bool = False,
         presence: bool = False,
         reading: Reading | None = None,
+        steps: Steps | None = None,
     ) -> None:
         self.reading = reading or Reading(Documents([]), tokens, vocabulary, fast=True)
         self.reader, self.weighted, self.presence = self.reading.reader(), weighted, presence
         fast, levels = self.reading.fast, range(len(self.reading.sizes(self.reader)))
-        self.tallies = [Tally(K, weighted, fast) for _ in levels]
+        self.tallies = [Tally(K, weighted or steps is not None, fast) for _ in levels]
         self.present = [Tally(K, weighted, fast) for _ in levels] if presence else []
         self.once = [Presence(fast) for _ in levels]
+        self.amounts = None if steps is None else [Amounts(steps, fast) for _ in levels]
         self.rows = np.zeros(K)
 
     def add(self, texts: Any, codes: Array, weight: Array | None = None) -> Array:
@@ -81,7 +84,8 @@ class ClassCounter:
             here = slice(chunk.first, chunk.first + len(chunk.offsets) - 1)
             weights = None if weight is None else weight[here]
             for level, (stream, size) in enumerate(zip(streams, self.reading.sizes(self.reader))):
-                self.tallies[level].add(stream, size, codes[here], weights, K)
+                values = None if self.amounts is None else self.amounts[level](stream, size)
+                self.tallies[level].add(stream, size, codes[here], weights, K, values)
                 if self.presence:
                     self.present[level].add(self.once[level](stream, size), size, codes[here], weights, K)
             lengths.append(features)
@@ -105,10 +109,12 @@ def count_classes(
     weight: Array | None = None,
     presence: bool = False,
     threads: int | None = None,
+    steps: Steps | None = None,
 ) -> ClassCounts:
     """Counts per class, codes[i] in [0, K) being document i's; with `presence`, documents per class too.
 
-    A document of weight 0 is as if absent. There may be no feature at all.
+    A document of weight 0 is as if absent. There may be no feature at all. With `steps`, a feature that occurs t times
+    counts steps(m)[1] + … + steps(m)[t], for t ≤ m.
 
     >>> found = count_classes(["to be or", "not to be"], np.array([0, 1]), 2)
     >>> list(found.vocabulary), found.counts.tolist()
@@ -123,7 +129,9 @@ def count_classes(
     limited = vocabulary is None and not limits.none
 
     def count(first: int, last: int) -> tuple[ClassCounter, Array]:
-        counter = ClassCounter(K, weighted=weight is not None, presence=presence or limited, reading=reading)
+        counter = ClassCounter(
+            K, weighted=weight is not None, presence=presence or limited, reading=reading, steps=steps
+        )
         return counter, counter.take(documents, first, last, present, weighed)
 
     parts = reading.run(count)
@@ -137,7 +145,7 @@ def count_classes(
         known, places = restricted(known, kept, places, limits)
         if known.unk and presence:
             # How many documents hold any word outside, only the documents know.
-            return count_classes(everything, codes, K, tokens, known, NO_LIMITS, weight, presence, threads)
+            return count_classes(everything, codes, K, tokens, known, NO_LIMITS, weight, presence, threads, steps)
         counts, held = _placed(tallies, places, K, known.columns), held[:, kept]
     lengths = np.zeros(len(everything), np.int64)
     lengths[counted] = np.concatenate([some for _, some in parts])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from deciban.features.known import KnownWords
 from deciban.features.reading import Reading
 from deciban.features.tokens import WORDS, Tokens
 from deciban.features.vocabulary import Vocabulary
-from deciban.kernels.text.counting import Presence, add_scores
+from deciban.kernels.text.counting import Amounts, Presence, add_scores
 
 Array = NDArray[Any]
 
@@ -23,6 +24,7 @@ class Scorer:
 
         score[k] = bias[k] + Σ weights[feature, k]     over the features of a text, or over those present if `binary`
 
+    With `steps`, a feature that occurs t times counts steps(m)[1] + … + steps(m)[t] for t ≤ m.
     `weights` is (V, K): a feature's numbers for all classes side by side; (V + 1, K) where the vocabulary has unk.
 
     >>> scorer = Scorer(Vocabulary.of(["bad", "good"], "learnt"), np.array([[-2.0, 2.0], [1.0, -1.0]]), np.zeros(2))
@@ -39,7 +41,9 @@ class Scorer:
         tokens: Tokens = WORDS,
         binary: bool = False,
         known: KnownWords | None = None,
+        steps: Callable[[int], Array] | None = None,
     ) -> None:
+        self.steps = steps
         self.vocabulary, self.tokens, self.binary = vocabulary, tokens, binary
         self.weights = np.ascontiguousarray(weights, np.float64)
         self.bias = np.ascontiguousarray(bias, np.float64)
@@ -76,13 +80,15 @@ class Scorer:
 
         def score(reading: Reading, reader: Any, first: int, last: int) -> None:
             once = Presence(reading.fast)
+            amounts = None if self.steps is None else Amounts(self.steps, reading.fast)
             for chunk in documents.chunks(first, last):
                 (stream,), own = reading.read(reader, chunk)
                 if self.binary:
                     stream = once(stream, self.vocabulary.columns)
                 here = slice(chunk.first, chunk.first + len(own))
                 lengths[here] = own
-                add_scores(stream, self.weights, self.bias, out[here], reading.fast)
+                values = None if amounts is None else amounts(stream, self.vocabulary.columns)
+                add_scores(stream, self.weights, self.bias, out[here], reading.fast, values)
 
         self.known.passed(documents, score, threads)
         return out, lengths
@@ -96,7 +102,7 @@ class Scorer:
 
         reader = self.tokens.reader(self.vocabulary, fast=True).reader
         outside = () if self.vocabulary.unk else (np.zeros((1, len(self.bias))),)
-        return OneByOne(reader, np.concatenate([self.weights, *outside]), self.bias)
+        return OneByOne(reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
 
     def _general(self, text: str) -> tuple[Array, int]:
         scores, lengths = self.scores_and_lengths([text])

@@ -89,7 +89,8 @@ class TextDensity(Density):
             weights, bias = (inner.log_on - inner.log_off).T, inner.log_off.sum(axis=1)
         else:
             return None
-        return Scorer(self.known.vocabulary, weights, bias, self.text.tokens, binary, self.known)
+        steps = self.text.terms.steps
+        return Scorer(self.known.vocabulary, weights, bias, self.text.tokens, binary, self.known, steps)
 
     def rows(self, X: TextRows) -> Any:
         """(n, V) CSR of what each document's words count."""

@@ -178,7 +178,9 @@ class Text(Family):
     def _in_one_pass(self, X: TextRows, members: Members, known: Vocabulary | None) -> tuple[Vocabulary, Array, Array]:
         binary = self.terms.amount == "binary"
         w = members.weight
-        found = count_classes(X.documents, members.codes, members.K, self.tokens, known, weight=w, presence=binary)
+        found = count_classes(
+            X.documents, members.codes, members.K, self.tokens, known, weight=w, presence=binary, steps=self.terms.steps
+        )
         if w is None:
             X.measured[self.tokens] = found.lengths
         tokens = np.bincount(members.codes, found.lengths if w is None else w * found.lengths, members.K)

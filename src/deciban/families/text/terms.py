@@ -11,6 +11,7 @@ Reference: Rennie et al., Tackling the poor assumptions of naive Bayes text clas
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,6 @@ from deciban.statistics import Array
 UNITS = 2.0**20
 AMOUNTS = ("counts", "binary", "log")
 FACTORS = ("idf", "unit")
-LARGEST = 2.0**31  # of a count whose transform is worth looking up
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,13 @@ class Terms:
 
     @property
     def plain(self) -> bool:
-        """Whether sums can be counted without looking at whole rows: tokens, or documents that hold a word."""
-        return self.amount != "log" and not self.unit
+        """Whether terms can be summed while documents are read: a row's length is known too late."""
+        return not self.unit
+
+    @property
+    def steps(self) -> Callable[[int], Array] | None:
+        """What the t-th occurrence of a word adds, for t up to a number; None where it adds 1, or nothing but once."""
+        return log_steps if self.amount == "log" else None
 
     def rows(self, counts: Any, idf: Array | None) -> Any:
         """Rows of counts (CSR) as rows of what is summed: rounded, and without the idf."""
@@ -74,6 +79,15 @@ class Terms:
 def weighed(rows: Any, idf: Array | None) -> Any:
     """Rows of terms (CSR) with each word's factor."""
     return rows if idf is None else _like(rows, rows.data * idf[rows.indices])
+
+
+def log_steps(most: int) -> Array:
+    """(most + 1,) what the t-th occurrence adds to log(1 + t), rounded; the sums are rounded logarithms, exactly.
+
+    >>> log_steps(2).round(3)
+    array([0.   , 0.693, 0.405])
+    """
+    return np.diff(_rounded(np.log1p(np.arange(most + 1.0))), prepend=0.0)
 
 
 def _like(rows: Any, data: Array) -> Any:

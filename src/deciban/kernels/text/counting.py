@@ -14,6 +14,7 @@ from .chunks import Stream
 
 MOST_IN_INT32 = 2**31 - 1
 _FIRST_WIDTH = 2**12
+FIRST_STEPS = 256
 
 Result = TypeVar("Result")
 
@@ -47,15 +48,21 @@ class Tally:
         self.fast, self.total = fast, 0
         self.counts = np.zeros((K, _FIRST_WIDTH), np.float64 if weighted else np.int32)
 
-    def add(self, stream: Stream, size: int, codes: Array, weight: Array | None, K: int) -> None:
-        """Count a stream whose numbers are below `size`, and class codes below K."""
+    def add(
+        self, stream: Stream, size: int, codes: Array, weight: Array | None, K: int, values: Array | None = None
+    ) -> None:
+        """Count a stream whose numbers are below `size`, and class codes below K; each token by its value, or 1."""
         self._make_room(K, size, len(stream.ids))
         if self.fast:
-            from .consumers import add_class_counts
+            from .consumers import add_class_amounts, add_class_counts
 
-            add_class_counts(stream.ids, stream.lengths, readable(codes, np.int64), or_unweighted(weight), self.counts)
+            given = readable(codes, np.int64), or_unweighted(weight)
+            if values is None:
+                add_class_counts(*stream, *given, self.counts)
+            else:
+                add_class_amounts(*stream, *given, values, self.counts)
         else:
-            new = plain.class_counts(*stream, codes, weight, *self.counts.shape)
+            new = plain.class_counts(*stream, codes, weight, *self.counts.shape, values)
             self.counts += new.astype(self.counts.dtype)
 
     def _make_room(self, K: int, size: int, tokens: int) -> None:
@@ -111,11 +118,41 @@ class Presence:
         return Stream(ids[:left], lengths)
 
 
-def add_scores(stream: Stream, weights: Array, bias: Array, out: Array, fast: bool) -> None:
-    """Write bias + Σ weights[number] of each document to the rows of out."""
+class Amounts:
+    """What each token adds, where a word that occurs t times counts steps[1] + … + steps[t]."""
+
+    def __init__(self, steps: Callable[[int], Array], fast: bool) -> None:
+        self.make, self.fast, self.row = steps, fast, 1
+        self.steps, self.state = steps(FIRST_STEPS), np.zeros(0, np.int64)
+
+    def __call__(self, stream: Stream, size: int) -> Array:
+        """The amount of each token of a stream whose numbers are below `size`."""
+        longest = int(stream.lengths.max(initial=0))
+        if longest >= len(self.steps):
+            self.steps = self.make(2 * longest)
+        if not self.fast:
+            return plain.amounts(*stream, self.steps)
+        from .consumers import amounts
+
+        if size > len(self.state):
+            self.state = np.concatenate([self.state, np.zeros(2 * size - len(self.state), np.int64)])
+        values = np.empty(len(stream.ids))
+        amounts(stream.ids, stream.lengths, self.state, self.row, self.steps, values)
+        self.row += len(stream.lengths)
+        return values
+
+
+def add_scores(
+    stream: Stream, weights: Array, bias: Array, out: Array, fast: bool, values: Array | None = None
+) -> None:
+    """Write bias + Σ weights[number], times the token's value if it has one, of each document to the rows of out."""
     if not fast:
-        out[:] = plain.scores(*stream, weights, bias)
+        out[:] = plain.scores(*stream, weights, bias, values)
         return
+    from .consumers import add_scaled_scores
     from .consumers import add_scores as run
 
-    run(stream.ids, stream.lengths, weights, bias, out)
+    if values is None:
+        run(stream.ids, stream.lengths, weights, bias, out)
+    else:
+        add_scaled_scores(stream.ids, stream.lengths, values, weights, bias, out)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..choice import Array, readable
 from ..jit import OPTIONS, Kernel, part
-from ..register_sums import sum_rows_of
+from ..register_sums import sum_rows_of, sum_scaled_rows_of
 from .code_points import code_points
 from .marks import PADDING
 from .reader import WordReader
@@ -34,11 +35,15 @@ def _score(
     frame: Array,
     weights: Array,
     bias: Array,
+    steps: Array,
+    seen: Array,
+    values: Array,
     out: Array,
 ) -> int:
     """Set out[0] to bias + Σ weights[word]; the number of words, or what is said of the document instead.
 
-    `frame` is room for where the document begins and ends, and its length.
+    With steps, the t-th occurrence of a word counts steps[t]. `seen` is zero before and after: how often each word was
+    met. `frame` is room for where the document begins and ends, and its length.
     """
     if text.size + PADDING > low.size:
         return TOO_LONG
@@ -46,9 +51,17 @@ def _score(
     state[WRITTEN], state[HANDLED] = 0, 0
     memory = slots, arena, state, low, masks, edges, batch
     _read_words(text, frame[:2], 0, points, case, state[WORDS], *memory, ids, frame[2:])
-    if frame[2] >= 0:
-        sum_rows_of(weights, ids[: frame[2]], bias, out, 0)
-    return frame[2]
+    length = frame[2]
+    if length >= 0 and steps.size:
+        for p in range(length):
+            seen[np.uint64(ids[p])] += 1
+            values[p] = steps[min(seen[np.uint64(ids[p])], steps.size - 1)]
+        for p in range(length):
+            seen[np.uint64(ids[p])] = 0
+        sum_scaled_rows_of(weights, ids, values, bias, out, 0, length, ids.size - 1, 0)
+    elif length >= 0:
+        sum_rows_of(weights, ids[:length], bias, out, 0)
+    return length
 
 
 # It keeps the GIL, and so its memory to itself: for so short a time nobody would have it otherwise.
@@ -58,7 +71,10 @@ score = Kernel(_score, {**OPTIONS, "nogil": False})
 class OneByOne:
     """Scores texts one at a time by their words: bias + Σ weights[word], the last row for words not in the table."""
 
-    def __init__(self, reader: WordReader, weights: Array, bias: Array) -> None:
+    def __init__(
+        self, reader: WordReader, weights: Array, bias: Array, steps: Callable[[int], Array] | None = None
+    ) -> None:
+        self.steps, self.seen = steps, np.zeros(len(weights) if steps is not None else 0, np.int32)
         self.reader, self.prepare = reader, reader.prepare
         self.weights, self.bias = readable(weights, np.float64), readable(bias, np.float64)
         self.K = len(bias)
@@ -67,7 +83,8 @@ class OneByOne:
 
     def _make_room(self, size: int) -> None:
         self.reader._make_room(size)
-        words, ids, frame = self.reader.words, np.empty(size // 3 + 1, np.int32), np.zeros(3, np.int64)
+        words, ids, frame = self.reader.words, np.zeros(size // 3 + 1, np.int32), np.zeros(3, np.int64)
+        steps = np.zeros(0) if self.steps is None else self.steps(len(ids))
         self.given = self.reader.points, self.reader.case
         self.memory = (
             words.slots,
@@ -81,6 +98,9 @@ class OneByOne:
             frame,
             self.weights,
             self.bias,
+            steps,
+            self.seen,
+            np.empty(len(ids) if len(steps) else 0),
         )
 
     def __call__(self, text: str) -> tuple[Array, int]:

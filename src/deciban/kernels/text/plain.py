@@ -61,17 +61,33 @@ def distinct(ids: Array, lengths: Array) -> tuple[Array, Array]:
     return pairs[1], np.bincount(pairs[0], minlength=len(lengths))
 
 
-def class_counts(ids: Array, lengths: Array, codes: Array, weight: Array | None, K: int, V: int) -> Array:
-    """Σ of weights per class and number, (K, V)."""
+def amounts(ids: Array, lengths: Array, steps: Array) -> Array:
+    """steps[t] for each token that is the t-th of its number in its document."""
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((ids, row))
+    new = np.append(True, (np.diff(ids[order]) != 0) | (np.diff(row[order]) != 0))[: len(ids)]
+    first = np.maximum.accumulate(np.where(new, np.arange(len(ids)), 0))
+    values = np.empty(len(ids))
+    values[order] = steps[np.minimum(np.arange(len(ids)) - first + 1, len(steps) - 1)]
+    return values
+
+
+def class_counts(
+    ids: Array, lengths: Array, codes: Array, weight: Array | None, K: int, V: int, values: Array | None = None
+) -> Array:
+    """Σ of weights per class and number, times values where tokens have some, (K, V)."""
     place = np.repeat(codes, lengths) * V + ids
     amount = None if weight is None else np.repeat(weight, lengths)
+    if values is not None:
+        amount = values if amount is None else amount * values
     return np.bincount(place, amount, K * V).reshape(K, V)
 
 
-def scores(ids: Array, lengths: Array, weights: Array, bias: Array) -> Array:
-    """The bias + Σ weights[id] of each document, (n, K)."""
+def scores(ids: Array, lengths: Array, weights: Array, bias: Array, values: Array | None = None) -> Array:
+    """The bias + Σ weights[id] of each document, times values where tokens have some, (n, K)."""
     ends = np.cumsum(lengths)
-    return bias + np.array([weights[ids[end - n : end]].sum(axis=0) for n, end in zip(lengths, ends)]).reshape(
+    rows = weights[ids] if values is None else weights[ids] * values[:, None]
+    return bias + np.array([rows[end - n : end].sum(axis=0) for n, end in zip(lengths, ends)]).reshape(
         len(lengths), len(bias)
     )
 
