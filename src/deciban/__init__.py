@@ -26,6 +26,9 @@ _HOME = {
     "SemiSupervised": "estimators.semi_supervised",
     "HiddenMarkovModel": "estimators.sequences",
     "HMMClassifier": "estimators.sequence_classifier",
+    # topics
+    "PLSA": "topics.plsa",
+    "TopicModel": "topics.model",
     # projections from statistics
     "PCA": "project",
     "Fisher": "project",

@@ -20,7 +20,10 @@ from deciban.families.protocol import Density, Family
 from deciban.statistics import Stats
 
 # where deciban's storable classes are, the most wanted first: importing stops when a name is found
-PACKAGES = ("statistics", "families", "store", "estimators", "latent", "evaluate", "project", "features", "read")
+PACKAGES = (
+    *("statistics", "families", "store", "estimators", "latent", "evaluate", "project", "features", "read"),
+    "topics",
+)
 # what old files call by another name: "OldClass" → "NewClass", "NewClass.old_field" → "new_field"
 FORMERLY: dict[str, str] = {}
 ROOTS = (Stats, Family, Density)

@@ -29,7 +29,7 @@ class Batch:
     @classmethod
     def of(cls, X: Any) -> Batch:
         """The rows of a CSR matrix."""
-        words, local = _local(X.indices, X.shape[1])
+        words, local = local_columns(X.indices, X.shape[1])
         rows = Rows(X.indptr.astype(np.int64), local, X.data.astype(np.float32))
         return cls(words, rows, by_word(rows, len(words)), float(X.data.sum()))
 
@@ -42,7 +42,7 @@ def batches_of(X: Any, order: Array, size: int | None = None) -> list[Batch]:
     return [Batch.of(X[order[at : at + size]]) for at in range(0, len(order), size)]
 
 
-def _local(indices: Array, V: int) -> tuple[Array, Array]:
+def local_columns(indices: Array, V: int) -> tuple[Array, Array]:
     """The columns in use, and indices among them."""
     if WIDE * len(indices) < V:
         words, local = np.unique(indices, return_inverse=True)

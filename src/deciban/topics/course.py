@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -37,17 +37,33 @@ class Engine(Protocol):
         """Back to a snapshot."""
 
 
-Watch = Callable[[int, float], Any]  # told the number of steps, and the perplexity
+class Moment(NamedTuple):
+    """What can be seen after a step."""
+
+    step: int
+    perplexity: float
+    engine: Engine
+
+
+Watch = Callable[[Moment], Any]
 
 
 def run(
-    engine: Engine, judge: Completion, max_iter: int, tol: float, label: str | None = None, watch: Watch | None = None
+    engine: Engine,
+    judge: Completion,
+    max_iter: int,
+    tol: float,
+    label: str | None = None,
+    watch: Watch | None = None,
+    relax: Callable[[], bool] | None = None,
 ) -> Trace:
     """Step until PATIENCE steps gain less than a share `tol` of perplexity, and go back to the best.
 
+    relax : called when nothing is gained any more; while it says True, and helps, the best state goes on
+
     The trace's objective is −log perplexity: the mean log probability of a token.
     """
-    trace, best, kept = Trace(), np.inf, None
+    trace, best, kept, since = Trace(), np.inf, None, 0
     try:
         with bar(label, max_iter, lambda perplexity: f"perplexity {perplexity:,.0f}") as tell:
             for number in range(1, max_iter + 1):
@@ -60,10 +76,14 @@ def run(
                 if perplexity < best:
                     best, kept = perplexity, engine.snapshot()
                 if watch is not None:
-                    watch(number, perplexity)
-                if _settled(trace.objective, tol) or perplexity > WORSE * best:
-                    trace.converged = True
-                    break
+                    watch(Moment(number, perplexity, engine))
+                if _settled(trace.objective, tol, since) or perplexity > WORSE * best:
+                    gained = since == 0 or max(trace.objective[since:]) > max(trace.objective[:since])
+                    if relax is None or not gained or not relax():
+                        trace.converged = True
+                        break
+                    engine.restore(kept)
+                    since = number
     except KeyboardInterrupt:
         trace.interrupted = True
         warnings.warn(
@@ -76,8 +96,8 @@ def run(
     return trace
 
 
-def _settled(objective: list[float], tol: float) -> bool:
+def _settled(objective: list[float], tol: float, since: int = 0) -> bool:
     """Whether the last steps have gained next to nothing, by their best."""
-    if tol <= 0 or len(objective) <= PATIENCE:
+    if tol <= 0 or len(objective) - since <= PATIENCE:
         return False
     return max(objective[-PATIENCE:]) - max(objective[:-PATIENCE]) < tol

@@ -80,11 +80,11 @@ class Stochastic:
         """Back to a snapshot."""
         self.sums.counts, self.sums.scale, self.sums.totals, self.priors = kept
 
-    def absorb(self, X: Any) -> None:
-        """Add documents that were held out until now."""
-        for batch in batches_of(X, np.arange(X.shape[0])):
-            self.sums.add(*share_out(batch, self.sums, self.priors, self.crew))
-            self.tokens += batch.tokens
+
+def absorb(sums: TopicSums, X: Any, priors: Priors, crew: Crew) -> None:
+    """Add documents that were held out until now."""
+    for batch in batches_of(X, np.arange(X.shape[0])):
+        sums.add(*share_out(batch, sums, priors, crew))
 
 
 def falling_rate(step: int) -> float:

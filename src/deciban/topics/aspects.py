@@ -1,0 +1,84 @@
+"""Probabilistic latent semantic analysis by EM, without ever holding p(t|d,w).
+
+    p(w|d) = Σ_t p(w|t) p(t|d)                    γ = p(t|d,w) ∝ [p(w|t) p(t|d)]^b
+
+    p(t|d) ∝ Σ_w c_dw γ                           then, with the new p(t|d),
+    p(w|t) ∝ Σ_d c_dw γ
+
+With b = 1 the likelihood never falls. b < 1 is tempered EM: flatter γ, which over-fit less.
+
+Reference: Hofmann, Unsupervised learning by probabilistic latent semantic analysis, 2001.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deciban.kernels.choice import Array
+from deciban.kernels.topics import Crew, Rows, by_word, plain_documents, plain_words
+from deciban.kernels.topics.crew import ALONE
+from deciban.topics.priors import Priors
+
+SMOOTHING = 1e-4  # of each topic, when it predicts documents that were not learnt: ML gives words probability 0
+
+
+class Aspects:
+    """p(t|d) and p(w|t), and how likely they make the data."""
+
+    def __init__(self, X: Any, K: int, priors: Priors, seed: int, crew: Crew = ALONE, power: float = 1.0) -> None:
+        rng = np.random.default_rng(seed)
+        self.rows = Rows.of(X)
+        self.columns = by_word(self.rows, X.shape[1])
+        self.tokens = float(X.data.sum())
+        self.documents = np.full((X.shape[0], K), 1 / K, np.float32)  # p(t|d)
+        words = rng.standard_gamma(1.0, (X.shape[1], K), dtype=np.float32)
+        words *= np.bincount(X.indices, X.data, X.shape[1]).astype(np.float32)[:, None] + np.float32(1e-6)
+        self.words = words / words.sum(axis=0)  # p(w|t)
+        self.weights = np.full(K, 1 / K)  # p(t)
+        self.priors, self.crew, self.power = priors, crew, power
+        self.likelihood: list[float] = []  # log-likelihood a token, after each update of p(t|d)
+
+    def step(self) -> None:
+        """p(t|d), then p(w|t)."""
+        table, shares = self._powered(self.words), self._powered(self.documents)
+        self.documents = normalised(plain_documents(self.rows, table, shares, self.crew), self.documents)
+        shares = self._powered(self.documents)
+        sums, ratio = plain_words(self.rows, self.columns, table, shares, self.crew)
+        totals = sums.sum(axis=0, dtype=float)
+        self.weights = totals / totals.sum()
+        self.words = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), self.words).astype(np.float32)
+        if self.power == 1:
+            data = self.rows.data.astype(float)
+            self.likelihood.append(float(data @ np.log(data / ratio)) / self.tokens)
+
+    def _powered(self, probabilities: Array) -> Array:
+        return probabilities if self.power == 1 else probabilities ** np.float32(self.power)
+
+    def table(self, words: Array) -> Array:
+        """p(w|t) of some words, smoothed."""
+        return (1 - SMOOTHING) * self.words[words] + SMOOTHING / len(self.words)
+
+    def snapshot(self) -> Any:
+        """What to go back to."""
+        return self.documents, self.words, self.weights
+
+    def restore(self, kept: Any) -> None:
+        """Back to a snapshot."""
+        self.documents, self.words, self.weights = kept
+
+
+def normalised(counts: Array, otherwise: Array) -> Array:
+    """Rows that sum to 1; those without counts stay as they were."""
+    totals = counts.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, counts / np.where(totals > 0, totals, 1), otherwise)
+
+
+def folded(X: Any, words: Array, steps: int, crew: Crew) -> Array:
+    """(n, K) p(t|d) of new documents, p(w|t) fixed: EM from equal shares."""
+    rows = Rows.of(X)
+    shares = np.full((X.shape[0], words.shape[1]), 1 / words.shape[1], np.float32)
+    for _ in range(steps):
+        shares = normalised(plain_documents(rows, words, shares, crew), shares)
+    return shares

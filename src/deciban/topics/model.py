@@ -1,0 +1,221 @@
+"""Latent Dirichlet allocation as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from deciban.errors import HyperparameterError
+from deciban.kernels.choice import Array
+from deciban.kernels.topics import Crew
+from deciban.topics.batches import batches_of
+from deciban.topics.course import Watch, run
+from deciban.topics.exact import SMALL, Exact
+from deciban.topics.face import TopicFace
+from deciban.topics.files import StoredTopics
+from deciban.topics.folding import TopicShares, shares_of
+from deciban.topics.gibbs import Gibbs
+from deciban.topics.priors import Priors
+from deciban.topics.stochastic import Stochastic, absorb, falling_rate, share_out
+from deciban.topics.sums import TopicSums
+
+Method: TypeAlias = Literal["auto", "scvb0", "cvb0", "gibbs"]
+
+
+class TopicModel(TopicFace):
+    """Latent Dirichlet allocation: documents mix topics, topics mix words, both with Dirichlet priors.
+
+    n_topics : how many; or several numbers, of which held-out documents choose
+    method   : "scvb0", self-excluding and stochastic; "cvb0", exact, for small corpora; "auto" takes one of them by
+               size; "gibbs" draws `n_samples` states from the posterior
+    alpha    : of topics in a document: "learnt" (a number for each topic), a number, or an array
+    beta     : of words in a topic: "learnt" (one number), or a number
+    max_iter : passes over all documents, at most; they end when five gain less than a share `tol` of perplexity
+    held_out : the share of documents that watch for over-fitting, and are learnt at the end; "auto" is 5 %, of 100 or
+               more documents
+    batch    : documents between two updates of the topics
+    threads  : None for as many as there are cores; the answer does not depend on it
+
+    Texts are counted here (ngrams, stop_words, stem, min_df, max_df, max_words), or X is a table of counts, best CSR;
+    fractions count as weights. An interruption keeps the topics found so far.
+
+    >>> from deciban import TopicModel
+    >>> texts = ["cats purr and cats sleep", "dogs bark and dogs run", "a cat may purr", "some dogs bark"] * 5
+    >>> model = TopicModel(2, stop_words=["and", "may", "some"], random_state=0).fit(texts)
+    >>> sorted(sorted(words) for words in model.top_words(2))
+    [['bark', 'dogs'], ['cats', 'purr']]
+    >>> model.transform(["dogs bark", "cats purr", "dogs and cats"]).max(axis=1).round(1)
+    array([1. , 1. , 0.5])
+    """
+
+    def __init__(
+        self,
+        n_topics: Any = 20,
+        *,
+        method: Method = "auto",
+        alpha: Any = "learnt",
+        beta: Any = "learnt",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        held_out: Any = "auto",
+        batch: int | None = None,
+        n_samples: int = 10,
+        ngrams: tuple[int, int] = (1, 1),
+        stop_words: Any = "english",
+        stem: str | None = None,
+        min_df: float = 1,
+        max_df: float = 1.0,
+        max_words: int | None = None,
+        random_state: Any = None,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_topics = n_topics
+        self.method = method
+        self.alpha = alpha
+        self.beta = beta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.held_out = held_out
+        self.batch = batch
+        self.n_samples = n_samples
+        self.ngrams = ngrams
+        self.stop_words = stop_words
+        self.stem = stem
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_words = max_words
+        self.random_state = random_state
+        self.threads = threads
+        self.progress = progress
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+    def fit(self, X: Any, y: Any = None, *, words: Any = None, watch: Watch | None = None) -> Self:
+        """Find the topics of documents.
+
+        words : names of X's columns, if it is a table without any
+        watch : called after each pass with a `Moment`: its number, the perplexity, and the state
+        """
+        sizes = self._sizes()
+        self._check()
+        X, seed = self._learn_counts(X, words), self._seed()
+        learnt, held = self._parted(X, seed, len(sizes) > 1)
+        judge = self._judge(learnt, held, seed)
+        criteria: dict[int, float] = {}
+        with self._crew() as crew:
+            for K in sizes:
+                engine = self._engine(learnt, K, seed, crew)
+                label = f"{K} topics" if self.progress else None
+                trace = run(engine, judge, self.max_iter, self.tol, label, watch)
+                reached = float(np.exp(-max(trace.objective, default=-np.inf)))
+                if all(reached < other for other in criteria.values()):
+                    best = engine, trace
+                criteria[K] = reached
+                if trace.interrupted:
+                    break
+            self._set(*best, learnt, held, crew)
+        self.criteria_ = criteria
+        return self
+
+    def _check(self) -> None:
+        if self.method not in get_args(Method):
+            raise HyperparameterError(f"method={self.method!r} is not one of {', '.join(get_args(Method))}.")
+        for name in ("max_iter", "n_samples"):
+            if getattr(self, name) < 1:
+                raise HyperparameterError(f"{name}={getattr(self, name)} must be at least 1.")
+        if self.batch is not None and self.batch < 1:
+            raise HyperparameterError(f"batch={self.batch} must be at least one document, or None.")
+
+    def _engine(self, X: Any, K: int, seed: int, crew: Crew) -> Any:
+        priors = Priors.asked(self.alpha, self.beta, K)
+        method = self.method
+        if method == "auto":
+            method = "cvb0" if X.nnz * K <= SMALL and self.batch is None else "scvb0"
+        if method == "gibbs":
+            return Gibbs(X, K, priors, seed)
+        return Exact(X, K, priors, seed, crew) if method == "cvb0" else Stochastic(X, K, priors, seed, crew, self.batch)
+
+    def _set(self, engine: Any, trace: Any, learnt: Any, held: Any, crew: Crew) -> None:
+        if isinstance(engine, Gibbs) and not trace.interrupted:
+            self.samples_ = engine.samples(self.n_samples)  # (S, V, K)
+            sums = TopicSums(self.samples_.mean(axis=0))
+        else:
+            vars(self).pop("samples_", None)
+            sums = engine.sums
+        if held is not None:
+            absorb(sums, held, engine.priors, crew)
+        self.method_ = {Gibbs: "gibbs", Exact: "cvb0", Stochastic: "scvb0"}[type(engine)]
+        self.n_topics_, self.n_iter_, self.trace_ = len(engine.priors.alpha), max(trace.iterations, 1), trace
+        self.perplexity_ = float(np.exp(-max(trace.objective, default=-np.inf)))
+        self.held_out_ = held is not None
+        more = (0, 0.0) if held is None else (held.shape[0], float(held.data.sum()))
+        self.documents_, self.tokens_ = learnt.shape[0] + more[0], float(learnt.data.sum()) + more[1]
+        self.steps_ = int(getattr(engine, "steps", 0))
+        self._keep(sums, engine.priors)
+
+    def _keep(self, sums: TopicSums, priors: Priors) -> None:
+        self.counts_ = sums.final()  # (V, K) Σ c γ
+        self.alpha_, self.beta_ = priors.alpha, priors.beta
+
+    def partial_fit(self, X: Any, y: Any = None, *, words: Any = None) -> Self:
+        """Learn more documents, whose words may be new. The first call is `fit`.
+
+        words : names of X's columns, if it is a table: those not known yet are added
+        """
+        if not hasattr(self, "counts_"):
+            return self.fit(X, words=words)
+        X = self._more_counts(X, words)
+        sums = TopicSums(self.counts_)
+        sums.grow(X.shape[1])
+        priors = Priors(self.alpha_, self.beta_, isinstance(self.alpha, str), False)
+        vars(self).pop("samples_", None)  # they know nothing of the new documents
+        with self._crew() as crew:
+            for batch in batches_of(X, np.arange(X.shape[0]), self.batch):
+                found = share_out(batch, sums, priors, crew)
+                self.steps_, self.tokens_ = self.steps_ + 1, self.tokens_ + batch.tokens
+                rate = min(max(falling_rate(self.steps_), batch.tokens / self.tokens_), 1.0)
+                sums.move(*found, rate, self.tokens_ / batch.tokens, crew)
+                assert batch.counts is not None
+                priors = priors.for_documents(batch.counts, steps=1)
+        self.documents_ += X.shape[0]
+        self._keep(sums, priors)
+        return self
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+    def transform(self, X: Any) -> Array:
+        """(n, K) the expected share of each topic in documents; the prior's where no word is known."""
+        return self.posterior(X).mean
+
+    def posterior(self, X: Any) -> TopicShares:
+        """The topics of documents with their uncertainty: mean, sd and interval of every share."""
+        X = self._counts(X)
+        with self._crew() as crew:
+            if not hasattr(self, "samples_"):
+                return shares_of(X, self.counts_, self.alpha_, self.beta_, crew)
+            each = [shares_of(X, counts, self.alpha_, self.beta_, crew) for counts in self.samples_]
+        means = np.array([shares.mean for shares in each])
+        within = np.mean([shares.sd**2 for shares in each], axis=0)
+        return TopicShares(means.mean(axis=0), np.sqrt(within + means.var(axis=0)))
+
+    @property
+    def components_(self) -> Array:
+        """(K, V) n_wk + β: pseudo-counts of words in topics, as scikit-learn's."""
+        check_is_fitted(self)
+        return (self.counts_ + np.float32(self.beta_)).T
+
+    def _topics(self) -> Array:
+        topics = self.counts_.T.astype(float) + self.beta_
+        return topics / topics.sum(axis=1, keepdims=True)
+
+    def _weights(self) -> Array:
+        totals = self.counts_.sum(axis=0, dtype=float)
+        return totals / totals.sum()
+
+    def _prior(self) -> Array:
+        return self.alpha_
+
+    def stored(self) -> StoredTopics:
+        """As a file holds it."""
+        return StoredTopics.of(self)
