@@ -261,6 +261,13 @@ class Answers(Learning):
         of_block: list[int] = []
         for place, (name, at) in enumerate(self._places().items()):
             density, X = (whole.blocks[name], block.parts[name]) if product else (whole, block)
+            if hasattr(density, "named_parts"):  # words, which are no columns
+                words, said, counts = density.named_parts(X)
+                names += words if len(self._places()) == 1 else [f"{name}: {word}" for word in words]
+                parts.append(said)
+                values.append(counts)
+                of_block += [place] * len(words)
+                continue
             total = density.log_density(X)
             if isinstance(density, HasParts) and sp.issparse(X) and isinstance(density, HasSelection):
                 at = [at[j] for j in np.unique(X.indices[X.data != 0])]  # only the events that occur in these rows
