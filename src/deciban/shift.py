@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from deciban.errors import ConvergenceWarning, ImpossibleRowWarning, InputError, shortlist
 from deciban.score import Array
@@ -94,6 +93,8 @@ def _peak(ratio: Array, prior: Array, gain: Array) -> Array:
     extra = JITTER * curvature.trace()  # classes may be alike
     root = np.linalg.cholesky(curvature + extra * np.eye(len(prior))).T
     # the curvature times the prior is the gain; the sum of 1 is a term of the objective, not a constraint
+    from scipy.optimize import nnls  # a quarter of a second that answers need not wait for
+
     return nnls(root, np.linalg.solve(root.T, 2 * gain - 1 + extra * prior))[0]
 
 

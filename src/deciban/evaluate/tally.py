@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import isotonic_regression
 
 from deciban.evaluate.checks import Codes, two_class_scores
 from deciban.score import Array
@@ -50,6 +49,8 @@ class Tally:
             share = h1 / both
             if (share[1:] > share[:-1]).all():
                 return edges
+            from scipy.optimize import isotonic_regression  # a quarter of a second that answers need not wait for
+
             edges = edges[isotonic_regression(share, weights=both).blocks]
 
     def pooled(self, edges: Codes) -> tuple[Array, Array]:

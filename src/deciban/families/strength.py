@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from deciban.families.dirichlet import log_rising
 from deciban.statistics import Array
@@ -48,6 +47,8 @@ def best_strength(by: str, cell_base: Any, cells: Array, table_base: Any, tables
     grid = np.linspace(*REACH, 41)
     best = int(np.argmin([loss(at) for at in grid]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    from scipy.optimize import minimize_scalar  # a quarter of a second that answers need not wait for
+
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x))
 
 
