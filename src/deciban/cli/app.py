@@ -7,7 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from deciban import __version__
-from deciban.cli import demo, evaluate, explain, fit, inspect, learn, merge, predict, sample  # noqa: F401  registered
+from deciban.cli import (  # noqa: F401  registered by being imported
+    cluster,
+    demo,
+    evaluate,
+    explain,
+    fit,
+    inspect,
+    learn,
+    merge,
+    predict,
+    sample,
+    topics,
+)
 from deciban.cli.command import app
 
 UsageException: Any = typer.BadParameter.__mro__[1]  # what the reader of arguments raises, wherever it lives

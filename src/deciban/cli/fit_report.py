@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from deciban.cli.judging import judged
@@ -61,11 +62,13 @@ class Report:
     @property
     def next_commands(self) -> list[str]:
         """What to type now."""
+        ending = "".join(Path(self.source.name).suffixes[-2:])  # .csv, .csv.gz; none for a folder
+        again = "" if self.source.name == "standard input" else f" {self.source.name} --row 1"
         return [
-            f"deciban predict {self.model} new.csv",
-            f"deciban explain {self.model} {self.source.name} --row 1",
+            f"deciban predict {self.model} new{ending}",
+            f"deciban explain {self.model}{again}",
             f"deciban inspect {self.model}",
-            f"deciban evaluate {self.model} test.csv",
+            f"deciban evaluate {self.model} test{ending}",
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,11 +133,12 @@ class Report:
             (
                 part.feature,
                 f"{convert(part.nats, 'decibans'):+.1f}".replace("-", "−"),
+                part.side or "",
                 "█" * round(20 * abs(part.nats) / longest),
             )
             for part in self.telling[:10]
         ]
-        terminal.table(("feature", "decibans", ""), rows, (1,))
+        terminal.table(("feature", "decibans", "mostly for", ""), rows, (1,))
 
 
 def _families(clf: Any) -> dict[str, str]:
