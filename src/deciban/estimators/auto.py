@@ -16,6 +16,7 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.named import named
 from deciban.families.product import Product
 from deciban.families.protocol import Family, Rule
+from deciban.families.text import Text
 from deciban.read.column import KINDS, NUMBERS
 from deciban.read.schema import Schema
 from deciban.read.tables import Table
@@ -85,6 +86,8 @@ def _blocks(family: Any) -> list[tuple[Any, ...]]:
 
 
 def _array(table: Table) -> tuple[Family, dict[str, str]]:
+    if table.texts:
+        return Text(), {_all(table): "texts: words, their transform and pseudo-count by leave-one-out log loss"}
     if table.sparse:
         return Multinomial(), {_all(table): "sparse input: counts of events"}
     if _has_gaps(table.data):
@@ -106,8 +109,6 @@ def _typed(first: Batch, schema: Schema, kinds: Mapping[Any, Any], rule: Rule) -
 
 def _of_kind(kind: str) -> tuple[Family, str]:
     if kind == "text":
-        from deciban.families.text import Text
-
         return Text(), "texts"
     if kind in NUMBERS:
         return Gaussian("diagonal"), "numbers"
@@ -141,4 +142,4 @@ def _has_gaps(X: Any) -> bool:
 
 
 def _all(table: Table) -> str:
-    return f"all {table.shape[1]} columns"
+    return "all texts" if table.texts else f"all {table.shape[1]} columns"

@@ -125,11 +125,12 @@ class Learning(Reading):
     def rechoose(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
         """Take the frozen choices anew from the current statistics; a structure chosen by leave-one-out needs rows."""
         check_is_fitted(self)
-        asked = self.asked_
+        asked = self.asked_.summed_as(self.family_)
         if X is None:
             self.family_ = asked.settled(self.family_).choose(self.stats_.family, None, self.rule)
         else:
             block, members = self._encoded(X, y, sample_weight)
+            asked = model.chosen(asked, block, members, self.rule)
             self.family_ = asked.choose(self.stats_.family, (block, members), self.rule)
         self.unlearnt_ = False
         return self._set(self.stats_)
@@ -161,7 +162,7 @@ class Learning(Reading):
         density = model.estimate(frozen, stats, self.rule, columns)
         calibration = model.calibrate(method, frozen, stats, block, members, self.rule)
         self._note_columns(X, rows)
-        self.columns_, self.asked_, self.family_, self.reasons_ = columns, family, frozen, reasons
+        self.columns_, self.asked_, self.family_, self.reasons_ = columns, family, frozen.finished(), reasons
         self.decayed_ = self.unlearnt_ = False
         self._set(stats)._keep(ledger)
         self._density, self.calibration_ = density, calibration

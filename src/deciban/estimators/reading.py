@@ -46,7 +46,8 @@ class Reading(Ledgered):
             return X
         if schema is None:
             table = Table.of(X)
-            validate_data(self, X, reset=False, skip_check_array=True)
+            if not (table.texts and self.n_features_in_ == 1):
+                validate_data(self, _as_given(X, table), reset=False, skip_check_array=True)
             return table
         if is_place(X) or isinstance(X, Table):
             return typed_rows(X, schema)
@@ -84,5 +85,7 @@ def members_of(family: Any, batch: Batch, stats: Any, declared: Any = None) -> t
 
 
 def _as_given(X: Any, table: Table) -> Any:
-    """A frame without its column of labels, where that was one of its own."""
+    """A frame without its column of labels, where that was one of its own; a list of texts as a column."""
+    if table.texts:
+        return table.data
     return table.data.to_native() if table.framed and np.shape(X)[1] != table.shape[1] else X

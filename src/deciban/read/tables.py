@@ -32,6 +32,10 @@ class TextColumn:
     def shape(self) -> tuple[int, int]:
         return len(self.texts), 1
 
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(object)
+
     def __len__(self) -> int:
         return len(self.texts)
 
@@ -70,7 +74,7 @@ class Table:
             return X
         if sp.issparse(X):
             return cls(_checked(X.tocsr()), tuple(range(X.shape[1])), False)
-        texts = _texts(X)
+        texts = text_column(X)
         if texts is not None:
             return cls(texts, ("text",), False)
         frame = _frame(X)
@@ -123,10 +127,13 @@ class Table:
         return np.column_stack([column.astype(object) for column in columns])
 
     def column(self, position: int) -> Any:
-        """One column as it was given: a list, an array, or a column of pandas, polars or pyarrow."""
+        """One column as it was given: a list, an array, or a column of pyarrow."""
         if self.texts:
             return self.data.texts
-        return self.data[:, position].to_native() if self.framed else self.data[:, position]
+        if not self.framed:
+            return self.data[:, position]
+        texts = text_column(self.data[:, position].to_native())
+        return self.data[:, position].to_list() if texts is None else texts.texts
 
     def kind(self, position: int) -> Kind:
         """What a frame's column holds, by its type; an array holds numbers."""
@@ -179,7 +186,7 @@ def dtype_is(series: Any, *names: str) -> bool:
     return str(series.dtype).split("(")[0] in names
 
 
-def _texts(X: Any) -> TextColumn | None:
+def text_column(X: Any) -> TextColumn | None:
     """A column of texts, where a list, an array or a column of a frame is one."""
     if isinstance(X, TextColumn):
         return X
@@ -189,7 +196,7 @@ def _texts(X: Any) -> TextColumn | None:
     if isinstance(X, np.ndarray):
         if X.ndim != 1 or X.dtype.kind not in "OUST":
             return None
-        return _texts(X.tolist())
+        return text_column(X.tolist())
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or hasattr(X, "columns"):
         return None
     import narwhals.stable.v1 as nw
@@ -200,7 +207,7 @@ def _texts(X: Any) -> TextColumn | None:
     if not isinstance(series, nw.Series) or not dtype_is(series, "String", "Object", "Categorical", "Enum"):
         return None
     if series.implementation.is_pandas_like():
-        return _texts(series.to_list())  # Python texts, most often
+        return text_column(series.to_list())  # Python texts, most often
     return TextColumn(X if series.implementation.is_pyarrow() else _chunked(series.to_arrow()))
 
 

@@ -169,6 +169,6 @@ def _times(x: Array, log_p: Array) -> Array:
 
 
 def _texts(words: list[Array]) -> Array:
-    texts = np.empty((len(words), 1), dtype=object)
-    texts[:, 0] = [" ".join(each) for each in words]
+    texts = np.empty(len(words), dtype=object)
+    texts[:] = [" ".join(each) for each in words]
     return texts

@@ -250,7 +250,7 @@ class Text(Family):
         stats = stats.pruned()
         axis: Any = stats.labels["word"]
         counts = in_vocabulary_order(stats.counts, self.kind)
-        factors = self.factors(vocabulary_of(axis, self.kind))
+        factors = self.factors(vocabulary_of(axis, self.kind)) if self.terms.idf else None
         return axis, replace(stats, counts=counts if factors is None else counts * factors)
 
     def family(self, V: int) -> Multinomial | Bernoulli:

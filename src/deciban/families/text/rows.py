@@ -14,6 +14,7 @@ from deciban.features.counts import Counted, count_known, count_openly
 from deciban.features.documents import Documents
 from deciban.features.known import KnownWords
 from deciban.features.tokens import Tokens
+from deciban.read.tables import text_column
 from deciban.statistics import Array, Axis
 
 EMPTY = ""
@@ -39,17 +40,17 @@ class TextRows:
         """Documents of a list, array or column; None and NaN are missing."""
         if isinstance(texts, TextRows):
             return texts if texts.known is known else replace(texts, known=known)
+        if isinstance(texts, str | bytes | Documents):
+            return cls(Documents.of(texts), None, known)
         if isinstance(texts, np.ndarray) and texts.ndim == 2 and texts.shape[1] == 1:
             texts = texts[:, 0]
-        if getattr(texts, "null_count", 0):
-            present = texts.is_valid().to_numpy(zero_copy_only=False)
-            return cls(Documents.of(texts.fill_null(EMPTY)), present, known)
-        if hasattr(texts, "__arrow_c_stream__") and not hasattr(texts, "to_list"):
-            return cls(Documents.of(texts), None, known)
-        if not hasattr(texts, "null_count") and not isinstance(texts, str | bytes | Documents):
-            texts, present = _without_gaps(texts)
-            return cls(Documents.of(texts), present, known)
-        return cls(Documents.of(texts), None, known)
+        column = None if isinstance(texts, list) else text_column(texts)
+        texts = texts if column is None else column.texts
+        if hasattr(texts, "null_count"):
+            present = texts.is_valid().to_numpy() if texts.null_count else None
+            return cls(Documents.of(texts.fill_null(EMPTY) if texts.null_count else texts), present, known)
+        plain, present = _without_gaps(texts)
+        return cls(Documents.of(plain), present, known)
 
     @property
     def shape(self) -> tuple[int, int]:
