@@ -9,7 +9,7 @@ from scipy import stats as sps
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from deciban import Members, Multinomial
+from deciban import Members, Multinomial, kernels
 from deciban.errors import DomainError, EmptyClassError, HyperparameterError, NoModeError, NotAvailableError
 from deciban.families.dirichlet import log_rising, log_rising_counts
 from deciban.families.factorials import log_factorial
@@ -104,6 +104,17 @@ def test_every_form_of_sparse_matrix_is_the_same_data():
         )
         assert (before != X).nnz == 0
         assert X.nnz == before.nnz
+
+
+def test_documents_longer_than_the_table_of_factorials_are_summed_exactly():
+    rng = np.random.default_rng(3)
+    X = sp.csr_array(rng.poisson(0.4, (40, 9)).astype(float))
+    X.data[::7], X.data[3] = 700.0, 1023.0  # some rows have more than 1,023 words, no word comes as often
+    members = Members.hard(rng.integers(0, 3, 40), 3, rng.integers(0, 3, 40).astype(float))
+    truth = Multinomial().collect(X.toarray(), members)
+    for body in ("numba", "numpy"):
+        with kernels.forced(body):
+            assert Multinomial().collect(X, members).same(truth)
 
 
 def test_fractions_are_weights_and_never_rounded():

@@ -151,3 +151,17 @@ def test_class_lookups_pass_over_rows_of_weight_zero(body):
     np.testing.assert_array_equal(sums, [[0, 0], [6, 0]])
     np.testing.assert_array_equal(found, [[0, 0], [0, 0]])
     np.testing.assert_array_equal(beyond, [0, 0])
+
+
+@thorough
+@given(sparse_classes(), st.booleans(), st.integers(0, 2**32))
+def test_what_is_left_over_agrees_with_its_twin(rows, turned, seed):
+    data, indices, indptr, codes, weight, K, V = rows
+    counts = np.random.default_rng(seed).integers(0, 6, (K, V)).astype(float)
+    counts = np.asfortranarray(counts) if turned else counts
+    ours, twin = both(kernels.sparse_left_over, data, indices, indptr, counts, codes, weight, 1e-12)
+    agree(ours, twin)
+    row = np.repeat(np.arange(len(codes)), np.diff(indptr))
+    used, each = slice(indptr[0], indptr[-1]), 1.0 if weight is None else weight[row]
+    left = counts[codes[row], indices[used]] - each * data[used]
+    np.testing.assert_allclose(ours, np.maximum(left, 0), atol=1e-11)

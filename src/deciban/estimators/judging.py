@@ -61,9 +61,10 @@ class Judging(Answers):
             sample_weight = self._struck(X, y, sample_weight)[1]  # refuses strangers; weights as they are by now
         members = Members.hard(codes, self.stats_.axis, row_weights(sample_weight, n))
         block = model.encode(self.family_, table, self.stats_.family)
-        self.stats_.require(model.collect(self.family_, block, members, self.columns_), NotLearntError)
+        self.stats_.require(model.collect(self.family_, block, members, self.columns_, footprint=True), NotLearntError)
         if groups is None:
-            scores = model.left_out_scores(self.family_, self.stats_.family, block, members, self.rule)
+            sums = self.stats_.family
+            scores = model.left_out_scores(self.family_, self.density, sums, block, members, self.rule)
             log_prior = model.left_out_prior(self.stats_.rows, codes, members.row_weights())
         else:
             scores, log_prior = self._leave_groups_out(block, members, groups)

@@ -160,7 +160,7 @@ class Learning(Reading):
         if kept.seen:
             block, members = members_of(frozen, Batch(*kept.rows()), stats.family, stats.classes)
         density = model.estimate(frozen, stats, self.rule, columns)
-        calibration = model.calibrate(method, frozen, stats, block, members, self.rule)
+        calibration = model.calibrate(method, frozen, density, stats, block, members, self.rule)
         self._note_columns(X, rows)
         self.columns_, self.asked_, self.family_, self.reasons_ = columns, family, frozen.finished(), reasons
         self.decayed_ = self.unlearnt_ = False

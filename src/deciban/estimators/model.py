@@ -64,9 +64,9 @@ def encode(family: Any, table: Table, stats: Any = None) -> Any:
     return family.encode(rows, _names(family, table.columns), stats)
 
 
-def collect(family: Any, X: Any, members: Members, columns: Sequence[Any]) -> ModelStats:
-    """One batch's statistics."""
-    sums = collect_checked(family, X, members, _names(family, columns))
+def collect(family: Any, X: Any, members: Members, columns: Sequence[Any], footprint: bool = False) -> ModelStats:
+    """One batch's statistics; or its footprint, which shows whether it was learnt."""
+    sums = collect_checked(family, X, members, _names(family, columns), footprint)
     return ModelStats({"class": members.classes}, members.weights(), sums)
 
 
@@ -114,9 +114,9 @@ def block_scores(family: Any, density: Density, X: Any) -> list[Array]:
     return [blocks.log_density(rows) for _, blocks, rows in family.split(density, X)]
 
 
-def left_out_scores(family: Any, stats: Any, X: Any, members: Members, rule: Rule) -> list[Array]:
-    """(n, K) leave-one-out scores of each block."""
-    return [part.leave_one_out(sums, rows, members, rule) for part, sums, rows in family.split(stats, X)]
+def left_out_scores(family: Any, density: Density, stats: Any, X: Any, members: Members, rule: Rule) -> list[Array]:
+    """(n, K) leave-one-out scores of each block; `density` is that of the sums under the rule."""
+    return [part.left_out_of(*block, members, rule) for part, *block in family.split(density, stats, X)]
 
 
 def block_lengths(family: Any, X: Any) -> list[Array | None]:
@@ -125,13 +125,13 @@ def block_lengths(family: Any, X: Any) -> list[Array | None]:
 
 
 def calibrate(
-    method: str | None, family: Any, stats: ModelStats, X: Any, members: Members, rule: Rule
+    method: str | None, family: Any, density: Density, stats: ModelStats, X: Any, members: Members, rule: Rule
 ) -> Calibration | None:
     """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or a sample of 20,000."""
     if method is None or len(stats.rows) < 2:
         return None
     rows = chosen_rows(len(members))
     some, judged = (X, members) if len(rows) == len(members) else (X[rows], members.take(rows))
-    scores = left_out_scores(family, stats.family, some, judged, rule)
+    scores = left_out_scores(family, density, stats.family, some, judged, rule)
     lengths = block_lengths(family, some)
     return Calibration.fit(method, scores, judged.codes, lengths, stats.classes, float(stats.rows.sum()))

@@ -138,8 +138,7 @@ def log_prior(log_p: Any, alpha: Any) -> float:
 def left_over(total: Any, part: Any) -> Array:
     """Total − part, where a remainder of pure rounding is exactly zero."""
     left = np.asarray(total - part)
-    np.putmask(left, left <= ROUNDING * np.asarray(total), 0.0)
-    return left
+    return np.multiply(left, left > ROUNDING * np.asarray(total), out=left)
 
 
 def marginals(A: Array, A0: Array, mode: Array) -> Posterior:

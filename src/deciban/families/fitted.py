@@ -50,7 +50,7 @@ class Fitted:
     def leave_one_out(self, X: Any, rule: Rule = "mean", sample_weight: Any = None) -> Array:
         """(n,) log f(x_i) as if row i had never been learnt."""
         block, members = _one_group(self.family, X, sample_weight, self.stats)
-        self.stats.require(self.family.collect(block, members))
+        self.stats.require(self.family.footprint(block, members))
         scores = self.family.leave_one_out(self.stats, block, members, rule)[:, 0]
         return scores + self.density(rule).log_base(block)
 
@@ -89,10 +89,10 @@ class Fitted:
         return f"Fitted({self.family!r}, {self.stats!r})"
 
 
-def collect_checked(family: Any, X: Any, members: Members, columns: Any) -> Any:
-    """Collect; when a sum is not finite, say which value made it so."""
+def collect_checked(family: Any, X: Any, members: Members, columns: Any, footprint: bool = False) -> Any:
+    """Collect, or take the footprint; when a sum is not finite, say which value made it so."""
     with np.errstate(invalid="ignore", over="ignore"):
-        sums = family.collect(X, members)
+        sums = family.footprint(X, members) if footprint else family.collect(X, members)
     if not sums.finite:
         family.check(X, columns, learning=True)
         raise InputError("values are so large that their sums overflow. Rescale the columns.")

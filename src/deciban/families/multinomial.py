@@ -18,10 +18,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import xlogy
 
+from deciban import kernels
 from deciban.errors import HyperparameterError
 from deciban.families.dirichlet import (
+    ROUNDING,
     check_strength,
     denominator,
     left_over,
@@ -39,7 +42,7 @@ from deciban.families.protocol import Family, Rule, own_codes, require_rows
 from deciban.families.strength import best_strength
 from deciban.families.tokens import MultinomialDensity, PolyaDensity, class_counts
 from deciban.features.numbers import refuse
-from deciban.features.sparse import counted_numbers, entries, row_sums
+from deciban.features.sparse import counted_numbers, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 
@@ -96,6 +99,11 @@ class Multinomial(Family):
         counts, coefficient = class_counts(X, members)
         return MultinomialStats(labels, counts, members.weights(), coefficient)
 
+    def footprint(self, X: Any, members: Members) -> MultinomialStats:
+        """Without the coefficients: counts show more than they do."""
+        labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
+        return MultinomialStats(labels, members.total(X), members.weights(), np.zeros((members.K, 2)))
+
     def choose(self, stats: MultinomialStats, rows: Any = None, rule: Rule = "mean") -> Multinomial:
         """The strength that the counts call for."""
         if not isinstance(self.pseudo_count, str):
@@ -147,21 +155,23 @@ class Multinomial(Family):
 
     def leave_one_out(self, stats: MultinomialStats, X: Any, members: Members, rule: Rule) -> Array:
         """Only the row's own words in its own class move: O(entries)."""
-        scores = self.estimate(stats, rule).log_density(X)
-        codes = own_codes(members)
+        return self.left_out_of(self.estimate(stats, rule), stats, X, members, rule)
+
+    def left_out_of(self, density: Any, stats: MultinomialStats, X: Any, members: Members, rule: Rule) -> Array:
+        """The density's scores, but for each row's own class."""
+        scores = density.log_density(X)
+        codes, w = own_codes(members), members.weight
         alpha, alpha0 = self.alpha(stats)
-        row, word, x = entries(X)
-        length, w = row_sums(X), members.weight
-        counts = left_over(stats.counts[codes[row], word], x if w is None else x * w[row])
+        rows = X if sp.issparse(X) else sp.csr_array(X)
+        x, own_alpha, length = rows.data, alpha.take(rows.indices), row_sums(X)
+        counts = kernels.sparse_left_over(x, rows.indices, rows.indptr, stats.counts, codes, w, ROUNDING)
         totals = left_over(stats.counts.sum(axis=1)[codes], length if w is None else length * w)
         if rule == "predictive":
-            own = np.bincount(row, log_rising_counts(counts + alpha[word], x), len(codes)) - log_rising(
-                totals + alpha0, length
-            )
+            own = row_totals(rows, log_rising_counts(counts + own_alpha, x)) - log_rising(totals + alpha0, length)
         else:
-            words = log_in_place(numerator(counts, alpha[word], rule))
+            words = log_in_place(numerator(counts, own_alpha, rule))
             whole = denominator(totals, alpha0, len(alpha), rule)
-            own = np.bincount(row, x * words, len(codes)) - xlogy(length, np.where(whole > 0, whole, 1.0))
+            own = row_totals(rows, x * words) - xlogy(length, np.where(whole > 0, whole, 1.0))
             own = np.where(whole > 0, own, -np.inf)
         scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
         return scores

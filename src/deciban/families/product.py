@@ -107,6 +107,10 @@ class Product(Family):
         """Each block's sums."""
         return ProductStats({"class": members.classes}, self._each(lambda f, x: f.collect(x, members), X.parts))
 
+    def footprint(self, X: Blocks, members: Members) -> ProductStats:
+        """Each block's."""
+        return ProductStats({"class": members.classes}, self._each(lambda f, x: f.footprint(x, members), X.parts))
+
     def choose(self, stats: ProductStats, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Product:
         """Each block freezes its own choices."""
         X, members = rows or (None, None)

@@ -85,6 +85,14 @@ class Family(ABC):
                 scores[i, own_codes(members)[i]] = -np.inf
         return scores
 
+    def footprint(self, X: Any, members: Members) -> Stats:
+        """The sums by which rows that were never learnt show; a family may leave at 0 what shows nothing."""
+        return self.collect(X, members)
+
+    def left_out_of(self, density: Any, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
+        """`leave_one_out` for who has the density of the sums at hand; families that begin with its scores override it."""
+        return self.leave_one_out(stats, X, members, rule)
+
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Self:
         """Freeze what was left open (origin, prior scale and strength, structure) from the first rows' statistics."""
         return self

@@ -78,3 +78,16 @@ def entries(X: Any) -> tuple[Array, Array, Array]:
 def row_sums(X: Any) -> Array:
     """(n,) Σ of each row, dense or CSR."""
     return np.asarray(X.sum(axis=1), dtype=float).ravel()
+
+
+def row_totals(X: Any, values: Array) -> Array:
+    """(n,) Σ of a value for each stored entry of a CSR matrix.
+
+    >>> row_totals(sp.csr_array([[0.0, 5.0], [0.0, 0.0], [7.0, 8.0]]), np.array([1.0, 2.0, 4.0]))
+    array([1., 0., 6.])
+    """
+    some = np.diff(X.indptr) > 0
+    totals = np.zeros(len(some))
+    if some.any():  # several times as fast as counting by row numbers
+        totals[some] = np.add.reduceat(values, X.indptr[:-1][some])
+    return totals

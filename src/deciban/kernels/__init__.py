@@ -14,7 +14,14 @@ from .categories import CategoryError, category_counts, category_counts_growing,
 from .choice import SMALL_WORK, forced
 from .dense import class_moments, class_moments_with_gaps, class_scatter, diagonal_scores, whitened_distances
 from .rows import class_weights, encode_integers, log_softmax, log_sum_exp, softmax
-from .words import row_lookups, sparse_class_lookups, sparse_class_moments, sparse_class_sums, sparse_scores
+from .words import (
+    row_lookups,
+    sparse_class_lookups,
+    sparse_class_moments,
+    sparse_class_sums,
+    sparse_left_over,
+    sparse_scores,
+)
 
 __all__ = [
     "SMALL_WORK",
@@ -36,6 +43,7 @@ __all__ = [
     "sparse_class_lookups",
     "sparse_class_moments",
     "sparse_class_sums",
+    "sparse_left_over",
     "sparse_scores",
     "whitened_distances",
 ]

@@ -95,13 +95,13 @@ def sparse_class_sums(
     data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
 ) -> Array:
     """Σ w x per class and word."""
-    row = _row_of_entry(indptr)
-    data, indices = data[indptr[0] : indptr[-1]], indices[indptr[0] : indptr[-1]]
+    cell = np.repeat(codes * V, np.diff(indptr)) + indices[indptr[0] : indptr[-1]]
+    data = data[indptr[0] : indptr[-1]]
     if weight is not None:
-        weight, (data, indices, row) = _present(weight[row], data, indices, row)
+        weight, (data, cell) = _present(weight[_row_of_entry(indptr)], data, cell)
         data = data * weight
-    cell = codes[row] * V + indices
-    return np.bincount(cell, data, minlength=K * V).reshape(K, V).astype(np.float64)  # of no entries it gives integers
+    sums = np.bincount(cell, data, minlength=K * V).reshape(K, V)
+    return sums.astype(np.float64, copy=False)  # of no entries it gives integers
 
 
 @quiet
@@ -145,6 +145,16 @@ def sparse_class_lookups(
     weighted = found if weight is None else found * weight[:, None]
     sums = sparse_class_sums(data, indices, indptr, codes, weight, K, V)
     return sums, np.stack([np.bincount(codes, each, K) for each in weighted.T], axis=1).astype(np.float64), beyond
+
+
+def sparse_left_over(
+    data: Array, indices: Array, indptr: Array, counts: Array, codes: Array, weight: Array | None, rounding: float
+) -> Array:
+    """What each entry leaves of its word's count in its row's class."""
+    row, used = _row_of_entry(indptr), slice(indptr[0], indptr[-1])
+    count = counts[codes[row], indices[used]]
+    left = count - data[used] * (1.0 if weight is None else weight[row])
+    return np.where(left > rounding * count, left, 0.0)
 
 
 @quiet

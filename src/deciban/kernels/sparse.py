@@ -148,6 +148,28 @@ def add_class_lookups(
 
 
 @kernel
+def left_over(
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    counts: Array,
+    by_class: int,
+    by_word: int,
+    codes: Array,
+    weight: Array,
+    rounding: float,
+    out: Array,
+) -> None:
+    """Write what each entry leaves of its word's count in its row's class; steps between classes and words are given."""
+    for i in range(indptr.size - 1):
+        w, start = weight[i] if weight.size else 1.0, codes[i] * by_class
+        for p in range(indptr[i], indptr[i + 1]):
+            count = counts[np.uint64(start + indices[p] * by_word)]
+            left = count - w * data[p]
+            out[p - indptr[0]] = left if left > rounding * count else 0.0
+
+
+@kernel
 def row_lookups(data: Array, indptr: Array, table: Array, sums: Array, found: Array) -> bool:
     """Write Σ x to (n,) and Σ table[x] to (n, 2); False where an x is not a whole number below the table's end."""
     several = np.empty(_longest(indptr) + 1)

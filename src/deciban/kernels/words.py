@@ -113,6 +113,27 @@ def sparse_class_lookups(
     return (sums.T, found, beyond) if whole else None
 
 
+def sparse_left_over(
+    data: Array, indices: Array, indptr: Array, counts: Array, codes: Array, weight: Array | None, rounding: float
+) -> Array:
+    """Of each entry x of class k and word j: counts[k, j] − w x, and 0 where that is at most `rounding` of the count.
+
+    `counts` is (K, V), in either order.
+    """
+    K, V = counts.shape
+    data, indices, indptr = _csr(data, indices, indptr, V)
+    codes, weight = class_codes(codes, K), row_weights(weight)
+    if not compiled((indptr[-1] - indptr[0]) * K):  # as much as scoring the rows, to which this is the next step
+        return reference.sparse_left_over(data, indices, indptr, counts, codes, weight, rounding)
+    from .sparse import left_over
+
+    turned = counts.flags.f_contiguous
+    flat, steps = readable(counts.T if turned else counts, np.float64).ravel(), (1, K) if turned else (V, 1)
+    left = np.empty(indptr[-1] - indptr[0])
+    left_over(data, indices, indptr, flat, *steps, codes, or_unweighted(weight), rounding, left)
+    return left
+
+
 def _without_zeros(data: Array, indices: Array, indptr: Array) -> tuple[Array, Array, Array]:
     """The same rows without stored zeros, so that 0 · −inf does not arise."""
     if np.count_nonzero(data) == len(data):
