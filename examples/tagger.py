@@ -3,9 +3,8 @@
     python examples/tagger.py --data ewt_pos.jsonl.gz      or the folder that holds ud_english_ewt/; or set DECIBAN_DATA
 
 A state is a pair of tags, universal and English (VERB|VBD): the finer state moves more predictably, and only its first
-half is judged. A word seen three times or more is itself. A rarer one is <rare>, and shows its longest familiar ending
-and its shape instead; for the others these two are missing, and missing values add nothing. So unknown words are tagged
-by what rare words with such endings were.
+half is judged. Rare and unknown words are tagged by their endings and shapes (`deciban.features.looks`). The command
+`deciban tag` does the same for files of your own.
 """
 
 from __future__ import annotations
@@ -14,21 +13,17 @@ import argparse
 import gzip
 import json
 import os
-import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from deciban import Categorical, HiddenMarkovModel, Product
+from deciban.features.looks import Looks
 
-RARE = 2  # a word seen so often or less is described, not named
-LONGEST, FAMILIAR = 4, 5  # letters of an ending, and how often it must have occurred among rare words
 FAMILY = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
 
 
@@ -44,46 +39,6 @@ class Sentence(NamedTuple):
         return [f"{u}|{e}" for u, e in zip(self.universal, self.english)]
 
 
-@dataclass
-class Look:
-    """What a word looks like: itself, or an ending and a shape."""
-
-    known: Counter[str]
-    endings: set[str]
-
-    @classmethod
-    def of(cls, sentences: list[Sentence]) -> Look:
-        known = Counter(word.lower() for s in sentences for word in s.words)
-        rare = (word for s in sentences for word in map(str.lower, s.words) if known[word] <= RARE)
-        endings = Counter(word[-n:] for word in rare for n in range(1, LONGEST + 1))
-        return cls(known, {ending for ending, count in endings.items() if count >= FAMILIAR})
-
-    def rows(self, sentences: list[Sentence]) -> np.ndarray:
-        """(n, 3) word, ending, shape, all sentences end to end."""
-        return np.array([row for s in sentences for row in self.sentence(s.words)], dtype=object)
-
-    def sentence(self, words: list[str]) -> Iterator[list[str | None]]:
-        for at, word in enumerate(words):
-            low = word.lower()
-            if self.known[low] > RARE:
-                yield [low, None, None]
-            else:
-                ending = next((low[-n:] for n in range(LONGEST, 0, -1) if low[-n:] in self.endings), "")
-                yield ["<rare>", ending, ("^" if at == 0 else "") + shape(word)]
-
-
-def shape(word: str) -> str:
-    """Capitals, digits, hyphens; punctuation by its first sign.
-
-    >>> [shape(word) for word in ("NATO", "Zaman", "al-Ani", "B52s", "!!")]
-    ['XX', 'Xx', '-x', 'dXx', 'sign !']
-    """
-    if re.fullmatch(r"[\W_]+", word):
-        return f"sign {word[0]}"
-    marks = ("d" if any(map(str.isdigit, word)) else "") + ("-" if "-" in word else "")
-    return marks + ("XX" if word.isupper() and len(word) > 1 else "Xx" if word[0].isupper() else "x")
-
-
 def read(path: Path) -> dict[str, list[Sentence]]:
     """Sentences by split."""
     splits: dict[str, list[Sentence]] = {"train": [], "dev": [], "test": []}
@@ -91,6 +46,10 @@ def read(path: Path) -> dict[str, list[Sentence]]:
         for line in map(json.loads, lines):
             splits[line["split"]].append(Sentence(line["words"], line["upos"], line["xpos"]))
     return splits
+
+
+def words(sentences: list[Sentence]) -> list[list[str]]:
+    return [s.words for s in sentences]
 
 
 def lengths(sentences: list[Sentence]) -> list[int]:
@@ -106,20 +65,20 @@ def most_frequent(train: list[Sentence], test: list[Sentence]) -> list[str]:
     return [tags.get(word.lower(), Counter(NOUN=1)).most_common(1)[0][0] for s in test for word in s.words]
 
 
-def learn(look: Look, train: list[Sentence], states: str) -> HiddenMarkovModel:
+def learn(look: Looks, train: list[Sentence], states: str) -> HiddenMarkovModel:
     """Counts of words, and of which tag follows which."""
     y = [state for s in train for state in getattr(s, states)]
-    return HiddenMarkovModel(FAMILY, transition_pseudo_count=0.1).fit(look.rows(train), y, lengths(train))
+    return HiddenMarkovModel(FAMILY, transition_pseudo_count=0.1).fit(look.rows(words(train)), y, lengths(train))
 
 
-def tag(model: HiddenMarkovModel, look: Look, sentences: list[Sentence]) -> list[str]:
+def tag(model: HiddenMarkovModel, look: Looks, sentences: list[Sentence]) -> list[str]:
     """Universal tags of the best path."""
-    return [state.split("|")[0] for state in model.predict(look.rows(sentences), lengths(sentences)).tolist()]
+    return [state.split("|")[0] for state in model.predict(look.rows(words(sentences)), lengths(sentences)).tolist()]
 
 
-def line(name: str, said: list[str], test: list[Sentence], look: Look, states: str, seconds: float) -> str:
+def line(name: str, said: list[str], test: list[Sentence], seen: set[str], states: str, seconds: float) -> str:
     right = np.array(said) == [u for s in test for u in s.universal]
-    known = np.array([look.known[word.lower()] > 0 for s in test for word in s.words])
+    known = np.array([word.lower() in seen for s in test for word in s.words])
     cells = [f"{100 * part.mean():6.2f}" for part in (right, right[known], right[~known])]
     return f"{name:32} {states:>6} {'  '.join(cells)} {seconds:9.1f}"
 
@@ -135,21 +94,21 @@ def main() -> int:
         return 1
     splits = read(path)
     train, test = splits["train"], splits["test"]
-    look = Look.of(train)
+    look, seen = Looks.of(words(train)), {word.lower() for s in train for word in s.words}
     print(f"{sum(lengths(train)):,} words to learn from, {sum(lengths(test)):,} to tag; accuracy in %\n")
     print(f"{'':32} states    all   known unknown   seconds")
     began = time.process_time()
     print(
-        line("each word's most frequent tag", most_frequent(train, test), test, look, "", time.process_time() - began)
+        line("each word's most frequent tag", most_frequent(train, test), test, seen, "", time.process_time() - began)
     )
     for name, states in (("universal tags", "universal"), ("universal and English tags", "fine")):
         began = time.process_time()
         model = learn(look, train, states)
         said = tag(model, look, test)
-        print(line(name, said, test, look, str(len(model.classes_)), time.process_time() - began))
+        print(line(name, said, test, seen, str(len(model.classes_)), time.process_time() - began))
     few, before = train[:100], model.stats_
-    model.unlearn(look.rows(few), [state for s in few for state in s.fine], lengths(few))
-    model.learn(look.rows(few), [state for s in few for state in s.fine], lengths(few))
+    model.unlearn(look.rows(words(few)), [state for s in few for state in s.fine], lengths(few))
+    model.learn(look.rows(words(few)), [state for s in few for state in s.fine], lengths(few))
     print(f"\n100 sentences unlearnt and learnt again: the same model to the bit, {model.stats_.same(before)}")
     return 0
 

@@ -18,6 +18,7 @@ from deciban.cli import (  # noqa: F401  registered by being imported
     merge,
     predict,
     sample,
+    tag,
     topics,
 )
 from deciban.cli.command import app

@@ -1,0 +1,107 @@
+"""Sentences: words, and their tags where a file has them.
+
+A word a line, its tag behind a tab, a blank line between sentences; CoNLL-U, which is the same with ten columns; JSON
+lines with "words" and perhaps "tags" (or "upos" and "xpos"); or plain text, a sentence a line, words apart.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from deciban.errors import InputError
+
+TAGS = ("tags", "upos")  # how JSON lines call them
+NOTHING = "_"  # what CoNLL-U writes where there is no value
+
+
+class Sentence(NamedTuple):
+    """Words, and a tag for each; a second half after `|` says more."""
+
+    words: list[str]
+    tags: list[str] | None
+
+
+def read_sentences(path: str, tagged: bool) -> list[Sentence]:
+    """All sentences of a file, or of "-" for standard input; `tagged` says that words must have tags."""
+    name = "standard input" if path == "-" else path
+    with _opened(path) as lines:
+        try:
+            found = list(_sentences(lines, name, tagged))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name} is not UTF-8 (byte {error.start}). Convert it first.") from None
+        except OSError as error:
+            raise InputError(f"{name} cannot be read ({error.strerror or error}). Is it whole?") from None
+    if not found:
+        raise InputError(f"{name} holds no sentences. Give a word and a tag a line, or a sentence a line.")
+    return found
+
+
+def _sentences(lines: Iterable[str], name: str, tagged: bool) -> Iterator[Sentence]:
+    words: list[str] = []
+    tags: list[str] = []
+    for number, line in enumerate(lines, 1):
+        text = line.rstrip("\r\n")
+        if text.startswith("{"):
+            yield _of_json(text, f"{name}, line {number}", tagged)
+        elif not text.strip():
+            if words:
+                yield Sentence(words, tags or None)
+            words, tags = [], []
+        elif "\t" in text:
+            _add(text.split("\t"), words, tags)
+        elif tagged and not text.startswith("#"):
+            raise InputError(f"{name}, line {number}: {text[:60]!r} has no tag. Write the word, a tab, and its tag.")
+        elif not text.startswith("#"):
+            yield Sentence(text.split(), None)
+    if words:
+        yield Sentence(words, tags or None)
+
+
+def _add(cells: list[str], words: list[str], tags: list[str]) -> None:
+    """A word of a sentence; in CoNLL-U the parts of a contraction follow it, so that its own line is passed over."""
+    if len(cells) < 8:
+        words.append(cells[0])
+        tags.append(cells[1])
+    elif cells[0].isdigit():
+        words.append(cells[1])
+        tags.append(cells[3] if cells[4] in (NOTHING, "") else f"{cells[3]}|{cells[4]}")
+
+
+def _of_json(text: str, where: str, tagged: bool) -> Sentence:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{where}: not JSON ({error}). Mend the line.") from None
+    words = found.get("words")
+    if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
+        raise InputError(f'{where}: a sentence needs a list of "words". It has {", ".join(found)}.')
+    tags = next((found[key] for key in TAGS if key in found), None)
+    if tags is None and tagged:
+        raise InputError(f'{where}: a sentence to learn from needs "tags" beside its "words".')
+    if tags is not None and len(tags) != len(words):
+        raise InputError(f"{where}: {len(words)} words, but {len(tags)} tags. Give each word one.")
+    finer = found.get("xpos")
+    if tags is not None and isinstance(finer, list) and len(finer) == len(words):
+        tags = [f"{tag}|{more}" for tag, more in zip(tags, finer)]
+    return Sentence(words, tags)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[str]]:
+    if path == "-":
+        yield sys.stdin
+        return
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+    try:
+        file = openers.get(Path(path).suffix, open)(path, "rt", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}). Check the path and its permissions.") from None
+    with file:
+        yield file
