@@ -12,6 +12,8 @@ from deciban.read.columnar import ArrowSource, ParquetSource
 from deciban.read.delimited import DelimitedSource
 from deciban.read.folder import FolderSource
 from deciban.read.json_lines import JSONLinesSource
+from deciban.read.mail import is_mail
+from deciban.read.mailboxes import MailSource, boxes_of
 from deciban.read.opening import COMPRESSED, STDIN
 from deciban.read.source import FrameSource, Source
 
@@ -22,10 +24,12 @@ FORMATS: dict[str, Callable[..., Source]] = {
     "parquet": ParquetSource,
     "arrow": ArrowSource,
     "folder": FolderSource,
+    "mail": MailSource,
 }
 ENDINGS = {
     ".csv": "csv", ".txt": "csv", ".data": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+    ".eml": "mail", ".mbox": "mail",
 }  # fmt: skip
 
 
@@ -65,7 +69,7 @@ def _kind(path: str | os.PathLike[str]) -> str:
         raise InputError("the format of standard input must be named: format='csv', 'tsv', 'jsonl' or 'arrow'.")
     place = Path(path)
     if place.is_dir():
-        return "folder"
+        return "mail" if is_mail(place) or boxes_of(place) else "folder"
     endings = [ending.lower() for ending in place.suffixes]
     if endings and endings[-1] in COMPRESSED:
         endings.pop()

@@ -1,0 +1,170 @@
+"""Mail as rows: subject, sender and text of each message, from .eml files, mbox files and Maildir folders."""
+
+from __future__ import annotations
+
+import mailbox
+import os
+import re
+from collections.abc import Iterator
+from email import message_from_bytes, policy
+from email.header import decode_header
+from email.message import Message
+from html.parser import HTMLParser
+from pathlib import Path
+
+from deciban.errors import InputError
+
+FIELDS = ("subject", "from", "body")
+DEEPEST = 20  # messages forwarded within messages
+HIDDEN = {"script", "style", "head", "title"}
+PARAGRAPHS = {"p", "div", "br", "tr", "li", "table", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
+_BLANKS, _LINES = re.compile(r"[ \t\r\f\v]+"), re.compile(r" ?\n\s*")
+
+
+def read_mail(path: str | os.PathLike[str]) -> Iterator[dict[str, str]]:
+    """The messages of an .eml or mbox file, a Maildir, or a folder of .eml files, in order, as dicts of FIELDS."""
+    for _, data in raw_messages(path):
+        yield fields_of(data)
+
+
+def fields_of(data: bytes) -> dict[str, str]:
+    r"""Subject, sender and text of a message; what cannot be decoded is replaced, never refused.
+
+    >>> fields_of(b"Subject: =?utf-8?q?caf=C3=A9?=\nFrom: Ada <ada@example.org>\n\nAt noon?\n")
+    {'subject': 'café', 'from': 'Ada <ada@example.org>', 'body': 'At noon?'}
+    """
+    message = message_from_bytes(data, policy=policy.compat32)
+    subject, sender = (_header(message, name) for name in ("Subject", "From"))
+    return {"subject": subject, "from": sender, "body": _text(message).strip()}
+
+
+# -- where messages are ----------------------------------------------------------------------------------------------
+def raw_messages(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
+    """The place of each message, in words, and its bytes."""
+    place = Path(path)
+    try:
+        if is_maildir(place):
+            box = mailbox.Maildir(place, factory=None, create=False)
+            for key in sorted(box.keys()):
+                yield f"{place}, message {key}", box.get_bytes(key)
+        elif place.is_dir():
+            for file in sorted(place.glob("*.eml")):
+                yield str(file), file.read_bytes()
+        elif _is_mbox(place):
+            yield from _of_mbox(place)
+        else:
+            yield str(place), place.read_bytes()
+    except OSError as error:
+        raise InputError(f"{place} cannot be read ({error.strerror}). Check the path.") from None
+
+
+def is_maildir(place: Path) -> bool:
+    """Whether a folder is one of the kind that mail programs keep: one file a message, read ones apart."""
+    return (place / "cur").is_dir() and (place / "new").is_dir()
+
+
+def is_mail(place: Path) -> bool:
+    """Whether a path holds messages: by its ending, or by what is in it."""
+    if place.is_dir():
+        return is_maildir(place) or next(place.glob("*.eml"), None) is not None
+    return place.suffix.lower() in (".eml", ".mbox")
+
+
+def _is_mbox(place: Path) -> bool:
+    with open(place, "rb") as file:
+        return file.read(5) == b"From "
+
+
+def _of_mbox(place: Path) -> Iterator[tuple[str, bytes]]:
+    box = mailbox.mbox(place, factory=None, create=False)
+    try:
+        for number, key in enumerate(box.keys(), 1):
+            yield f"{place}, message {number}", box.get_bytes(key)
+    finally:
+        box.close()
+
+
+# -- what a message says ---------------------------------------------------------------------------------------------
+def _header(message: Message, name: str) -> str:
+    raw = message.get(name)
+    if raw is None:
+        return ""
+    try:
+        parts = decode_header(str(raw).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    except ValueError:  # what claims to be encoded, and is not
+        return " ".join(_clean(str(raw)).split())
+    said = "".join(part if isinstance(part, str) else _decoded(part, charset) for part, charset in parts)
+    return " ".join(_clean(said).split())
+
+
+def _text(message: Message, depth: int = 0) -> str:
+    """The text of a message and its parts; of alternatives the plain one, unless it is empty."""
+    if message.is_multipart():
+        if depth > DEEPEST:
+            return ""
+        parts = [part for part in message.get_payload() if isinstance(part, Message)]
+        if message.get_content_subtype() != "alternative":
+            return "\n".join(text for part in parts if (text := _text(part, depth + 1)))
+        ranked = sorted(parts, key=lambda part: part.get_content_type() != "text/plain")
+        return next((text for part in ranked if (text := _text(part, depth + 1)).strip()), "")
+    if message.get_content_maintype() != "text" or message.get_content_disposition() == "attachment":
+        return ""
+    data = message.get_payload(decode=True)
+    said = _decoded(data if isinstance(data, bytes) else b"", _charset(message))
+    return html_text(said) if message.get_content_subtype() == "html" else _clean(said)
+
+
+def _charset(message: Message) -> str | None:
+    try:
+        return message.get_content_charset()
+    except (LookupError, ValueError):
+        return None
+
+
+def _decoded(data: bytes, charset: str | None) -> str:
+    for name in (charset, "utf-8"):
+        try:
+            return data.decode(name or "utf-8")
+        except (LookupError, ValueError):  # a charset nobody knows, or not what it claims to be
+            continue
+    return data.decode("latin-1")
+
+
+def _clean(text: str) -> str:
+    """Without halves of surrogate pairs, which no file could hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+class _Visible(HTMLParser):
+    """What a reader sees of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.said: list[str] = []
+        self.hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.hidden += tag in HIDDEN
+        if tag in PARAGRAPHS:
+            self.said.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.hidden = max(0, self.hidden - (tag in HIDDEN))
+        if tag in PARAGRAPHS:
+            self.said.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self.hidden:
+            self.said.append(data)
+
+
+def html_text(page: str) -> str:
+    r"""The visible text of a page.
+
+    >>> html_text("<p>Fish &amp; chips</p><script>x</script><p>at <b>noon</b></p>")
+    'Fish & chips\nat noon'
+    """
+    reader = _Visible()
+    reader.feed(_clean(page))
+    reader.close()
+    return _LINES.sub("\n", _BLANKS.sub(" ", "".join(reader.said))).strip()
