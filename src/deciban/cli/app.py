@@ -21,10 +21,15 @@ from deciban.cli import (  # noqa: F401  registered by being imported
     tag,
     topics,
 )
-from deciban.cli.command import app
+from deciban.cli.command import app, flag
 
+ORDER = (
+    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "sample", "inspect", "demo",
+    "cluster", "topics", "tag",
+)  # fmt: skip
+app.registered_commands.sort(key=lambda one: ORDER.index(str(one.name)))
 UsageException: Any = typer.BadParameter.__mro__[1]  # what the reader of arguments raises, wherever it lives
-Version: Any = Annotated[bool, typer.Option("--version", help="The version, and nothing else.", is_eager=True)]
+Version: Any = Annotated[bool, flag("--version", help="The version, and nothing else.", is_eager=True)]
 
 
 @app.callback(invoke_without_command=True, help=app.info.help)

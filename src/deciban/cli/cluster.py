@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deciban.cli import options
-from deciban.cli.command import command
+from deciban.cli.command import command, flag
 from deciban.cli.names import column_named
 from deciban.cli.output import format_of, write_tables
 from deciban.cli.terminal import Terminal
@@ -17,7 +17,7 @@ from deciban.errors import UsageError
 Sizes = Annotated[str, typer.Option("--clusters", "-k", metavar="N|FROM-TO", help="How many; of a range, BIC chooses.")]
 Save = Annotated[str | None, typer.Option("--save", metavar="FILE", help="Keep the model.")]
 Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Not this column. Repeatable.")]
-Append = Annotated[bool, typer.Option("--append", help="Keep the columns of the input, before the answers.")]
+Append = Annotated[bool, flag("--append", help="Keep the columns of the input, before the answers.")]
 
 
 @command("deciban cluster flowers.csv -k 1-5 --ignore species --append -o clusters.csv", panel=options.MORE)

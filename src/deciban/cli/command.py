@@ -22,14 +22,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def flag(*names: str, help: str, **more: Any) -> Any:
+    """An option that takes no value, and says none in the help."""
+    return typer.Option(*names, metavar=" ", help=help, **more)
+
+
 Panel = "Everywhere"
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.", rich_help_panel=Panel)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.", rich_help_panel=Panel)]
+Json = Annotated[bool, flag("--json", help="Answer in JSON.", rich_help_panel=Panel)]
+Quiet = Annotated[bool, flag("--quiet", "-q", help="No progress, no remarks.", rich_help_panel=Panel)]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Use at most N cores.", rich_help_panel=Panel),
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="A traceback where something fails.", rich_help_panel=Panel)]
+Debug = Annotated[bool, flag("--debug", help="A traceback where something fails.", rich_help_panel=Panel)]
 COMMON = {"json": (Json, False), "quiet": (Quiet, False), "threads": (Threads, None), "debug": (Debug, False)}
 EXAMPLES: dict[str, tuple[str, ...]] = {}  # by command, as its help shows them; a test runs each
 

@@ -7,24 +7,25 @@ from typing import Annotated, Any
 import typer
 
 from deciban.cli import options
-from deciban.cli.command import command, refuse_together
+from deciban.cli.command import command, flag, refuse_together
 from deciban.cli.models import ledger_key, open_model
 from deciban.cli.names import cost_of, existing, prior_of
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
-Model = Annotated[str | None, typer.Argument(metavar="[MODEL]", help="A model file; none with --scores.")]
+Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="A model file; none with --scores.")]
 LeaveOneOut = Annotated[
     bool,
-    typer.Option(
-        "--leave-one-out", help="The rows were learnt: score each as if it had not been. Strangers are refused."
+    flag(
+        "--leave-one-out",
+        help="The rows were learnt: score each as if it had not been. Strangers are refused.",
     ),
 ]
 Groups = Annotated[
     str | None,
     typer.Option("--groups", metavar="COLUMN", help="With --leave-one-out: leave out all rows of a group at a time."),
 ]
-Raw = Annotated[bool, typer.Option("--raw", help="Without the model's calibration.")]
+Raw = Annotated[bool, flag("--raw", help="Without the model's calibration.")]
 Scores = Annotated[str | None, typer.Option("--scores", metavar="FILE", help="Judge the scores of any other system.")]
 Llr = Annotated[str | None, typer.Option("--llr", metavar="COLUMN", help="With --scores: the llr, in --unit.")]
 Is = Annotated[str | None, typer.Option("--target", metavar="COLUMN", help="With --scores: whether it was a target.")]
@@ -108,7 +109,7 @@ def _judged(
     from deciban.cli.rows import label_column, open_rows, report_skipped
 
     classes = clf.stats_.classes
-    source = open_rows(terminal, path, read_as, skip_bad)
+    source = open_rows(terminal, path, read_as, skip_bad, clf=clf)
     options = {"prior": prior_of(prior or [], classes), "cost": cost_of(cost or [], classes), "raw": raw}
     told = judged(clf, source, label_column(clf, source, label), learnt, groups, **options)
     report_skipped(terminal, source)

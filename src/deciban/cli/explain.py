@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deciban.cli import options
-from deciban.cli.command import command, refuse_together
+from deciban.cli.command import command, flag, refuse_together
 from deciban.cli.models import open_model
 from deciban.cli.names import class_named, prior_of
 from deciban.cli.terminal import Terminal
@@ -20,9 +20,7 @@ Which = Annotated[
 ]
 Over = Annotated[str | None, typer.Option("--over", metavar="CLASS", help="The class that the evidence is for.")]
 Against = Annotated[str | None, typer.Option("--against", metavar="CLASS", help="The class it is compared with.")]
-Chain = Annotated[
-    bool, typer.Option("--chain", help="Split a block of correlated columns: each given those before it.")
-]
+Chain = Annotated[bool, flag("--chain", help="Split a block of correlated columns: each given those before it.")]
 Svg = Annotated[str | None, typer.Option("--svg", metavar="FILE", help="A picture of the first of these rows.")]
 Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="A page with a table for each row.")]
 Most = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Parts that are shown of each row.")]
@@ -90,7 +88,7 @@ def _explained(
     sides = [None if name is None else class_named(name, classes) for name in (over, against)]
     if sides[0] is not None and sides[1] is None and len(classes) == 2:
         sides[1] = next(name for name in classes if name != sides[0])
-    source = open_rows(terminal, path, read_as)
+    source = open_rows(terminal, path, read_as, clf=clf)
     found, seen = [], 0
     last = 5 if wanted is None else max(wanted)
     for some in typed_batches(source, clf):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deciban.cli import options
-from deciban.cli.command import command, refuse_together
+from deciban.cli.command import command, flag, refuse_together
 from deciban.cli.models import ledger_key
 from deciban.cli.names import cost_of, pairs, prior_of
 from deciban.cli.terminal import Terminal
@@ -33,7 +33,8 @@ Calibrate = Annotated[
     str, typer.Option("--calibrate", metavar="auto|none|…", help="On exact leave-one-out scores of these rows.")
 ]
 NoLedger = Annotated[
-    bool, typer.Option("--no-ledger", help="Do not note which rows were learnt; unlearn then checks less.")
+    bool,
+    flag("--no-ledger", help="Do not note which rows were learnt; unlearn then checks less."),
 ]
 Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Kept in the model file.")]
 IGNORE = {"ignore": "identifier", "ignored": "identifier"}  # how people call a column to be passed over

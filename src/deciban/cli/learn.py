@@ -126,7 +126,7 @@ def _change(
         from deciban.cli.rows import open_rows, report_skipped
         from deciban.store import describe
 
-        source = open_rows(terminal, rows, read_as, skip_bad)
+        source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
         before, note = float(clf.stats_.rows.sum()), describe(model)["note"]
         try:
             act(clf, source)

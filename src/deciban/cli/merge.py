@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deciban.cli import options
-from deciban.cli.command import command
+from deciban.cli.command import command, flag
 from deciban.cli.models import ledger_key, open_model
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -15,7 +15,8 @@ from deciban.errors import UsageError
 Models = Annotated[list[str], typer.Argument(metavar="MODEL…", help="Two or more model files.", show_default=False)]
 Target = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The merged model.", show_default=False)]
 Keep = Annotated[
-    bool, typer.Option("--keep-first", help="Where the models froze different choices, those of the first hold.")
+    bool,
+    flag("--keep-first", help="Where the models froze different choices, those of the first hold."),
 ]
 
 

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from deciban.cli.command import flag
+
 LEARN, ASK, LOOK, MORE = "Learn", "Ask", "Look", "Without labels"  # the parts of the program's help
 
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
 Rows = Annotated[
-    str, typer.Argument(metavar="[ROWS]", help="A file, a folder, or - for stdin.", show_default="stdin, if piped")
+    str, typer.Argument(metavar="ROWS", help="A file, a folder, or - for stdin.", show_default="stdin, if piped")
 ]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
 Format = Annotated[str | None, typer.Option("--format", metavar="csv|jsonl|parquet", help="Of what is written.")]
@@ -24,7 +26,7 @@ Cost = Annotated[
     typer.Option("--cost", metavar="TRUE:DECIDED=C", help="The cost of taking one class for another. Repeatable."),
 ]
 Unit = Annotated[str, typer.Option("--unit", metavar="decibans|nats|bits", help="Of the evidence.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Pass over rows that cannot be read, and count them.")]
+SkipBad = Annotated[bool, flag("--skip-bad", help="Pass over rows that cannot be read, and count them.")]
 ReadAs = Annotated[
     str | None, typer.Option("--read-as", metavar="FORMAT", help="Of what is read: csv, jsonl, …; 'csv,delimiter=;'.")
 ]

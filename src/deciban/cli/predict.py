@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from deciban.cli import options
-from deciban.cli.command import command
+from deciban.cli.command import command, flag
 from deciban.cli.models import open_model
 from deciban.cli.output import format_of, write_tables
 from deciban.cli.terminal import Terminal
 
-Append = Annotated[bool, typer.Option("--append", help="Keep the columns of the input, before the answers.")]
+Append = Annotated[bool, flag("--append", help="Keep the columns of the input, before the answers.")]
 Unsure = Annotated[
     float | None, typer.Option("--unsure", metavar="P", help="No prediction where its probability is below P.")
 ]
@@ -46,12 +46,13 @@ def predict(
     from deciban.cli.rows import open_rows, report_skipped
 
     asked = Asked.of(clf, prior, cost, unsure, unit)
-    source = open_rows(terminal, rows, read_as, skip_bad)
+    source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
     write_tables(_answers(source, asked, append, None if kind == "parquet" else DIGITS), output, kind)
     report_skipped(terminal, source)
 
 
 def _answers(source: Any, asked: Any, append: bool, digits: int | None) -> Iterator[Any]:
+    from deciban.cli.documents import FILE, DocumentSource
     from deciban.cli.rows import typed_batches
     from deciban.errors import DecibanError
     from deciban.read.arrow import arrow_table
@@ -65,6 +66,8 @@ def _answers(source: Any, asked: Any, append: bool, digits: int | None) -> Itera
             yield answers
             continue
         whole = arrow_table(some.given)
+        if isinstance(source, DocumentSource):
+            whole = whole.select([FILE])  # a text is no column of a table
         for name, column in zip(answers.column_names, answers.columns):
             own = name if name not in whole.column_names else f"{name} (deciban)"
             whole = whole.append_column(own, column)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deciban.cli.documents import documents, first_of_stdin
 from deciban.cli.names import column_named, existing
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
@@ -34,14 +35,27 @@ class Some(NamedTuple):
 
 
 def open_rows(
-    terminal: Terminal, path: str, read_as: str | None = None, skip_bad: bool = False, again: bool = False
+    terminal: Terminal,
+    path: str,
+    read_as: str | None = None,
+    skip_bad: bool = False,
+    *,
+    clf: Any = None,
+    again: bool = False,
 ) -> Source:
-    """The source at a path; "-" is stdin, kept in a file for a while where it is read more than once (`again`)."""
+    """The source at a path, which may be documents where the model `clf` is one of texts.
+
+    "-" is stdin, kept in a file for a while where it is read more than once (`again`).
+    """
     kind, options = read_options(read_as)
     piped = path == STDIN
+    if piped and (sys.stdin is None or sys.stdin.isatty()):
+        raise UsageError("nothing is piped in. Name a file or a folder, or send rows through a pipe.")
+    whole = None if clf is None else documents(existing(path), kind, schema_of(clf))
+    if whole is not None:
+        whole.quiet = terminal.quiet
+        return whole
     if piped:
-        if sys.stdin is None or sys.stdin.isatty():
-            raise UsageError("nothing is piped in. Name a file or a folder, or send rows through a pipe.")
         kind = kind or _sniffed()
         path = _spooled() if again else path
     options |= {"skip_bad": True} if skip_bad else {}
@@ -122,8 +136,7 @@ def _spooled() -> str:
 
 def _sniffed() -> str:
     """The format of stdin by its first bytes."""
-    peek = getattr(sys.stdin.buffer, "peek", None)
-    start = bytes(peek(16)[:16]) if peek is not None else b""
+    start = first_of_stdin(16)
     if start.startswith(b"ARROW1") or start.startswith(b"\xff\xff\xff\xff"):
         return "arrow"
     return "jsonl" if start.lstrip().startswith(b"{") else "csv"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from deciban.cli import options
-from deciban.cli.command import command
+from deciban.cli.command import command, flag
 from deciban.cli.models import open_model
 from deciban.cli.names import existing
 from deciban.cli.terminal import Terminal
@@ -16,11 +16,9 @@ from deciban.errors import UsageError
 Tagged = Annotated[
     str, typer.Argument(metavar="TAGGED", help="Sentences with tags to learn from, or a model.", show_default=False)
 ]
-Sentences = Annotated[
-    str, typer.Argument(metavar="[SENTENCES]", help="What to tag; - for stdin.", show_default="stdin")
-]
+Sentences = Annotated[str, typer.Argument(metavar="SENTENCES", help="What to tag; - for stdin.", show_default="stdin")]
 Save = Annotated[str | None, typer.Option("--save", metavar="FILE", help="Keep the model.")]
-Evaluate = Annotated[bool, typer.Option("--evaluate", help="The sentences have tags: say how many are found.")]
+Evaluate = Annotated[bool, flag("--evaluate", help="The sentences have tags: say how many are found.")]
 
 
 @command(
