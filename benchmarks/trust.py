@@ -7,8 +7,7 @@
 
 Kept: ours is at most 1.05 × that fitted on the test, or .01 above it; figures are means over the rounds, and "alone"
 counts the rounds that keep it by themselves. Halved: at most half of the uncalibrated, where that exceeds .3.
-Words are those of at least two training texts. A word of one text alone would be in the vocabulary
-while that text is left out, as it never is for a new text.
+Texts are read by `Text()` with its own choices; a word of one text alone leaves the vocabulary with that text.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.naive_bayes import CategoricalNB, MultinomialNB
 
-from deciban import Categorical, GenerativeClassifier, Multinomial
+from deciban import Categorical, GenerativeClassifier, Text
 from deciban.evaluate import Evaluation, LengthAware, Offsets, cllr
 from harness import Row, benchmark
 
@@ -56,7 +55,12 @@ class Task(NamedTuple):
     labels: Any
     rounds: list[list[tuple[Any, Any]]]
     columns: Callable[[Any], tuple[Any, Any]]  # training rows → our table and scikit-learn's, of all rows
-    words: bool
+    family: Any
+
+    @property
+    def words(self) -> bool:
+        """Whether rows have a length, which calibration looks at."""
+        return not isinstance(self.family, Categorical)
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ def sms(folder: Path, share: float) -> Task:
     orders = [np.random.default_rng(seed).permutation(len(held)) for seed in range(10)]
     cut = int(0.7 * len(held))
     rounds = [[(order[:cut], order[cut:])] for order in orders]
-    return Task("SMS spam, 10 splits", *_labels(held), rounds, _counted(held), True)
+    return Task("SMS spam, 10 splits", *_labels(held), rounds, _counted(held), Text())
 
 
 def votes(folder: Path, share: float) -> Task:
@@ -130,7 +134,7 @@ def votes(folder: Path, share: float) -> Task:
     gaps = np.array([[None if cell == "?" else cell for cell in row[1:]] for row in held], dtype=object)
     codes = np.array([["?ny".index(cell) for cell in row[1:]] for row in held])
     splitter = StratifiedKFold(10, shuffle=True, random_state=0)
-    return Task("house votes, 10 folds", labels, [list(splitter.split(codes, labels))], lambda _: (gaps, codes), False)
+    return Task("house votes, 10 folds", labels, [list(splitter.split(codes, labels))], lambda _: (gaps, codes), Categorical())
 
 
 def polarity(folder: Path, share: float) -> Task:
@@ -138,7 +142,7 @@ def polarity(folder: Path, share: float) -> Task:
     held = _documents(folder / "review_polarity" / "review_polarity_v2.jsonl.gz", share)
     folds = np.array([str(row["fold"]) for row in held])
     rounds = [[(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]]
-    return Task("review polarity, 10 folds", *_labels(held), rounds, _counted(held), True)
+    return Task("review polarity, 10 folds", *_labels(held), rounds, _counted(held), Text())
 
 
 def r8(folder: Path, share: float) -> Task:
@@ -146,7 +150,7 @@ def r8(folder: Path, share: float) -> Task:
     held = _documents(folder / "r8" / "r8.jsonl.gz", share)
     part = np.array([row["split"] for row in held])
     rounds = [[(np.flatnonzero(part == "train"), np.flatnonzero(part == "test"))]]
-    return Task("R8", *_labels(held), rounds, _counted(held), True)
+    return Task("R8", *_labels(held), rounds, _counted(held), Text())
 
 
 def r8_shuffled(folder: Path, share: float) -> Task:
@@ -174,8 +178,8 @@ def _counted(held: list[dict[str, Any]]) -> Callable[[Any], tuple[Any, Any]]:
     texts = [row["text"] for row in held]
 
     def columns(train: Any) -> tuple[Any, Any]:
-        counts = CountVectorizer(min_df=2).fit([texts[i] for i in train]).transform(texts).tocsr()
-        return counts, counts
+        counts = CountVectorizer().fit([texts[i] for i in train]).transform(texts).tocsr()
+        return np.array(texts, dtype=object), counts
 
     return columns
 
@@ -229,14 +233,14 @@ def _fold(task: Task, train: Any, test: Any) -> dict[str, Any]:
     """Log-likelihoods of the test rows, up to what a row's classes share, from each side."""
     ours, theirs = task.columns(train)
     y = task.labels[train]
-    family, method = (Multinomial(), "length") if task.words else (Categorical(), "offsets")
-    clf = GenerativeClassifier(family, calibrate=method).fit(ours[train], y)
+    clf = GenerativeClassifier(task.family, calibrate="length" if task.words else "offsets").fit(ours[train], y)
     scores = clf.predict_log_proba(ours[test], prior="uniform", raw=True)
     plain = (MultinomialNB() if task.words else CategoricalNB(min_categories=3)).fit(theirs[train], y)
     peer = CalibratedClassifierCV(plain.__class__(**plain.get_params()), cv=5).fit(theirs[train], y)
     with np.errstate(divide="ignore"):
         answers = np.log(peer.predict_proba(theirs[test]))
-    length = np.asarray(ours[test].sum(axis=1)).ravel() if task.words else np.ones(len(test))
+    rows = clf.family_.encode(ours[test], ["words"], clf.stats_.family)
+    length = clf.family_.lengths(rows) if task.words else np.ones(len(test))
     return {
         "raw": scores,
         "ours": clf.predict_log_proba(ours[test], prior="uniform"),

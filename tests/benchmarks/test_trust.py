@@ -35,7 +35,7 @@ def bursty(n, K, seed=0):
 
 
 def task(trust, X, y, folds):
-    return trust.Task("simulated", y, folds, lambda train: (X, X), True)
+    return trust.Task("simulated", y, folds, lambda train: (X, X), Multinomial())
 
 
 def test_leave_one_out_calibration_is_kept_and_halves_the_cost_of_overconfidence(trust):
