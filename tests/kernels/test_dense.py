@@ -37,6 +37,19 @@ def test_diagonal_scores_agree_with_their_twin(table, seed):
 
 
 @thorough
+@given(tables(), st.integers(0, 2**32), st.sampled_from([1e-12, 0.5]))
+def test_what_rows_leave_of_variances_agrees_with_its_twin(table, seed, least):
+    rng = np.random.default_rng(seed)
+    shape = table.K, len(table.origin)
+    mean, precision, share = rng.normal(size=shape), 0.1 * rng.random(shape), rng.random(len(table.X))
+    X = np.where(np.isinf(table.X), np.nan, table.X)
+    ours, twin = both(kernels.diagonal_left_out, X, table.codes, table.origin, mean, precision, share, least)
+    whole = ~np.isnan(X).any(axis=1)
+    np.testing.assert_array_equal(np.isnan(ours[0]), ~whole)
+    agree(tuple(each[whole] for each in ours), tuple(each[whole] for each in twin))
+
+
+@thorough
 @given(tables(gaps=False), st.integers(0, 2**32), st.sampled_from(["upper", "general", "tied"]))
 def test_whitened_distances_agree_with_their_twin(table, seed, form):
     rng = np.random.default_rng(seed)

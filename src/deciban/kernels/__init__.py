@@ -12,7 +12,14 @@ Sums are float64. No input is ever written to.
 
 from .categories import CategoryError, category_counts, category_counts_growing, category_scores
 from .choice import SMALL_WORK, forced
-from .dense import class_moments, class_moments_with_gaps, class_scatter, diagonal_scores, whitened_distances
+from .dense import (
+    class_moments,
+    class_moments_with_gaps,
+    class_scatter,
+    diagonal_left_out,
+    diagonal_scores,
+    whitened_distances,
+)
 from .rows import class_weights, encode_integers, log_softmax, log_sum_exp, softmax
 from .words import (
     row_lookups,
@@ -33,6 +40,7 @@ __all__ = [
     "class_moments_with_gaps",
     "class_scatter",
     "class_weights",
+    "diagonal_left_out",
     "diagonal_scores",
     "encode_integers",
     "forced",

@@ -79,6 +79,38 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     return scores
 
 
+def diagonal_left_out(
+    X: Array, codes: Array, origin: Array, mean: Array, precision: Array, share: Array, least: float
+) -> tuple[Array, Array, Array]:
+    """What a row leaves of its class's variances: Σ v/f, Σ log f and the smallest f over its features, (n,) each.
+
+    With v = ((x − origin) − mean[k])² · precision[k] of the row's class k, f = 1 − share·v is the part of a variance
+    that stays when the row takes its share, (n,), away; it is taken to be `least` where it would be less. A NaN in the
+    row makes its first answer NaN.
+    """
+    mean, precision, origin = (readable(each, np.float64) for each in (mean, precision, origin))
+    codes, share = class_codes(codes, len(mean)), readable(share, np.float64)
+    if not compiled(X.size * len(mean)):  # as much as scoring the rows, to which this is the next step
+        return reference.diagonal_left_out(_floats(X), codes, origin, mean, precision, share, least)
+    from . import gaussian
+
+    answers = np.empty((3, len(X)))
+    for rows, part in pieces(X, NATIVE, np.float64):
+        gaussian.diagonal_left_out(
+            part,
+            codes[rows],
+            origin,
+            mean,
+            precision,
+            share[rows],
+            least,
+            answers[0, rows],
+            answers[1, rows],
+            answers[2, rows],
+        )
+    return answers[0], answers[1], answers[2]
+
+
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
     """Squared Mahalanobis distances ‖(x − mean[k]) @ whitener[k]‖²: (n, K).
 

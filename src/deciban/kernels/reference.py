@@ -7,6 +7,7 @@ functions of the same names, which say what is computed; formulas here are the s
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from .choice import Array
 
@@ -22,13 +23,9 @@ def _present(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[
 
 
 def _by_class(rows: Array, codes: Array, K: int) -> Array:
-    """Sums of rows per class; a class without rows has sum 0."""
-    sums = np.zeros((K, *rows.shape[1:]))
-    if len(rows):
-        order = np.argsort(codes, kind="stable")
-        present, starts = np.unique(codes[order], return_index=True)
-        sums[present] = np.add.reduceat(rows[order], starts, axis=0)
-    return sums
+    """Sums of rows per class, in their order; a class without rows has sum 0."""
+    n = len(rows)
+    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
 
 
 @quiet
@@ -74,6 +71,16 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
         terms = log_norm[k] - half_precision[k] * (X - mean[k]) ** 2
         scores[:, k] = np.where(seen, terms, 0.0).sum(axis=1)
     return scores
+
+
+@quiet
+def diagonal_left_out(
+    X: Array, codes: Array, origin: Array, mean: Array, precision: Array, share: Array, least: float
+) -> tuple[Array, Array, Array]:
+    """Σ v/f, Σ log f and the smallest f of each row; f = 1 − share·v, at least `least`."""
+    v = ((X - origin) - mean[codes]) ** 2 * precision[codes]
+    f = np.maximum(1 - share[:, None] * v, least)
+    return (v / f).sum(axis=1), np.log(f).sum(axis=1), f.min(axis=1, initial=1.0)
 
 
 @quiet

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.families.gaussian.axis_densities import BLOCK_CELLS, axis_scores, sum_of_logs
+from deciban import kernels
+from deciban.families.gaussian.axis_densities import BLOCK_CELLS, axis_scores
 from deciban.families.gaussian.densities import elliptical
 from deciban.families.protocol import Rule, own_codes
 from deciban.linalg import EPS
@@ -26,12 +27,43 @@ def leave_one_out(posterior: CellPosterior, X: Any, members: Members, rule: Rule
     """(n, K); a sparse table is made dense a block at a time, for every zero is a value."""
     own_codes(members)
     scores = posterior.density(rule).log_density(X)
+    separate = not posterior.tied and not posterior.pooled and posterior.kappa.shape[1] == 1
+    if (
+        separate
+        and rule != "predictive"
+        and not sp.issparse(X)
+        and _leave_complete(posterior, X, members, rule, scores)
+    ):
+        return scores
     block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
     for at in range(0, X.shape[0], block):
         rows = slice(at, at + block)
         Z = X[rows].toarray() if sp.issparse(X) else X[rows]
         _leave(posterior, Z - posterior.stats.origin, members.take(rows), rule, scores[rows])
     return scores
+
+
+def _leave_complete(posterior: CellPosterior, X: Array, members: Members, rule: Rule, scores: Array) -> bool:
+    """Normals of separate variances and rows without gaps, in one pass; False, and nothing done, where there is a gap.
+
+    With v = u²/ψ a row leaves f = 1 − wκ/κ'·v of each ψ; its squared distance is (κ/κ')²·Σ v/f, times what ψ is divided by.
+    """
+    own, w, D = own_codes(members), members.row_weights(), X.shape[1]
+    kappa, least = posterior.kappa[own, 0], ALONE if posterior.prior is None else EPS
+    left = kappa - w
+    alone = left <= ALONE * kappa  # nobody else has a value here
+    step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
+    distance, log_left, smallest = kernels.diagonal_left_out(
+        X, own, posterior.stats.origin, posterior.mean, 1 / posterior.psi, w * step, least
+    )
+    if np.isnan(distance).any():
+        return False
+    nu = posterior.nu[own, 0] - w
+    divisor, _ = posterior.read(rule, left, np.where(nu > 0, nu, 1.0) if posterior.prior is None else nu)
+    mine = elliptical(distance * step**2 * divisor, posterior.log_psi[own] + log_left - D * np.log(divisor), None, D)
+    undefined = posterior.prior is None and (alone | (smallest <= least))
+    scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
+    return True
 
 
 def _leave(posterior: CellPosterior, Z: Array, members: Members, rule: Rule, scores: Array) -> None:
@@ -66,10 +98,7 @@ def _leave(posterior: CellPosterior, Z: Array, members: Members, rule: Rule, sco
         _rescore_all(posterior, Z, rest, nu, mask, rule, scores)
         scores[undefined] = kept
     divisor, dof = posterior.read(rule, left, nu)
-    if mask is None and dof is None and not posterior.pooled:
-        mine = _complete_normal(squares, rest, psi, posterior.log_psi[share], step * np.sqrt(divisor), divisor)
-    else:
-        mine = axis_scores(squares * step**2, rest / divisor, dof, mask, posterior.pooled)
+    mine = axis_scores(squares * step**2, rest / divisor, dof, mask, posterior.pooled)
     scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
 
 
@@ -91,12 +120,3 @@ def _rescore_all(
         off = Z - mean
         off *= off
         scores[:, j] = norm - 0.5 * np.einsum("nd,nd->n", off, precision)
-
-
-def _complete_normal(squares: Array, rest: Array, psi: Array, log_psi: Array, stretch: Array, divisor: Array) -> Array:
-    """A diagonal normal of complete rows, in few passes: `stretch` and `divisor` are (n, 1), log_psi is Σ log ψ."""
-    D = squares.shape[1]
-    squares /= rest
-    rest /= psi  # what is left of each ψ: between `ALONE` or rounding, and 1
-    log_det = log_psi + sum_of_logs(rest) - D * np.log(divisor[:, 0])
-    return elliptical(squares.sum(axis=1) * stretch[:, 0] ** 2, log_det, None, D)
