@@ -14,12 +14,15 @@ import scipy.sparse as sp
 from scipy import stats as sps
 
 import discrete
+import mapped
 from deciban.families.bernoulli import Bernoulli
+from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.text import Text
+from deciban.families.transformed import Transformed
 from deciban.statistics import Members, Stats, align
 from gaussian_truth import gaussian_truth
 from toy_family import Geometric
@@ -39,6 +42,7 @@ class Case:
     truth: Callable[[Any, Stats, Any, str], Any] | None = None
     support: Callable[[], Any] | None = None  # every possible raw row, where they can be listed
     tolerance: float = 1e-9
+    slack: float = 1e-9  # relative, where the truth itself is a difference quotient
     more: int = 0  # rows added where few would leave a class nearly singular: no two ways agree to nine digits there
 
     def data(self, seed: int, n: int = 40, K: int = 3, weighted: bool = False, gaps: bool = False):
@@ -288,4 +292,23 @@ CASES = [
     ),
     *TEXTS,
     *GAUSSIANS,
+    Case(
+        "log-gaussian",
+        Transformed("log"),
+        mapped.incomes,
+        gaps=True,
+        truth=mapped.transformed_truth,
+        more=40,
+        slack=1e-6,
+    ),
+    Case("yeo-johnson", Transformed(), mapped.skewed, gaps=True, truth=mapped.transformed_truth, more=40, slack=1e-6),
+    Case(
+        "transformed-block",
+        Transformed(("yeo-johnson", "none", "yeo-johnson"), inner=Gaussian("tied")),
+        mapped.skewed,
+        truth=mapped.transformed_truth,
+        more=40,
+        slack=1e-6,
+    ),
+    Case("binned", Binned(5, pseudo_count=1.5), mapped.waits, exact=True, gaps=True, truth=mapped.binned_truth),
 ]

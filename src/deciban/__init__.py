@@ -13,11 +13,13 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     # families: how one class produces data
     "Bernoulli": "families.bernoulli",
+    "Binned": "families.binned",
     "Categorical": "families.categorical",
     "Gaussian": "families.gaussian",
     "Multinomial": "families.multinomial",
     "Poisson": "families.poisson",
     "Product": "families.product",
+    "Transformed": "families.transformed",
     "Text": "families.text",
     # hidden variables
     "Mixture": "latent.mixture",

@@ -9,6 +9,7 @@ import numpy as np
 
 from deciban.errors import InputError
 from deciban.estimators.streaming import Batch
+from deciban.estimators.typed_families import typed_families
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
@@ -17,7 +18,7 @@ from deciban.families.named import named
 from deciban.families.product import Product
 from deciban.families.protocol import Family, Rule
 from deciban.families.text import Text
-from deciban.read.column import KINDS, NUMBERS
+from deciban.read.column import KINDS
 from deciban.read.schema import Schema
 from deciban.read.tables import Table
 
@@ -50,7 +51,11 @@ def resolve(
         product = Product({key: _family(value) for key, value in families.items()})
         return product, dict.fromkeys(product.names, "named by you")
     if isinstance(families, str) and families == "auto":
-        return _array(table) if schema is None else _typed(first, schema, kinds or {}, rule)
+        if schema is None:
+            return _array(table)
+        by_hand = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
+        found, reasons = typed_families(first, schema, by_hand, rule)
+        return Product(found), reasons
     raise InputError(
         f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
     )
@@ -93,26 +98,6 @@ def _array(table: Table) -> tuple[Family, dict[str, str]]:
     if _has_gaps(table.data):
         return Gaussian("diagonal"), {_all(table): "numbers with gaps: one Gaussian a column"}
     return Gaussian("auto"), {_all(table): "numbers: one Gaussian block, its structure by leave-one-out log loss"}
-
-
-def _typed(first: Batch, schema: Schema, kinds: Mapping[Any, Any], rule: Rule) -> tuple[Family, dict[str, str]]:
-    """A block for each column, or for several numbers together; by hand where somebody said so."""
-    families: dict[Any, Family] = {key: _family(value) for key, value in kinds.items() if not _is_kind(value)}
-    reasons = dict.fromkeys(Product(families).names if families else [], "named by you")
-    taken = {name for key in families for name in (key if isinstance(key, tuple) else (key,))}
-    for name, kind in schema.kinds.items():
-        if name in taken:
-            continue
-        families[name], reasons[name] = _of_kind(kind)
-    return Product(families), reasons
-
-
-def _of_kind(kind: str) -> tuple[Family, str]:
-    if kind == "text":
-        return Text(), "texts"
-    if kind in NUMBERS:
-        return Gaussian("diagonal"), "numbers"
-    return Categorical(), "names" if kind == "category" else "yes or no"
 
 
 def _family(value: Any) -> Any:

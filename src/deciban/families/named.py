@@ -6,11 +6,13 @@ from typing import Any
 
 from deciban.errors import HyperparameterError
 from deciban.families.bernoulli import Bernoulli
+from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import STRUCTURES, Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.protocol import Family
+from deciban.families.transformed import Transformed
 
 NAMED: dict[str, Any] = {
     "gaussian": lambda: Gaussian("diagonal"),
@@ -18,6 +20,9 @@ NAMED: dict[str, Any] = {
     "poisson": Poisson,
     "categorical": Categorical,
     "bernoulli": Bernoulli,
+    "log-gaussian": lambda: Transformed("log"),
+    "yeo-johnson": Transformed,
+    "binned": Binned,
     "multinomial": Multinomial,
 }
 

@@ -1,0 +1,143 @@
+"""Numbers in bins, with a Dirichlet prior: any shape, in steps.
+
+    bin of x | θ  ~  Categorical(θ)                one θ per class
+    θ             ~  Dirichlet(α)
+    f(x|c)        =  θ_b · h_b(x)                  h is uniform within a bin, 1/width
+
+Beyond the outermost edges lie two more bins, with exponential tails, so that the density integrates to one. Edges and
+tails are taken from the first rows and frozen: as many values in each bin, and a bin for a value that is frequent.
+
+Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4, for the probabilities of bins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import HyperparameterError
+from deciban.families.categorical import Categorical
+from deciban.families.protocol import Family
+from deciban.families.through import Through
+from deciban.features.categories import MISSING, Codes
+from deciban.features.grid import grid_of
+from deciban.statistics import Array, Members
+
+
+@dataclass(frozen=True, eq=False)
+class Binned(Through):
+    """Bins of numbers; features independent given the class.
+
+    >>> waits = Binned(4).fit([[1.0], [2.0], [2.0], [3.0], [9.0], [30.0]])
+    >>> waits.family.edges
+    ((0.5, 1.5, 2.5, 19.5, 30.5),)
+    """
+
+    bins: int = 10  # at most about so many
+    _: KW_ONLY
+    pseudo_count: Any = 1.0  # α: a number, or "evidence" / "loo": chosen at the first fit
+    edges: Any = None  # those of each feature, frozen at the first fit
+    tails: Any = None  # (D,) mean distance from the last edge in the outermost bins, frozen at the first fit
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bins <= 10_000:
+            raise HyperparameterError(f"Binned(bins={self.bins}): give from 1 to 10,000 bins.")
+        if self.edges is not None:
+            edges = tuple(tuple(map(float, each)) for each in self.edges)
+            if any(len(each) < 2 or (np.diff(each) <= 0).any() for each in edges):
+                raise HyperparameterError(f"edges={edges}: give at least two for each feature, in rising order.")
+            object.__setattr__(self, "edges", edges)
+        if self.tails is not None:
+            object.__setattr__(self, "tails", np.atleast_1d(np.asarray(self.tails, dtype=float)))
+
+    def __repr__(self) -> str:
+        cells = self.bins if self.edges is None else ", ".join(str(len(each) - 1) for each in self.edges)
+        return f"Binned({cells})"
+
+    # -- the map: (D, 1 + most edges), the tail and then the edges, the last one repeated ------------------------------
+    def frozen_map(self) -> Array | None:
+        if self.edges is None:
+            return None
+        tails = np.array([(each[-1] - each[0]) / 2 for each in self.edges]) if self.tails is None else self.tails
+        most = max(map(len, self.edges))
+        padded = [np.pad(np.array(each), (0, most - len(each)), mode="edge") for each in self.edges]
+        return np.concatenate([tails[:, None], np.stack(padded)], axis=1)
+
+    def find_map(self, X: Array, members: Members) -> Array:
+        """Quantiles, and the spread of values for the tails."""
+        weight = members.row_weights()
+        each = [find_edges(X[:, j], weight, self.bins) for j in range(X.shape[1])]
+        found: Any = replace(self, edges=each, tails=[edges[-1] / 2 - edges[0] / 2 for edges in each]).frozen_map()
+        return found
+
+    def mapped(self, X: Array, map: Array) -> Codes:
+        codes = [np.searchsorted(_edges(row), x, side="right") for x, row in zip(X.T, map)]
+        return Codes(np.where(np.isnan(X), MISSING, np.stack(codes, axis=1)), None)
+
+    def log_slope(self, X: Array, map: Array) -> Array:
+        slopes = np.zeros(X.shape)
+        for j, (x, row) in enumerate(zip(X.T, map)):
+            tail, edges = row[0], _edges(row)
+            at = np.searchsorted(edges, x, side="right")
+            widths = np.r_[tail, np.diff(edges), tail]
+            beyond = np.maximum(np.maximum(edges[0] - x, x - edges[-1]), 0.0) / tail
+            slopes[:, j] = np.where(np.isnan(x), 0.0, -np.log(widths[at]) - beyond)
+        return slopes
+
+    def unmapped(self, Z: Array, map: Array, rng: np.random.Generator) -> Array:
+        drawn = np.empty(Z.shape)
+        for j, row in enumerate(map):
+            tail, edges, at = row[0], _edges(row), Z[:, j].astype(np.intp)
+            inside = rng.uniform(edges[np.clip(at - 1, 0, len(edges) - 1)], edges[np.clip(at, 0, len(edges) - 1)])
+            beyond = rng.exponential(tail, len(at))
+            last = np.where(at == 0, edges[0] - beyond, edges[-1] + beyond)
+            drawn[:, j] = np.where((at == 0) | (at == len(edges)), last, inside)
+        return drawn
+
+    # -- what is inside ----------------------------------------------------------------------------------------------
+    def inside(self, map: Array) -> Family:
+        cells = tuple(tuple(range(len(_edges(row)) + 1)) for row in map)
+        return Categorical(self.pseudo_count, categories=cells)
+
+    def frozen(self, map: Array, inner: Any) -> Binned:
+        return replace(self, edges=[_edges(row) for row in map], tails=map[:, 0], pseudo_count=inner.pseudo_count)
+
+    def select(self, features: Array) -> Binned:
+        """The bins of some features."""
+        edges = None if self.edges is None else tuple(self.edges[j] for j in features)
+        return replace(self, edges=edges, tails=None if self.tails is None else self.tails[features])
+
+    def settled(self, chosen: Binned) -> Binned:
+        """Edges found from rows stay as found."""
+        return replace(self, edges=chosen.edges, tails=chosen.tails)
+
+
+def _edges(row: Array) -> Array:
+    """The edges of one feature."""
+    return row[1:][np.r_[True, np.diff(row[1:]) > 0]]
+
+
+def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
+    """Edges with about as many values between any two; a value as frequent as a bin has one to itself."""
+    known = ~np.isnan(x)
+    values, place = np.unique(x[known], return_inverse=True)
+    if not len(values):
+        return [-0.5, 0.5]
+    counts = np.bincount(place, weight[known])
+    step = grid_of(values) or (values[-1] / 2 - values[0] / 2 or abs(values[0]) or 1.0) * 1e-9
+    target = counts.sum() / bins
+    edges, held = [values[0] - step / 2], 0.0
+    for at in range(len(values) - 1):
+        held += counts[at]
+        own, next_own = counts[at] >= target, counts[at + 1] >= target
+        if held >= target or own or next_own:
+            low, high = values[at], values[at + 1]
+            cut = high - step / 2 if next_own else low + step / 2 if own else (low + high) / 2
+            edges.append(cut)
+            held = 0.0
+    found = np.unique([*edges, values[-1] + step / 2])
+    if len(found) < 2:  # a step that is lost beside the value
+        found = values[0] + max(abs(values[0]), 1.0) * np.array([-1e-6, 1e-6])
+    return found.tolist()

@@ -1,0 +1,198 @@
+"""Numbers that are normal once they are transformed.
+
+    z        =  log x,  or the Yeo–Johnson power of x/unit
+    z | c    ~  Normal                                     any structure of the Gaussian family
+    f(x|c)   =  Normal(z|c) · dz/dx
+
+    Yeo–Johnson, 0 ≤ λ ≤ 2:   z = ((1+x)^λ − 1)/λ              x ≥ 0, log(1+x) for λ = 0
+                              z = −((1−x)^(2−λ) − 1)/(2−λ)     x < 0, −log(1−x) for λ = 2
+
+With λ between 0 and 2 the power maps all numbers onto all numbers, so that the density integrates to one. λ is the one
+of highest likelihood, classes having their own means and variances.
+
+Reference: Yeo and Johnson, A new family of power transformations, Biometrika 87 (2000).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from deciban.errors import HyperparameterError
+from deciban.families.gaussian import Gaussian
+from deciban.families.protocol import Family
+from deciban.families.through import Through
+from deciban.features.numbers import refuse
+from deciban.statistics import Array, Members
+
+Transform = Literal["none", "log", "yeo-johnson"]
+TRANSFORMS = ("none", "log", "yeo-johnson")
+ENOUGH = 4096  # rows on which a power is found
+NEAR = 5e-3  # to the smallest or largest power is as good as there: the search never quite arrives
+
+
+@dataclass(frozen=True, eq=False)
+class Transformed(Through):
+    """A Gaussian of transformed numbers; one transform for all features, or one each.
+
+    >>> incomes = Transformed("log").fit([[100.0], [1000.0], [10000.0]])
+    >>> incomes.log_density([[1000.0], [3000.0]]).round(3)
+    array([-8.458, -9.727])
+    """
+
+    by: Any = "yeo-johnson"
+    _: KW_ONLY
+    inner: Family = field(default_factory=lambda: Gaussian("diagonal"))
+    power: Any = None  # (D,) λ, frozen at the first fit
+    unit: Any = None  # (D,) what numbers are divided by, frozen at the first fit
+
+    def __post_init__(self) -> None:
+        if isinstance(self.by, list):
+            object.__setattr__(self, "by", tuple(self.by))
+        for by in self.by if isinstance(self.by, tuple) else (self.by,):
+            if by not in TRANSFORMS:
+                raise HyperparameterError(f"by={by!r} is not one of {', '.join(TRANSFORMS)}.")
+        for name in ("power", "unit"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
+        if self.power is not None and not ((self.power >= 0) & (self.power <= 2)).all():
+            raise HyperparameterError(f"power={self.power}: must be between 0 and 2.")
+
+    def __repr__(self) -> str:
+        found = "" if self.power is None else f", power={np.round(self.power, 2).tolist()}"
+        plain = "" if self.inner == Gaussian("diagonal") or self.power is not None else f", inner={self.inner!r}"
+        return f"Transformed({self.by!r}{plain}{found})"
+
+    def _each(self, D: int) -> tuple[str, ...]:
+        """The transform of each feature."""
+        if isinstance(self.by, tuple) and len(self.by) != D:
+            raise HyperparameterError(f"there are {D} features, but transforms for {len(self.by)}. Give one each.")
+        return self.by if isinstance(self.by, tuple) else (self.by,) * D
+
+    def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
+        """Finite, and above zero where a logarithm is taken."""
+        super().check(X, columns, learning)
+        logs = np.array([by == "log" for by in self._each(X.shape[1])])
+        if logs.any() and X.size and np.nanmin(np.where(logs, X, 1.0), initial=1.0) <= 0:
+            must = "only numbers above zero have a logarithm"
+            refuse(np.where(logs, X, 1.0), columns, lambda x: x <= 0, must, "Use 'yeo-johnson' for this column.")
+
+    # -- the map: (D, 2) power and unit --------------------------------------------------------------------------------
+    def frozen_map(self) -> Array | None:
+        return None if self.power is None or self.unit is None else np.stack([self.power, self.unit], axis=1)
+
+    def find_map(self, X: Array, members: Members) -> Array:
+        """Units near the standard deviation, and the powers of highest likelihood."""
+        rows = np.linspace(0, len(X) - 1, min(len(X), ENOUGH)).astype(np.intp)
+        some, few = np.asarray(X[rows], dtype=float), members.take(rows)
+        found = np.ones((X.shape[1], 2))
+        for j, by in enumerate(self._each(X.shape[1])):
+            if by == "yeo-johnson":
+                seen = some[~np.isnan(some[:, j]), j]
+                sd = float(seen.std()) if len(seen) else 0.0
+                found[j, 1] = np.exp2(np.floor(np.log2(sd))) if sd > 0 else 1.0
+                found[j, 0] = best_power(some[:, j] / found[j, 1], few)
+        return found
+
+    def mapped(self, X: Array, map: Array) -> Array:
+        columns = [_forth(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
+        return np.stack(columns, axis=1)
+
+    def log_slope(self, X: Array, map: Array) -> Array:
+        columns = [_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
+        return np.nan_to_num(np.stack(columns, axis=1), nan=0.0)
+
+    def unmapped(self, Z: Array, map: Array, rng: np.random.Generator) -> Array:
+        columns = [_back(Z[:, j], by, *map[j]) for j, by in enumerate(self._each(Z.shape[1]))]
+        return np.stack(columns, axis=1)
+
+    # -- what is inside ----------------------------------------------------------------------------------------------
+    def inside(self, map: Array) -> Family:
+        return self.inner
+
+    def frozen(self, map: Array, inner: Family) -> Transformed:
+        return replace(self, inner=inner, power=map[:, 0], unit=map[:, 1])
+
+    @property
+    def shared(self) -> bool:
+        """As inside."""
+        return self.inner.shared
+
+    def chosen_by_labels(self) -> list[str]:
+        """As inside."""
+        return self.inner.chosen_by_labels()
+
+    def select(self, features: Array) -> Transformed:
+        """The transforms of some features."""
+        by = tuple(self.by[j] for j in features) if isinstance(self.by, tuple) else self.by
+        power, unit = (None if each is None else each[features] for each in (self.power, self.unit))
+        return replace(self, by=by, power=power, unit=unit, inner=self.inner.select(features))
+
+    def settled(self, chosen: Transformed) -> Transformed:
+        """A power found from rows stays as found."""
+        return replace(self, power=chosen.power, unit=chosen.unit, inner=self.inner.settled(chosen.inner))
+
+
+def best_power(x: Array, members: Members) -> float:
+    """The λ between 0 and 2 of highest likelihood; classes have means and variances of their own."""
+    known = ~np.isnan(x)
+    codes = members.codes if members.codes is not None else np.zeros(len(x), dtype=np.intp)
+    x, codes, weight = x[known], codes[known], members.row_weights()[known]
+    rows = np.bincount(codes, weight, members.K)
+    if not len(x) or x.min() == x.max():
+        return 1.0
+    slope = float(weight @ (np.sign(x) * np.log1p(np.abs(x))))
+    safe = np.maximum(rows, 1e-300)
+
+    def loss(power: float) -> float:
+        z = yeo_johnson(x, power)
+        z = z - np.average(z, weights=weight)
+        spread = np.bincount(codes, weight * z * z, members.K) - np.bincount(codes, weight * z, members.K) ** 2 / safe
+        pooled = max(float(spread.sum()) / float(rows.sum()), 1e-300)
+        variance = (np.maximum(spread, 0.0) + pooled) / (rows + 1.0)  # one pseudo-row keeps a class of one finite
+        return 0.5 * float(rows @ np.log(variance)) - (power - 1.0) * slope
+
+    from scipy.optimize import minimize_scalar  # a quarter of a second that answers need not wait for
+
+    found = float(minimize_scalar(loss, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-3}).x)
+    return 0.0 if found < NEAR else 2.0 if found > 2 - NEAR else found
+
+
+def yeo_johnson(x: Array, power: float) -> Array:
+    """The power of each number.
+
+    >>> yeo_johnson(np.array([-1.0, 0.0, 3.0]), 0.5).round(3)
+    array([-1.219,  0.   ,  2.   ])
+    """
+    up, down = np.log1p(np.maximum(x, 0.0)), np.log1p(np.maximum(-x, 0.0))
+    rise = up if power == 0 else np.expm1(power * up) / power
+    fall = down if power == 2 else np.expm1((2 - power) * down) / (2 - power)
+    return np.where(x >= 0, rise, -fall) + 0.0 * x
+
+
+def _forth(x: Array, by: str, power: float, unit: float) -> Array:
+    if by == "none":
+        return x
+    return np.log(x) if by == "log" else yeo_johnson(x / unit, power)
+
+
+def _slope(x: Array, by: str, power: float, unit: float) -> Array:
+    if by == "none":
+        return np.zeros(len(x))
+    if by == "log":
+        return -np.log(x)
+    return (power - 1.0) * np.sign(x) * np.log1p(np.abs(x / unit)) - np.log(unit)
+
+
+def _back(z: Array, by: str, power: float, unit: float) -> Array:
+    if by == "none":
+        return z
+    if by == "log":
+        return np.exp(z)
+    up, down = np.maximum(z, 0.0), np.maximum(-z, 0.0)
+    rise = np.expm1(up) if power == 0 else np.expm1(np.log1p(power * up) / power)
+    fall = np.expm1(down) if power == 2 else np.expm1(np.log1p((2 - power) * down) / (2 - power))
+    return unit * np.where(z >= 0, rise, -fall)
