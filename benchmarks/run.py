@@ -16,6 +16,7 @@ atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
 import scipy.linalg  # noqa: E402, F401  brings a BLAS of its own, which must be there to be limited
 from threadpoolctl import threadpool_limits  # noqa: E402
 
+import cli  # noqa: E402, F401
 import counts  # noqa: E402, F401
 import dense  # noqa: E402, F401
 import growth  # noqa: E402, F401

@@ -50,6 +50,8 @@ def explain(
     refuse_together(json=terminal.json, svg=svg, html=html)
     if against is not None and over is None:
         raise UsageError("--against names the class to compare with: name the other one with --over.")
+    if unit != "decibans" and not terminal.json:
+        raise UsageError(f"--unit {unit}: bars are decibans. Other units are for --json.")
     wanted = _numbers(row)
     clf = open_model(model, "GenerativeClassifier")
     told = _explained(terminal, clf, rows, wanted, over, against, prior, chain, read_as)
@@ -81,6 +83,8 @@ def _explained(
     read_as: str | None,
 ) -> Any:
     """The rows asked for, found in one pass, explained together."""
+    import numpy as np
+
     from deciban.cli.rows import open_rows, typed_batches
     from deciban.read.typed import joined
 
@@ -103,7 +107,7 @@ def _explained(
     if wanted is not None and seen < last:
         raise UsageError(f"--row {last}: {source.name} has {seen:,} rows.")
     told = clf.explain(joined(found), *sides, prior=prior_of(prior or [], classes), chain=chain)
-    told.rows = told.rows + 1 if wanted is None else type(told.rows)(sorted(set(wanted)))
+    told.rows = told.rows + 1 if wanted is None else np.array(sorted(set(wanted)))
     return told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from deciban.evaluate import Evaluation
 from deciban.evaluate.words import count
 from deciban.read.column import IGNORED
 from deciban.read.source import Source
-from deciban.score import convert
+from deciban.wording import decibans_text
 
+PLAIN = {"names", "numbers", "yes or no", "texts"}  # reasons that a column's kind says already
 GAPPY = 0.5  # share of missing values that is worth a remark
 FEW = 5  # rows of a class that are worth a remark
 MOST = 12  # classes that are listed
@@ -119,12 +121,13 @@ class Report:
         return {str(name): float(rows) for name, rows in zip(self.clf.stats_.classes, self.clf.stats_.rows)}
 
     def _show_columns(self, terminal: Terminal) -> None:
-        families = _families(self.clf)
+        models = block_families(self.clf)
         rows = []
         for column in self.clf.schema_.columns:
-            how = [families.get(feature, "") for feature in column.features] or ["ignored"]
+            name, why = models.get(column.features[0], ("", "")) if column.features else ("ignored", "")
             gaps = f"{column.missing / column.rows:.1%}" if column.missing else ""
-            rows.append((column.name, column.kind, gaps, how[0], column.reason))
+            reason = f"{column.reason}; {why}" if why and why not in PLAIN else column.reason
+            rows.append((column.name, column.kind, gaps, name, reason))
         terminal.table(("column", "kind", "missing", "model", "why"), rows, (2,))
 
     def _show_telling(self, terminal: Terminal) -> None:
@@ -132,7 +135,7 @@ class Report:
         rows = [
             (
                 part.feature,
-                f"{convert(part.nats, 'decibans'):+.1f}".replace("-", "−"),
+                decibans_text(part.nats),
                 part.side or "",
                 "█" * round(20 * abs(part.nats) / longest),
             )
@@ -141,16 +144,18 @@ class Report:
         terminal.table(("feature", "decibans", "mostly for", ""), rows, (1,))
 
 
-def _families(clf: Any) -> dict[str, str]:
-    """Feature → the family of its block."""
-    return {
-        str(clf.columns_[j]): family_name(family)
-        for (family,), at in zip(clf.family_.split(), clf._places().values())
-        for j in at
-    }
+def block_families(clf: Any) -> dict[str, tuple[str, str]]:
+    """Feature → the family of its block in a word or two, and why."""
+    blocks = zip(clf.family_.split(), clf._places().values(), clf.reasons_.values())
+    return {str(clf.columns_[j]): (family_name(family), why) for (family,), at, why in blocks for j in at}
 
 
 def family_name(family: Any) -> str:
-    """A family in a word or two."""
-    structure = getattr(family, "structure", None)
-    return f"{type(family).__name__}{f' ({structure})' if structure else ''}"
+    """A family without its numbers.
+
+    >>> from deciban import Categorical, Gaussian
+    >>> family_name(Gaussian("tied")), family_name(Categorical())
+    ('Gaussian (tied)', 'Categorical')
+    """
+    name, choice = re.match(r"(\w+)(?:\('([^']*)')?", repr(family)).groups()  # type: ignore[union-attr]
+    return f"{name} ({choice})" if choice else name

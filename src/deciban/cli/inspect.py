@@ -61,7 +61,7 @@ def _summary(clf: Any, path: str, about: dict[str, Any]) -> dict[str, Any]:
         told["rows"] = f"{about['rows']:,.15g}"
     if hasattr(clf, "stats_") and hasattr(clf, "families_"):
         told["classes"] = {str(name): f"{rows:,.15g} rows" for name, rows in zip(clf.stats_.classes, clf.stats_.rows)}
-        told["families"] = clf.families_
+        told["families"] = dict(zip(clf.families_, map(_short, clf.family_.split(), clf.reasons_.values())))
         told["rule"] = clf.rule
         told["choices"] = clf.choices_
         told["calibration"] = clf.calibration_state_.removeprefix("calibration: ")
@@ -73,6 +73,12 @@ def _summary(clf: Any, path: str, about: dict[str, Any]) -> dict[str, Any]:
     if about["note"]:
         told["note"] = about["note"]
     return told
+
+
+def _short(family: tuple[Any, ...], why: str) -> str:
+    from deciban.cli.fit_report import family_name
+
+    return f"{family_name(family[0])}: {why}"
 
 
 def _ledger(clf: Any) -> str:

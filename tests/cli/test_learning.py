@@ -1,0 +1,128 @@
+"""Models made and changed by commands are those that the library makes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import deciban
+from program import process
+
+
+def answers(path, rows="new.csv"):
+    return deciban.load(path).predict_proba(rows)
+
+
+def test_fit_tells_a_person_what_they_want_to_know(files):
+    report = (files / "report.txt").read_text()
+    for words in (
+        "tumours.deciban: 564 rows, 2 classes (benign 356, malignant 208)",
+        "Columns, and how each is modelled",
+        "exact leave-one-out",
+        "log loss",
+        "calibration: fitted on 564 rows",
+        "The most telling features",
+        "What looks wrong",
+        "column 'patient' is ignored",
+        "deciban predict tumours.deciban new.csv",
+    ):
+        assert words in report, words
+    told = json.loads(process(files, "fit", "tumours.csv", "--label", "diagnosis", "-o", "again.deciban", "--json").out)
+    assert told["rows"] == 564
+    assert told["leave_one_out"]["learnt"] is True
+    assert {column["name"]: column["kind"] for column in told["columns"]}["patient"] == "identifier"
+    assert sum(column["missing"] > 0 for column in told["columns"]) == 5
+    assert told["telling"][0]["decibans"] > 0
+
+
+def test_a_model_fitted_by_command_is_the_one_fitted_in_python(here):
+    clf = deciban.GenerativeClassifier(ledger=True).fit("tumours.csv", "diagnosis")
+    assert np.array_equal(clf.predict_proba("new.csv"), answers("tumours.deciban"))
+
+
+def test_stdin_and_files_give_the_same_model(here, said):
+    done = process(
+        here, "fit", "-", "--label", "diagnosis", "-o", "piped.deciban", stdin=Path("tumours.csv").read_text()
+    )
+    assert done.code == 0, done.err
+    assert np.array_equal(answers("piped.deciban"), answers("tumours.deciban"))
+
+
+def test_columns_are_what_the_asker_says(here, said):
+    options = ("--column", "patient=ignore", "--column", "texture=gaussian", "--block", "radius,smoothness=diagonal")
+    assert said("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban", *options).code == 0
+    families = deciban.load("x.deciban").families_
+    assert families["radius,smoothness"] == "Gaussian('diagonal'): named by you"
+    assert families["texture"].endswith("named by you")
+    assert "nats: log P(rows learnt" in said("inspect", "x.deciban").out
+
+
+def test_prior_and_cost_given_to_fit_are_the_models_own(here, said):
+    wishes = ("--prior", "malignant=.01", "--cost", "malignant:benign=1e9")
+    assert said("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban", *wishes).code == 0
+    clf, other = deciban.load("x.deciban"), deciban.load("tumours.deciban")
+    assert clf.predict_proba("new.csv") == pytest.approx(other.predict_proba("new.csv", prior={"malignant": 0.01}))
+    assert set(clf.predict("new.csv")) == {"malignant"}
+
+
+def test_unlearn_and_learn_bring_back_the_same_answers(here, said):
+    before = answers("tumours.deciban")
+    assert said("unlearn", "tumours.deciban", "ten.csv").code == 0
+    assert deciban.load("tumours.deciban").stats_.rows.sum() == 554
+    refused = said("unlearn", "tumours.deciban", "ten.csv")
+    assert (refused.code, "Nothing was changed" in refused.err) == (1, True)
+    assert said("learn", "tumours.deciban", "ten.csv").code == 0
+    assert answers("tumours.deciban") == pytest.approx(before, rel=1e-9)
+
+
+def test_correct_moves_rows_from_one_class_to_another(here, said):
+    before = deciban.load("tumours.deciban")
+    assert said("correct", "tumours.deciban", "ten.csv", "--was", "diagnosis", "--now", "benign").code == 0
+    moved = deciban.load("tumours.deciban").stats_.rows - before.stats_.rows
+    assert moved.tolist() == [10, -10]
+    assert said("correct", "tumours.deciban", "ten.csv", "--was", "benign", "--now", "diagnosis").code == 0
+    assert answers("tumours.deciban") == pytest.approx(before.predict_proba("new.csv"), rel=1e-9)
+
+
+def test_new_classes_may_be_learnt_and_written_elsewhere(here, said):
+    before = (here / "tumours.deciban").read_bytes()
+    assert said("learn", "tumours.deciban", "ten.csv", "--class", "unclear", "-o", "more.deciban").code == 0
+    assert (here / "tumours.deciban").read_bytes() == before
+    assert deciban.load("more.deciban").classes_.tolist() == ["benign", "malignant", "unclear"]
+
+
+def test_merged_models_have_learnt_the_rows_of_both(here, said):
+    assert said("unlearn", "tumours.deciban", "ten.csv", "-o", "less.deciban").code == 0
+    assert said("learn", "less.deciban", "ten.csv").code == 0
+    found = said("merge", "less.deciban", "tumours.deciban", "-o", "both.deciban", "--json")
+    assert json.loads(found.out)["rows"] == 1128
+    assert len(deciban.load("both.deciban").ledger_) == 1128
+
+
+def test_a_ledger_under_a_key_of_its_own_wants_that_key(here, said, monkeypatch):
+    (here / "key").write_text("our secret\n")
+    asked = ("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban", "--key-file", "key")
+    assert said(*asked).code == 0
+    without = said("unlearn", "x.deciban", "ten.csv")
+    assert (without.code, "--key-file" in without.err) == (1, True)
+    assert said("predict", "x.deciban", "new.csv").code == 0
+    monkeypatch.setenv("DECIBAN_KEY", "our secret")
+    assert said("unlearn", "x.deciban", "ten.csv").code == 0
+    monkeypatch.delenv("DECIBAN_KEY")
+    (here / "key").write_text("another\n")
+    assert said("learn", "x.deciban", "ten.csv", "--key-file", "key").code == 1
+
+
+def test_inspect_shows_parameters_with_intervals_ledger_and_provenance(here, said):
+    text = said("inspect", "tumours.deciban").out
+    for words in ("564 rows, under the public key", "fitted on tumours.csv", "90% interval"):
+        assert words in text, words
+    told = json.loads(said("inspect", "tumours.deciban", "--json", "--feature", "concave").out)
+    assert {line["feature"] for line in told["parameters"]} == {"concave=much", "concave=none", "concave=some"}
+    for label in ("benign", "malignant"):
+        shares = [line for line in told["parameters"] if line["label"] == label]
+        assert sum(line["mean"] for line in shares) == pytest.approx(1)
+        assert all(line["low"] < line["mean"] < line["high"] for line in shares)
+    assert said("inspect", "tumours.deciban", "-o", "all.csv").code == 0
+    assert len(Path("all.csv").read_text().splitlines()) > 10
