@@ -1,12 +1,13 @@
 """Choices that are made before anything is summed: by exact leave-one-out log loss of the label, after calibration.
 
-A family offers candidates; each is judged on a sample of the first rows as the classifier would use it, calibrated.
-All are judged on a few rows first, and the best of them again on all.
+A family offers lines of candidates, along which the loss falls and then rises: they are walked downhill. Each candidate
+is judged on a sample of the first rows as the classifier would use it, calibrated: on a few of them first, and the best
+again on all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from deciban.read.tables import HEAD
 from deciban.score import log_posterior
 from deciban.statistics import Array, Members
 
-FEW = 4_000  # rows on which all candidates are judged
+FEW = 2_000  # rows on which candidates are judged first, and calibrated
 FINALISTS = 2  # candidates that are judged on all
 
 
@@ -33,17 +34,36 @@ def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
     if not family.open:
         return family
     first, head = (X, members) if len(members) <= HEAD else (run_of_rows(X, 0, HEAD), members.take(slice(0, HEAD)))
-    offered = family.candidates(first, head)
-    if len(offered) == 1 or len(np.unique(head.codes)) < 2:
-        return offered[0]
+    lines = family.candidates(first, head)
+    if len(lines) == len(lines[0]) == 1 or len(np.unique(head.codes)) < 2:
+        return lines[0][0]
     rows = chosen_rows(len(head))
     if len(rows) < len(head):
         first, head = first[rows], head.take(rows)
     judge = Judge(first, head, rule)
-    if len(head) > FEW:
-        ranked = sorted(offered, key=judge.on(chosen_rows(len(head), FEW)))
-        offered = [candidate for candidate in offered if any(candidate is best for best in ranked[:FINALISTS])]
-    return min(offered, key=judge.on(np.arange(len(head))))
+    judged = {id(one): (loss, one) for line in lines for loss, one in downhill(line, judge.on_a_few)}
+    best = [one for _, one in sorted(judged.values(), key=lambda pair: pair[0])[:FINALISTS]]
+    return min(best, key=judge.on_all) if judge.more else best[0]
+
+
+def downhill(line: Sequence[Any], loss: Callable[[Any], float]) -> list[tuple[float, Any]]:
+    """The losses met on the way from the second candidate to the least one.
+
+    >>> downhill([5, 3, 2, 1, 4], float)
+    [(3.0, 3), (2.0, 2), (1.0, 1), (4.0, 4)]
+    """
+    at = min(1, len(line) - 1)
+    met = {at: loss(line[at])}
+    for step in (1, -1):
+        now = at
+        while 0 <= now + step < len(line) and (len(met) == 1 or met[now] == min(met.values())):
+            now += step
+            met[now] = loss(line[now])
+            if met[now] > met[now - step]:
+                break
+        if met[at] > min(met.values()):
+            break  # it fell on this side
+    return [(value, line[place]) for place, value in met.items()]
 
 
 class Judge:
@@ -51,39 +71,50 @@ class Judge:
 
     def __init__(self, X: Any, members: Members, rule: Rule) -> None:
         self.X, self.members, self.rule = X, members, rule
-        self._summed: list[tuple[Any, Any]] = []
+        rows = chosen_rows(len(members), FEW)
+        self.more = len(rows) < len(members)
+        self.few = (X[rows], members.take(rows)) if self.more else (X, members)
+        self._summed: tuple[Any, Any] | None = None
+        self._calibrators: dict[int, Any] = {}
 
-    def on(self, rows: Array) -> Callable[[Any], float]:
-        """The loss on some of the rows."""
-        some, judged = (
-            (self.X, self.members) if len(rows) == len(self.members) else (self.X[rows], self.members.take(rows))
-        )
-        return lambda candidate: self._loss(candidate, some, judged)
+    def on_a_few(self, candidate: Any) -> float:
+        """The loss on a few rows, calibrated on them."""
+        scores, codes, lengths = self._scores(candidate, *self.few)
+        self._calibrators[id(candidate)] = made = _calibrator(scores, codes, lengths)
+        return self._loss(made.apply(scores, lengths), self.few[1])
 
-    def _loss(self, candidate: Any, X: Any, members: Members) -> float:
-        stats = self._sums(candidate)
-        scores = candidate.leave_one_out(stats, X, members, self.rule)
-        try:
-            calibrated = _calibrated(scores, members.codes, candidate.lengths(X))
-        except DecibanError:  # too few rows to calibrate on
-            calibrated = scores
+    def on_all(self, candidate: Any) -> float:
+        """The loss on all rows, calibrated on the few."""
+        scores, _, lengths = self._scores(candidate, self.X, self.members)
+        return self._loss(self._calibrators[id(candidate)].apply(scores, lengths), self.members)
+
+    def _scores(self, candidate: Any, X: Any, members: Members) -> tuple[Array, Array, Array | None]:
+        scores = candidate.leave_one_out(self._sums(candidate), X, members, self.rule)
+        lengths = candidate.lengths(X)
+        return scores, members.codes, None if lengths is None else np.maximum(1.0, lengths)
+
+    def _loss(self, scores: Array, members: Members) -> float:
         weight = members.row_weights()
         prior = left_out_prior(self.members.weights(), members.codes, weight)
-        log_p = log_posterior(calibrated, prior)[np.arange(len(weight)), members.codes]
+        log_p = log_posterior(scores, prior)[np.arange(len(weight)), members.codes]
         return float(-(weight @ log_p) / weight.sum())
 
     def _sums(self, candidate: Any) -> Any:
         """Its sums; candidates that differ in the prior alone share them."""
-        for other, stats in self._summed:
-            if candidate.summed_as(other) == candidate:
-                return stats
-        stats = candidate.collect(self.X, self.members)
-        self._summed = [(candidate, stats)]
-        return stats
+        if self._summed is None or candidate.summed_as(self._summed[0]) != candidate:
+            self._summed = candidate, candidate.collect(self.X, self.members)
+        return self._summed[1]
 
 
-def _calibrated(scores: Array, codes: Array, lengths: Array | None) -> Array:
-    if lengths is None:
-        return Offsets.fit(scores, codes).apply(scores)
-    lengths = np.maximum(1.0, lengths)
-    return LengthAware.fit(scores, codes, lengths).apply(scores, lengths)
+class _AsItIs:
+    """What stands for a calibrator where rows are too few to fit one."""
+
+    def apply(self, scores: Array, lengths: Array | None = None) -> Array:
+        return scores
+
+
+def _calibrator(scores: Array, codes: Array, lengths: Array | None) -> Any:
+    try:
+        return Offsets.fit(scores, codes) if lengths is None else LengthAware.fit(scores, codes, lengths)
+    except DecibanError:
+        return _AsItIs()

@@ -122,9 +122,12 @@ class Family(ABC):
         """Whether a row of one class moves the density of others too, as a tied covariance does."""
         return False
 
-    def candidates(self, X: Any, members: Members) -> Sequence[Self]:
-        """What this family could become, where that must be settled before rows are summed; labels judge them."""
-        return [self]
+    def candidates(self, X: Any, members: Members) -> Sequence[Sequence[Self]]:
+        """What this family could become, where that must be settled before rows are summed; labels judge them.
+
+        Lines of families, along each of which the loss falls and then rises; the very first is what it is unjudged.
+        """
+        return [[self]]
 
     def summed_as(self, chosen: Any) -> Self:
         """What was asked for, less the choices under which sums were made: they cannot be made again from sums."""

@@ -12,23 +12,22 @@ Reference: McCallum and Nigam, A comparison of event models for naive Bayes text
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.multinomial import Multinomial
-from deciban.families.protocol import Family, Rule, require_rows
-from deciban.families.text import checks, offers
+from deciban.families.protocol import Rule, require_rows
+from deciban.families.text import offers
 from deciban.families.text.density import TextDensity
 from deciban.families.text.left_out import left_out
+from deciban.families.text.options import TextOptions
 from deciban.families.text.rows import TextRows
 from deciban.families.text.sums import (
-    Kind,
     TextStats,
     in_axis_order,
     in_vocabulary_order,
@@ -36,17 +35,14 @@ from deciban.families.text.sums import (
     with_unk,
     word_axis,
 )
-from deciban.families.text.terms import Idf, Terms
 from deciban.features.class_counts import count_classes
 from deciban.features.known import KnownWords
-from deciban.features.limits import Limits
-from deciban.features.tokens import TWO_OR_MORE, Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.statistics import Array, Axis, Members
 
 
-@dataclass(frozen=True, eq=False)
-class Text(Family):
+@dataclass(frozen=True, eq=False, repr=False)
+class Text(TextOptions):
     """Documents: a list, or a column, of texts.
 
     What is "auto" is chosen at the first fit of a classifier, by leave-one-out log loss after calibration.
@@ -58,83 +54,7 @@ class Text(Family):
     array(['spam', 'ham'], dtype='<U4')
     """
 
-    reading: Literal["multinomial", "bernoulli", "polya"] = "multinomial"
-    transform: str = "auto"  # counts, binary or log, perhaps with +idf or +unit
-    pseudo_count: Any = "auto"  # of every word: a number, "evidence" or "loo"
-    _: KW_ONLY
-    ngrams: Any = (1, 1)  # the fewest and the most words in a run; "auto": pairs of words too, if they help
-    unit: str = "word"  # or "char", "char_wb"
-    lowercase: bool = True
-    strip_accents: str | None = None  # "unicode" or "ascii"
-    stop_words: str | Iterable[str] | None = None  # a language, or a list
-    stem: str | None = None  # a language
-    pattern: str = TWO_OR_MORE  # what a word is
-    analyser: Callable[[str], Iterable[str]] | None = None  # instead of everything about words above
-    vocabulary: Any = "learnt"  # or "growing", or a list of words; words outside are dropped if learnt, else <unk>
-    min_df: Any = 1  # the fewest documents that a word is in: a number, or a share if not whole
-    max_df: Any = 1.0  # the most
-    most: int | None = None  # words, at most: the others are <unk>
-    by: Literal["frequency", "information"] = "frequency"  # which words are kept then
-    unk: float | None = None  # pseudo-count of <unk>; that of every word if None
-    words: tuple[str, ...] | None = None  # frozen at the first fit: what min_df, max_df and most left
-    idf: Idf | None = None  # frozen at the first fit
-    complete: bool = False  # after the first fit: what was not learnt by then is outside a learnt vocabulary
-
-    def __post_init__(self) -> None:
-        checks.check(self)
-        for name in ("stop_words", "vocabulary", "ngrams"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(sorted(value) if name == "stop_words" else value))
-        if self.ngrams != "auto":
-            _ = self.tokens, self.limits  # refuse what they refuse
-
-    def __repr__(self) -> str:
-        """What is not as it is by default; what was frozen is left out."""
-        plain = [f for f in fields(self) if f.name not in ("_", "words", "idf", "complete")]
-        said = [(f.name, getattr(self, f.name)) for f in plain if getattr(self, f.name) != f.default]
-        return f"Text({', '.join(f'{name}={checks.shown(value)}' for name, value in said)})"
-
     # -- how documents are read ---------------------------------------------------------------------------------------
-    @cached_property
-    def tokens(self) -> Tokens:
-        """What counts as a word."""
-        return Tokens(
-            self.unit,  # type: ignore[arg-type]
-            (1, 1) if self.ngrams == "auto" else self.ngrams,
-            self.lowercase,
-            self.strip_accents,  # type: ignore[arg-type]
-            self.stop_words,
-            self.stem,
-            self.pattern,
-            self.analyser,
-        )
-
-    @cached_property
-    def limits(self) -> Limits:
-        """Which words are kept."""
-        return Limits(self.min_df, self.max_df, self.most, self.by)
-
-    @cached_property
-    def terms(self) -> Terms:
-        """How much a word counts; by number, as long as it is not chosen."""
-        if self.reading == "bernoulli":
-            return Terms("binary")
-        return Terms() if self.transform == "auto" else Terms.of(self.transform)
-
-    @property
-    def kind(self) -> Kind:
-        """Where the words come from."""
-        if isinstance(self.vocabulary, tuple) or self.most is not None:
-            return "given"
-        return "growing" if self.vocabulary == "growing" else "learnt"
-
-    @cached_property
-    def _frozen(self) -> Vocabulary | None:
-        """The words, where they are no longer open."""
-        words = self.vocabulary if isinstance(self.vocabulary, tuple) else self.words
-        return None if words is None else Vocabulary.of(words, "learnt" if self.kind == "learnt" else "given")
-
     def pick(self, table: Any, positions: Sequence[int] | None = None) -> Any:
         """The column as it was given."""
         at = range(table.shape[1]) if positions is None else positions
@@ -204,15 +124,15 @@ class Text(Family):
         """By the length of the document."""
         return "length"
 
-    def candidates(self, X: TextRows, members: Members) -> list[Text]:
-        """What this could become, by the first rows: every transform, pseudo-count and length of run to choose from."""
+    def candidates(self, X: TextRows, members: Members) -> list[list[Text]]:
+        """What this could become, by the first rows: for each transform and length of run, a line of pseudo-counts."""
         return offers.candidates(self, X, members)
 
     def choose(self, stats: TextStats, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Text:
         """Freeze the strength that the counts call for, and, where nobody judges candidates, the first of them."""
         chosen: Text = self
         if self.open and rows is not None:
-            chosen = self.candidates(*rows)[0]
+            chosen = self.candidates(*rows)[0][0]
         elif self.open:
             chosen = offers.textbook(self)
         if chosen.pseudo_count not in ("evidence", "loo"):

@@ -7,7 +7,6 @@ of words are offered to whoever can judge them by labels; nobody judging, it is 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,9 +43,9 @@ def textbook(text: Text) -> Text:
     return replace(plain, pseudo_count=1.0) if plain.pseudo_count == "auto" else plain
 
 
-def candidates(text: Text, X: TextRows, members: Members) -> list[Text]:
-    """Every family that these documents leave to choose from, the textbook's first."""
-    offered: list[Text] = []
+def candidates(text: Text, X: TextRows, members: Members) -> list[list[Text]]:
+    """A line of pseudo-counts for every transform and length of run to choose from, the textbook's first."""
+    offered: list[list[Text]] = []
     for runs in _runs(text):
         transforms: Any = (runs.transform,)
         if runs.transform == "auto":
@@ -54,8 +53,9 @@ def candidates(text: Text, X: TextRows, members: Members) -> list[Text]:
             transforms = WITH_PAIRS if paired and text.reading == "multinomial" else TRANSFORMS[text.reading]
         strengths = STRENGTHS if runs.pseudo_count == "auto" else (runs.pseudo_count,)
         limited = with_words(runs, X, members)
-        for transform, strength in product(transforms, strengths):
-            offered.append(with_idf(replace(limited, transform=transform, pseudo_count=strength), X, members))
+        for transform in transforms:
+            made = with_idf(replace(limited, transform=transform, pseudo_count=strengths[0]), X, members)
+            offered.append([made, *(replace(made, pseudo_count=strength) for strength in strengths[1:])])
     return offered
 
 

@@ -66,7 +66,7 @@ class Terms:
         if self.amount == "binary":
             x = np.ones(len(x))
         elif self.amount == "log":
-            x = _rounded(np.log1p(x))
+            x = np.cumsum(log_steps(int(x.max(initial=0))))[counts.data]  # exact: all are multiples of 2⁻²⁰
         if self.unit:
             row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
             whole = x if idf is None else x * idf[counts.indices]
