@@ -77,7 +77,7 @@ class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
         axis = class_axis((), list(densities))
         stats = ModelStats({"class": axis}, np.zeros(axis.size), family.no_sums(axis))
         D = family.densities[0].sample(np.zeros(1, dtype=np.intp), np.random.default_rng(0)).shape[1]
-        clf.n_features_in_, clf.columns_, clf.asked_, clf.family_ = D, tuple(range(D)), family, family
+        clf.n_features_in_, clf.columns_, clf.asked_, clf.family_ = D, range(D), family, family
         clf.reasons_ = {f"all {D} columns": "known densities"}
         clf.decayed_ = clf.unlearnt_ = False
         clf.calibration_ = None

@@ -75,7 +75,7 @@ class Learning(Reading):
             raise MergeError(f"{type(other).__name__} is not a classifier of this kind.")
         if keep not in (None, "left", "right"):
             raise HyperparameterError(f"keep={keep!r}: say 'left' or 'right', or nothing.")
-        if self.columns_ != other.columns_:
+        if tuple(self.columns_) != tuple(other.columns_):
             raise MergeError(f"the models have different columns: {self.columns_} and {other.columns_}.")
         if keep is None and self.family_ != other.family_:
             raise MergeError(
@@ -195,7 +195,7 @@ class Learning(Reading):
             raise InputError(f"no such column: {unknown}; the model knows {list(place)}.")
         at = np.array([place[name] for name in columns], dtype=np.intp)
         self.family_, sums = self.family_.subset(stats.family, at, self.columns_)
-        self.columns_ = given = tuple(columns) if isinstance(columns[0], str) else tuple(range(len(columns)))
+        self.columns_ = given = tuple(columns) if isinstance(columns[0], str) else range(len(columns))
         if self.schema_ is not None:
             self.schema_ = self.schema_.select(columns)
             given = self.schema_.names

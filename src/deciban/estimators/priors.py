@@ -10,9 +10,12 @@ from deciban.statistics import Array
 def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     """(n, K) the learnt log prior without each row: (N_c − w)/(N − w) for its class, N_j/(N − w) for the others."""
     left = np.repeat(rows[None, :], len(codes), axis=0)
-    at = np.arange(len(codes)), codes
-    left[at] = np.maximum(left[at] - weight, 0.0)
-    total = left.sum(axis=1, keepdims=True)
+    own = np.arange(len(codes)), codes
+    left[own] = np.maximum(left[own] - weight, 0.0)
+    total = left.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        prior = np.log(left) - np.log(total)
-    return np.where(total > 0, prior, -np.log(len(rows)))  # nothing left: every class alike
+        log_total = np.log(total)
+        prior = np.log(rows) - log_total[:, None]
+        prior[own] = np.log(left[own]) - log_total
+    prior[total <= 0] = -np.log(len(rows))  # nothing left: every class alike
+    return prior

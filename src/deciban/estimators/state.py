@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from deciban.estimators.model import ModelStats
@@ -25,7 +26,7 @@ class State:
     reasons_: dict[str, str]  # block → why this family
     stats_: ModelStats
     classes_: Array
-    columns_: tuple[Any, ...]
+    columns_: Sequence[Any]  # a tuple of names, or a range where there are none
     n_features_in_: int
     feature_names_in_: Array
     decayed_: bool

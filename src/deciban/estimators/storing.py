@@ -88,9 +88,6 @@ class Storing(Learning):
         fitted = {name: value for name, value in record.fitted.items() if name not in DERIVED}
         # a key stays with its owner
         parameters = record.parameters | ({"ledger": bool(self.ledger)} if "ledger" in record.parameters else {})
-        positions = range(len(self.columns_))
-        if self.columns_ == tuple(positions):
-            fitted["columns_"] = positions
         # where nothing was chosen, no choice can be out of date
         fitted["unlearnt_"] = bool(self.unlearnt_ and self.asked_ != self.family_)
         return Stored(record.estimator, parameters, fitted)
@@ -143,7 +140,6 @@ def _fits(model: Any) -> None:
     if type(model.columns_) is range:
         held = sum(array.size for _, array, _, _ in arrays((model.stats_, model.family_), ""))
         require(len(model.columns_) <= MANY + held, "columns_", "a number for each column")
-        model.columns_ = tuple(model.columns_)
     else:
         right = type(model.columns_) is tuple and len(set(model.columns_)) == len(model.columns_)
         require(right, "columns_", "names that differ")
@@ -159,7 +155,7 @@ def _fits(model: Any) -> None:
     _belongs(model.family_, model.stats_.family, model.stats_.axis.size, model.columns_)
 
 
-def _given(model: Any) -> tuple[Any, ...]:
+def _given(model: Any) -> Sequence[Any]:
     """The columns that are given to a model: its own, or those that its schema reads."""
     schema = model.schema_
     if schema is None:

@@ -163,7 +163,8 @@ class Multinomial(Family):
         codes, w = own_codes(members), members.weight
         alpha, alpha0 = self.alpha(stats)
         rows = X if sp.issparse(X) else sp.csr_array(X)
-        x, own_alpha, length = rows.data, alpha.take(rows.indices), row_sums(X)
+        x, length = rows.data, row_totals(rows, rows.data)
+        own_alpha = alpha[0] if alpha.strides == (0,) else alpha.take(rows.indices)  # one for all words, or one each
         counts = kernels.sparse_left_over(x, rows.indices, rows.indptr, stats.counts, codes, w, ROUNDING)
         totals = left_over(stats.counts.sum(axis=1)[codes], length if w is None else length * w)
         if rule == "predictive":

@@ -160,7 +160,7 @@ def left_over(
     rounding: float,
     out: Array,
 ) -> None:
-    """Write what each entry leaves of its word's count in its row's class; steps between classes and words are given."""
+    """Write what each entry leaves of its word's count in its class; from class to class is a step of `by_class`."""
     for i in range(indptr.size - 1):
         w, start = weight[i] if weight.size else 1.0, codes[i] * by_class
         for p in range(indptr[i], indptr[i + 1]):

@@ -97,9 +97,9 @@ def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array]
 def sparse_class_lookups(
     data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int, table: Array
 ) -> tuple[Array, Array, Array] | None:
-    """`sparse_class_sums` (K, V), and in the same pass Σ w (table[L] − Σ table[x]) per class (K, 2), with L a row's Σ x.
+    """`sparse_class_sums`, (K, V), and in the same pass Σ w (table[L] − Σ table[x]) per class, (K, 2).
 
-    An L beyond the table counts as 0 there, and is given in the third answer, (n,), which is 0 for the other rows.
+    L is the Σ x of a row. An L beyond the table counts as 0 there, and is given in the third answer, (n,), which is 0 for the other rows.
     None as `row_lookups`.
     """
     data, indices, indptr = _csr(data, indices, indptr, V)

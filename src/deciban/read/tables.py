@@ -64,7 +64,7 @@ class Table:
     """
 
     data: Any  # (n, D) array, CSR, a narwhals frame, or a column of texts
-    columns: tuple[Any, ...]  # names, or positions where there are none
+    columns: Sequence[Any]  # a tuple of names, or a range where there are none
     named: bool
 
     @classmethod
@@ -73,7 +73,7 @@ class Table:
         if isinstance(X, Table):
             return X
         if sp.issparse(X):
-            return cls(_checked(X.tocsr()), tuple(range(X.shape[1])), False)
+            return cls(_checked(X.tocsr()), range(X.shape[1]), False)
         texts = text_column(X)
         if texts is not None:
             return cls(texts, ("text",), False)
@@ -82,7 +82,7 @@ class Table:
             _checked(frame)
             return cls(frame, tuple(frame.columns), all(isinstance(name, str) for name in frame.columns))
         array = _checked(_array(X))
-        return cls(array, tuple(range(array.shape[1])), False)
+        return cls(array, range(array.shape[1]), False)
 
     @property
     def sparse(self) -> bool:

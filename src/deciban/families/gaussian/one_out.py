@@ -46,7 +46,7 @@ def leave_one_out(posterior: CellPosterior, X: Any, members: Members, rule: Rule
 def _leave_complete(posterior: CellPosterior, X: Array, members: Members, rule: Rule, scores: Array) -> bool:
     """Normals of separate variances and rows without gaps, in one pass; False, and nothing done, where there is a gap.
 
-    With v = u²/ψ a row leaves f = 1 − wκ/κ'·v of each ψ; its squared distance is (κ/κ')²·Σ v/f, times what ψ is divided by.
+    With v = u²/ψ a row leaves f = 1 − wκ/κ'·v of each ψ, and its squared distance is (κ/κ')²·Σ v/f in units of ψ'.
     """
     own, w, D = own_codes(members), members.row_weights(), X.shape[1]
     kappa, least = posterior.kappa[own, 0], ALONE if posterior.prior is None else EPS
