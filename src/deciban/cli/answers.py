@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DIGITS = 6  # figures of a number that is read as text
+EXACT = 22  # the largest power of ten that a double holds exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +74,15 @@ class Asked:
 def rounded(values: Array, digits: int | None) -> Array:
     """Numbers to so many figures, whatever their size.
 
-    >>> rounded(np.array([0.123456789, 2e-300, -np.inf, 0.0]), 3).tolist()
-    [0.123, 2e-300, -inf, 0.0]
+    >>> rounded(np.array([0.123456789, 1.2213e-281, 123456.0, -np.inf, 0.0]), 3).tolist()
+    [0.123, 1.22e-281, 123000.0, -inf, 0.0]
     """
     if digits is None:
         return values
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         places = digits - 1 - np.floor(np.log10(np.abs(values)))
-        scale = 10.0 ** np.clip(places, -300, 300)
+        scale = 10.0 ** np.clip(places, 0, EXACT)
         found = np.rint(values * scale) / scale
-    return np.where(np.isfinite(found) & (np.abs(places) < 300), found, values)
+    beyond = np.flatnonzero(((places < 0) | (places > EXACT)) & np.isfinite(places))
+    found[beyond] = [float(f"{value:.{digits}g}") for value in values[beyond].tolist()]
+    return np.where(np.isfinite(values) & (values != 0), found, values)

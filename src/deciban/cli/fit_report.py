@@ -58,19 +58,21 @@ class Report:
         ledger = self.clf.ledger_
         repeats = 0 if ledger is None else int((ledger.count - 1).sum())
         if repeats:
-            found.append(f"{count(repeats, 'row')} repeat others exactly, so that leaving one out leaves its twin in")
+            said = "1 row repeats another" if repeats == 1 else f"{repeats:,} rows repeat others"
+            found.append(f"{said} exactly, so that leaving one out leaves its twin in")
         return found
 
     @property
     def next_commands(self) -> list[str]:
         """What to type now."""
-        ending = "".join(Path(self.source.name).suffixes[-2:])  # .csv, .csv.gz; none for a folder
+        endings = "".join(Path(self.source.name).suffixes[-2:])  # .csv, .csv.gz; none for a folder
+        new, test = (f"new{endings}", f"test{endings}") if endings else ("NEW", "TEST")
         again = "" if self.source.name == "standard input" else f" {self.source.name} --row 1"
         return [
-            f"deciban predict {self.model} new{ending}",
+            f"deciban predict {self.model} {new}",
             f"deciban explain {self.model}{again}",
             f"deciban inspect {self.model}",
-            f"deciban evaluate {self.model} test{ending}",
+            f"deciban evaluate {self.model} {test}",
         ]
 
     def to_dict(self) -> dict[str, Any]:

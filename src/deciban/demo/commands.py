@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from deciban.demo.languages import SNIPPETS, sources
+from deciban.demo.languages import sources
 
 GONE = 0.1  # share of the values that are removed from the table
 NEW = 5  # rows that the model does not see
+UNSEEN, WHOLE = 3, 2000  # files of each language that it does not see, and the fewest characters of a whole text
 COLUMNS = ("mean radius", "mean texture", "mean smoothness", "mean concavity", "mean symmetry")
 
 
 def show_commands(folder: Path) -> None:
     """Whole texts, then a mixed table with gaps; everything stays in the folder, to be tried again."""
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"[5/6] The command line: C or Python, by whole texts.  (in {folder}/)")
-    _write_texts(folder / "languages")
-    _write_rows(folder / "snippets.csv", ["text"], [[snippet] for snippet in SNIPPETS])
+    print(f"[5/6] The command line: C or Python, by the words of whole texts.  (in {folder}/)")
+    _write_texts(folder)
     run(folder, "fit", "languages", "-o", "languages.deciban")
-    run(folder, "predict", "languages.deciban", "snippets.csv", "--append")
-    run(folder, "explain", "languages.deciban", "snippets.csv", "--row", "1")
+    run(folder, "predict", "languages.deciban", "unseen", "--append")
+    run(folder, "explain", "languages.deciban", "unseen", "--row", "1", "--over", "C", "--most", "8")
     print("\n[6/6] A mixed table: numbers, names and yes/no, a tenth of the values missing, an identifier.")
     write_table(folder)
     run(folder, "fit", "tumours.csv", "--label", "diagnosis", "-o", "tumours.deciban")
@@ -47,14 +47,19 @@ def run(folder: Path, *arguments: str) -> None:
 
 
 def _write_texts(folder: Path) -> None:
-    """One sub-folder a language, one file a text."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """One sub-folder a language, one file a text; of each language some are kept from the model, in a folder apart."""
+    for name in ("languages", "unseen"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / "unseen").mkdir()
     for language, paths in sources().items():
-        (folder / language).mkdir(parents=True)
-        for number, path in enumerate(paths):
-            text = path.read_text(errors="replace")
+        (folder / "languages" / language).mkdir(parents=True)
+        texts = {path: path.read_text(errors="replace") for path in paths}
+        whole = [path for path, text in texts.items() if len(text) > WHOLE]
+        kept = set(whole[:: len(whole) // UNSEEN][:UNSEEN])
+        for number, (path, text) in enumerate(texts.items()):
+            place = folder / "unseen" if path in kept else folder / "languages" / language
             if text.strip():
-                (folder / language / f"{number:04}-{path.name}.txt").write_text(text)
+                (place / f"{number:04}-{path.name}.txt").write_text(text)
 
 
 def write_table(folder: Path) -> None:
