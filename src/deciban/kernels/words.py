@@ -99,8 +99,8 @@ def sparse_class_lookups(
 ) -> tuple[Array, Array, Array] | None:
     """`sparse_class_sums`, (K, V), and in the same pass Σ w (table[L] − Σ table[x]) per class, (K, 2).
 
-    L is the Σ x of a row. Where it is beyond the table, table[0] stands in for it, and L is given in a third answer, (n,)
-    with 0 for all other rows. None as `row_lookups`.
+    L is the Σ x of a row. Where it is beyond the table, table[0] stands in for it, and L is given in a third answer:
+    (n,), 0 for all other rows. None as `row_lookups`.
     """
     data, indices, indptr = _csr(data, indices, indptr, V)
     codes, weight, data = class_codes(codes, K), row_weights(weight), readable(data, np.float64)
