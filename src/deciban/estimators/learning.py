@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
 from deciban.estimators import auto, model
+from deciban.estimators.prequential import Prequential
 from deciban.estimators.reading import Reading, members_of
 from deciban.estimators.reservoir import Reservoir
 from deciban.estimators.streaming import Batch, Rows, together
+from deciban.families.named import brief
 from deciban.families.product import Product
 from deciban.families.protocol import Density, check_rule
 from deciban.read.files import is_place
@@ -26,20 +28,33 @@ class Learning(Reading):
     is one label a row, or the name of the column that holds them.
     """
 
+    prequential_: Prequential | None = None  # how well batches were foretold before they were learnt
+
     # -- learning ---------------------------------------------------------------------------------------------------
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from nothing: choose what is open from the first rows, freeze it, and sum over all."""
         return self._fit(X, y, sample_weight, self.classes)
 
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add rows; new classes may arrive. The first call is `fit`."""
+        """Add rows; new classes may arrive. The first call is `fit`.
+
+        A model that calibrates itself scores each batch before it learns it: `prequential_` is the running log loss.
+        """
         if not hasattr(self, "stats_"):
             return self.fit(X, y, sample_weight)
-        stats, ledger = self.stats_, self.ledger_
+        after = copy(self)  # nothing has changed if a batch is refused
         for batch in self._rows(X, y, sample_weight).batches():
             with batch.located():
-                stats, ledger = stats + self._sums(batch), self._noted(ledger, batch, self.columns_)
-        return self._set(stats)._keep(ledger)
+                block, members = after._taken(batch)
+                after.prequential_ = after._foretold(block, batch)
+                sums = model.collect(self.family_, block, members, self.columns_)
+                after._set(after.stats_ + sums)._keep(after._noted(after.ledger_, batch, self.columns_))
+        self.prequential_ = after.prequential_
+        return self._set(after.stats_)._keep(after.ledger_)
+
+    def _foretold(self, block: Any, batch: Batch) -> Prequential | None:
+        """The running log loss with a batch that is not learnt yet; None for models that do not keep one."""
+        return None
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's name for `learn`; `classes` declares them at the first call."""
@@ -164,6 +179,7 @@ class Learning(Reading):
         self._note_columns(X, rows)
         self.columns_, self.asked_, self.family_, self.reasons_ = columns, family, frozen.finished(), reasons
         self.decayed_ = self.unlearnt_ = False
+        self.prequential_ = None
         self._set(stats)._keep(ledger)
         self._density, self.calibration_ = density, calibration
         return self
@@ -177,8 +193,11 @@ class Learning(Reading):
     def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Members]:
         return members_of(self.family_, self._rows(X, y, sample_weight).whole(), self.stats_.family)
 
+    def _taken(self, batch: Batch) -> tuple[Any, Members]:
+        return members_of(self.family_, batch, self.stats_.family)
+
     def _sums(self, batch: Batch) -> model.ModelStats:
-        return model.collect(self.family_, *members_of(self.family_, batch, self.stats_.family), self.columns_)
+        return model.collect(self.family_, *self._taken(batch), self.columns_)
 
     def _set(self, stats: model.ModelStats, eager: bool = False) -> Self:
         if not np.isfinite(stats.rows).all():
@@ -215,7 +234,7 @@ class Learning(Reading):
     def families_(self) -> dict[str, str]:
         """For each block what models it, and why."""
         families = self.family_.families.values() if isinstance(self.family_, Product) else [self.family_]
-        return {name: f"{family!r}: {why}" for (name, why), family in zip(self.reasons_.items(), families)}
+        return {name: f"{brief(family)}: {why}" for (name, why), family in zip(self.reasons_.items(), families)}
 
 
 def _array(names: tuple[Any, ...]) -> Any:

@@ -87,7 +87,7 @@ class Sample:
         """Log loss of the labels, each block calibrated with a scale of its own."""
         classes = tuple(range(self.members.K))
         lengths = [None] * len(scores)
-        made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))  # type: ignore[arg-type]
+        made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))
         return label_loss(made.apply(scores, lengths, classes), self.members)
 
 

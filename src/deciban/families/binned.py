@@ -127,14 +127,14 @@ def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
         return [-0.5, 0.5]
     counts = np.bincount(place, weight[known])
     step = grid_of(values) or (values[-1] / 2 - values[0] / 2 or abs(values[0]) or 1.0) * 1e-9
-    target = counts.sum() / bins
+    alone = counts >= counts.sum() / bins
+    target = counts[~alone].sum() / max(bins - int(alone.sum()), 1)  # the others share the bins that are left
     edges, held = [values[0] - step / 2], 0.0
     for at in range(len(values) - 1):
         held += counts[at]
-        own, next_own = counts[at] >= target, counts[at + 1] >= target
-        if held >= target or own or next_own:
+        if held >= target or alone[at] or alone[at + 1]:
             low, high = values[at], values[at + 1]
-            cut = high - step / 2 if next_own else low + step / 2 if own else (low + high) / 2
+            cut = high - step / 2 if alone[at + 1] else low + step / 2 if alone[at] else (low + high) / 2
             edges.append(cut)
             held = 0.0
     found = np.unique([*edges, values[-1] + step / 2])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
+
+from numpy import ndarray as Array
 
 from deciban.errors import HyperparameterError
 from deciban.families.bernoulli import Bernoulli
@@ -36,3 +39,16 @@ def named(name: str) -> Family:
     if name.lower() not in NAMED:
         raise HyperparameterError(f"{name!r} is not a family. Choose one of {', '.join(sorted(NAMED))}.")
     return NAMED[name.lower()]()
+
+
+def brief(family: Family) -> str:
+    """A family in few words: what is as usual is left out, and so are the numbers that were frozen.
+
+    >>> brief(Categorical(2.0))
+    'Categorical(pseudo_count=2.0)'
+    """
+    if "__repr__" in vars(type(family)) and not getattr(type(family).__repr__, "__wrapped__", None):
+        return repr(family)
+    plain = [(f.name, getattr(family, f.name), f.default) for f in fields(family) if f.repr]
+    said = [f"{name}={value!r}" for name, value, usual in plain if not isinstance(value, Array) and value != usual]
+    return f"{type(family).__name__}({', '.join(said)})"

@@ -149,7 +149,11 @@ def moments(values: pa.ChunkedArray, column: Column, refuse: Refuse) -> pa.Array
     if not is_text(array.type):
         if pa.types.is_time(array.type):
             return pc.cast(pc.cast(array, pa.time64("us")), pa.int64()).cast(pa.timestamp("us"))
-        return pc.cast(array, pa.timestamp("us")) if pa.types.is_date(array.type) else array
+        if pa.types.is_timestamp(array.type):
+            return array
+        if not pa.types.is_date(array.type) and not pa.types.is_null(array.type):
+            raise InputError(f"column {column.name!r} holds {array.type}, but it is a date: {column.reason}.")
+        return pc.cast(array, pa.timestamp("us"))
     array = cleaned(array, trim=True)
     found = parsed(array, column.format or "ISO")
     wrong = np.asarray(pc.and_(pc.is_null(found), pc.is_valid(array)))
