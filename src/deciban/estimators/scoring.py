@@ -12,6 +12,9 @@ from deciban.errors import InputError
 from deciban.estimators import model
 from deciban.estimators.calibration import total
 from deciban.estimators.learning import Learning
+from deciban.estimators.prequential import Prequential
+from deciban.estimators.streaming import Batch
+from deciban.features.labels import encode_labels
 from deciban.statistics import Array
 
 
@@ -41,6 +44,16 @@ class Scoring(Learning):
         if not whole:
             self.family_.check(block, [str(name) for name in self.columns_])
         return self._calibrated(scores, block)
+
+    def _foretold(self, block: Any, batch: Batch) -> Prequential | None:
+        if self.family_.calibration is None:
+            return None
+        log_p = score.log_posterior(self._evidence(block), self._log_prior())
+        names, codes = encode_labels(batch.labels, len(log_p))
+        known = {name: at for at, name in enumerate(self.stats_.classes)}
+        place = np.array([known.get(name, -1) for name in names], dtype=np.intp)[codes]
+        own = np.where(place < 0, np.nan, log_p[np.arange(len(place)), place])
+        return (self.prequential_ or Prequential()).told(own, batch.weight)
 
     def _calibrated(self, scores: list[Array], block: Any, raw: bool = False) -> Array:
         """Scores of each block, together; calibrated, unless `raw`."""
