@@ -27,6 +27,7 @@ from deciban.families.poisson import Poisson, PoissonDensity
 from deciban.families.product import Product, ProductDensity
 from deciban.families.protocol import Density
 from deciban.families.tables import CategoricalDensity
+from deciban.families.through import Through
 from deciban.families.tokens import MultinomialDensity
 from deciban.linalg import whiten
 from deciban.statistics import Array
@@ -110,6 +111,11 @@ def _draw_matrices(post: MatrixPosterior, rng: np.random.Generator) -> NormalDen
 def _(family: Product, stats: Any, rng: np.random.Generator) -> ProductDensity:
     pairs = zip(family.names, family.families.values())
     return ProductDensity({name: draw(part, stats.blocks[name], rng) for name, part in pairs})
+
+
+@draw.register
+def _(family: Through, stats: Any, rng: np.random.Generator) -> Density:
+    return family.behind(stats, draw(family.inside(stats.map), stats.inner, rng))
 
 
 def log_gamma(shape: Array, rng: np.random.Generator) -> Array:

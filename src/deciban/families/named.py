@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from numpy import ndarray as Array
+import numpy as np
 
 from deciban.errors import HyperparameterError
 from deciban.families.bernoulli import Bernoulli
@@ -50,5 +50,5 @@ def brief(family: Family) -> str:
     if "__repr__" in vars(type(family)) and not getattr(type(family).__repr__, "__wrapped__", None):
         return repr(family)
     plain = [(f.name, getattr(family, f.name), f.default) for f in fields(family) if f.repr]
-    said = [f"{name}={value!r}" for name, value, usual in plain if not isinstance(value, Array) and value != usual]
+    said = [f"{name}={value!r}" for name, value, usual in plain if not isinstance(value, np.ndarray) and value != usual]
     return f"{type(family).__name__}({', '.join(said)})"

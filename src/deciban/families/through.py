@@ -90,7 +90,10 @@ class Through(Family):
 
     def estimate(self, stats: ThroughStats, rule: Rule) -> Density:
         """The inner densities behind the map."""
-        inner = self.inside(stats.map).estimate(stats.inner, rule)
+        return self.behind(stats, self.inside(stats.map).estimate(stats.inner, rule))
+
+    def behind(self, stats: ThroughStats, inner: Density) -> ThroughDensity:
+        """An inner density, behind the map."""
         family = self if self.frozen_map() is not None else self.frozen(stats.map, self.inside(stats.map))
         return (ThroughParts if isinstance(inner, HasParts) else ThroughDensity)(inner, family)
 
