@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Mixture, Multinomial, Poisson
+from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Mixture, Multinomial, Poisson, Text
 
 rng = np.random.default_rng(7)
 N = 90
@@ -14,6 +14,7 @@ COUNTS = rng.poisson(2.0, (N, 5)) + (y == "spam")[:, None] * rng.poisson(2, (N, 
 FLAGS = (COUNTS > 2).astype(float)
 NUMBERS = rng.normal(3, 2, (N, 4)) + (y == "ham")[:, None]
 COLOURS = rng.choice(["red", "green", "blå"], (N, 2)).astype(object)
+TEXTS = np.array([" ".join(np.repeat(["red", "blå", "green", "NUL\0", "日本 fem"], row)) for row in COUNTS], object)
 FRAME = pd.DataFrame(
     {
         "height": NUMBERS[:, 0],
@@ -38,6 +39,10 @@ DISCRETE = {
     "strings": (Categorical(open=True), COLOURS),
     "joint": (Categorical(joint=True), COLOURS),
     "declared": (Categorical(categories=["blå", "green", "mauve", "red"]), COLOURS),
+    "text": (Text(pseudo_count=0.5, transform="log"), TEXTS),
+    "text-growing": (Text("bernoulli", pseudo_count=1.5, vocabulary="growing", unk=2.0), TEXTS),
+    "text-chosen": (Text(ngrams="auto", stop_words=["red"]), TEXTS),
+    "text-idf": (Text(transform="log+idf+unit", pseudo_count=1.5, min_df=2), TEXTS),
     "product": ({0: Poisson(), (1, 2): Multinomial(), 3: Categorical()}, COUNTS),
 }
 GAUSSIAN = {

@@ -31,6 +31,7 @@ from deciban.families.text.sums import (
     TextStats,
     in_axis_order,
     in_vocabulary_order,
+    require_words,
     vocabulary_of,
     with_unk,
     word_axis,
@@ -169,6 +170,7 @@ class Text(TextOptions):
         """The words that are counted, and their sums as families of counts read them: unk last, idf multiplied in."""
         stats = stats.pruned()
         axis: Any = stats.labels["word"]
+        require_words(axis)
         counts = in_vocabulary_order(stats.counts, self.kind)
         factors = self.factors(vocabulary_of(axis, self.kind)) if self.terms.idf else None
         return axis, replace(stats, counts=counts if factors is None else counts * factors)
@@ -193,11 +195,7 @@ class Text(TextOptions):
     def estimate(self, stats: TextStats, rule: Rule) -> TextDensity:
         """The density of documents; its logarithms are taken when they are first needed."""
         classes: Any = stats.labels["class"]
-        if stats.labels["word"].size == 0:
-            raise InputError(
-                "the documents hold no words, so there is nothing to tell the classes apart by. Look at stop_words, "
-                "pattern, min_df and max_df."
-            )
+        require_words(stats.labels["word"])
         reading = self.rule_of(rule)
         if rule == "ml":
             weight = stats.rows if self.reading == "bernoulli" else stats.counts.sum(axis=1)

@@ -17,11 +17,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from deciban.errors import InputError
 from deciban.families.dirichlet import left_over
 from deciban.features.known import KnownWords
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary, text_array
 from deciban.statistics import Array, Axis, Stats, summed
+from deciban.statistics.axes import Labels
 
 Kind = Literal["learnt", "growing", "given"]
 UNK = "<unk>"  # the word that stands for words outside
@@ -52,6 +54,15 @@ def word_axis(words: Iterable[str], kind: Kind) -> Axis:
     if kind == "learnt":
         return Axis(names)
     return Axis((UNK, *names), 1) if kind == "growing" else Axis.of((*names, UNK))
+
+
+def require_words(axis: Labels) -> None:
+    """Refuse a vocabulary without words."""
+    if axis.size == 0:
+        raise InputError(
+            "the documents hold no words, so there is nothing to tell the classes apart by. Look at stop_words, "
+            "pattern, min_df and max_df."
+        )
 
 
 def in_axis_order(counts: Array, kind: Kind) -> Array:
