@@ -23,7 +23,7 @@ from deciban.score import convert, log_posterior
 from deciban.statistics import Array, Members
 
 BINS = (5, 10, 20, 40)
-GAIN = 2.0  # nats over all rows that more bins must be better by
+GAIN = 2.0  # nats over all rows that the less simple must be better by
 ROWS_A_BIN = 4  # and class: fewer say nothing about its height
 POINTS = (np.arange(9) - 4) / 9  # of a cell, over which a density is averaged
 
@@ -39,11 +39,13 @@ class Choice:
     rows: int  # that were judged
 
     def __str__(self) -> str:
+        if self.decibans < 0:
+            return f"{self.name}, as good as {self.runner_up} and simpler ({self.rows:,} rows)"
         return f"{self.name}, by {self.decibans:,.0f} dban over {self.runner_up} ({self.rows:,} rows)"
 
 
 def choose_family(x: Array, members: Members, kind: str) -> Choice:
-    """The candidate with the highest leave-one-out density.
+    """The candidate with the highest leave-one-out density; the simpler of near equals.
 
     >>> rng = np.random.default_rng(0)
     >>> members = Members.hard(rng.integers(0, 2, 500), 2)
@@ -60,8 +62,11 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
             scores[name] = density_score(family, X, members, grid)
         except DecibanError:  # not a candidate for these rows
             continue
-    ranked = sorted(scores, key=lambda name: -scores[name])
-    best, second = ranked[0], ranked[1] if len(ranked) > 1 else ranked[0]
+    best = next(iter(scores))
+    for name in scores:
+        if scores[name] > scores[best] + GAIN:
+            best = name
+    second = max((name for name in scores if name != best), key=lambda name: scores[name], default=best)
     gain = float(convert(scores[best] - scores[second], "decibans"))
     return Choice(families[best], best, gain, second, len(seen))
 

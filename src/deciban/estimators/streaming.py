@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import DecibanError, InputError
+from deciban.estimators.ahead import ahead
 from deciban.estimators.progress import watched
 from deciban.features.weights import row_weights
 from deciban.read.files import is_place, open_source
@@ -66,7 +67,7 @@ class Rows:
     def batches(self) -> Iterator[Batch]:
         """In order; the first has the first 65,536 rows, from which choices are taken."""
         if isinstance(self.X, Source):
-            yield from self._of_source(self.X, self.y)
+            yield from ahead(self._of_source(self.X, self.y))
         elif self.reader is None or not self.X.framed:
             yield Batch(self.X, self.y, self.weight)
         else:

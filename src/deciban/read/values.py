@@ -169,6 +169,10 @@ def parsed(array: pa.Array, form: str) -> pa.Array:
 
     if form != "ISO":
         return pc.strptime(array, form, "us", error_is_null=True)
+    try:
+        return pc.cast(array, pa.timestamp("us"))  # the usual case
+    except pa.ArrowInvalid:
+        pass
     zoned = pc.match_substring_regex(array, r"(Z|[+-]\d\d:?\d\d)$")
     local = pc.if_else(zoned, pc.replace_substring_regex(array, r"(Z|[+-]\d\d:?\d\d)$", ""), array)
     fits = pc.match_substring_regex(local, r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$")
