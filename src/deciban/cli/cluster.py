@@ -20,7 +20,7 @@ Ignore = Annotated[list[str] | None, typer.Option("--ignore", metavar="COLUMN", 
 Append = Annotated[bool, flag("--append", help="Keep the columns of the input, before the answers.")]
 
 
-@command("deciban cluster flowers.csv -k 1-5 --ignore species --append -o clusters.csv", panel=options.MORE)
+@command("deciban cluster tumours.csv -k 1-4 --ignore diagnosis --append -o clusters.csv", panel=options.MORE)
 def cluster(
     terminal: Terminal,
     rows: options.Rows = "-",

@@ -37,8 +37,8 @@ ScoreUnit = Annotated[
 
 
 @command(
-    "deciban evaluate penguins.deciban new.csv",
-    "deciban evaluate penguins.deciban penguins.csv --leave-one-out",
+    "deciban evaluate tumours.deciban test.csv",
+    "deciban evaluate tumours.deciban tumours.csv --leave-one-out --plots pictures",
     "deciban evaluate --scores other.csv --llr score --target same --unit bans",
     panel=options.ASK,
 )

@@ -27,8 +27,8 @@ Most = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Parts tha
 
 
 @command(
-    "deciban explain penguins.deciban new.csv --row 2",
-    "deciban explain penguins.deciban new.csv --over Gentoo --against Adelie --svg why.svg",
+    "deciban explain tumours.deciban new.csv --row 2",
+    "deciban explain tumours.deciban new.csv --row 4 --over malignant --svg why.svg",
     panel=options.ASK,
 )
 def explain(

@@ -41,9 +41,9 @@ IGNORE = {"ignore": "identifier", "ignored": "identifier"}  # how people call a 
 
 
 @command(
-    "deciban fit penguins.csv --label species",
-    "deciban fit penguins.csv --label species --block 'bill_len,bill_dep=full' --column year=ignore -o p.deciban",
-    "deciban fit mails/ -o spam.deciban",
+    "deciban fit tumours.csv --label diagnosis",
+    "deciban fit tumours.csv --label diagnosis --column texture=log-gaussian --block radius,smoothness=diagonal -o t",
+    "deciban fit languages -o languages.deciban",
     panel=options.LEARN,
 )
 def fit(
@@ -125,6 +125,7 @@ def _label(source: Any, wanted: str | None) -> str:
 def _kinds(source: Any, columns: list[str], blocks: list[str], texts: list[str]) -> dict[Any, str] | None:
     """What columns were said to be, and which of them vary together."""
     from deciban.cli.names import column_named
+    from deciban.read.folder import TEXT, FolderSource
 
     kinds: dict[Any, str] = {}
     taken: dict[str, str] = {}
@@ -141,6 +142,8 @@ def _kinds(source: Any, columns: list[str], blocks: list[str], texts: list[str])
         kinds[tuple(take(name.strip(), "--block") for name in names.split(","))] = structure
     for name in texts:
         kinds[take(name, "--text")] = "text"
+    if isinstance(source, FolderSource) and TEXT not in taken:
+        kinds[TEXT] = "text"  # a folder of texts is one, however few words they have
     return kinds or None
 
 

@@ -19,8 +19,8 @@ Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Of t
 
 
 @command(
-    "deciban inspect penguins.deciban",
-    "deciban inspect penguins.deciban --feature bill_len -o parameters.csv",
+    "deciban inspect tumours.deciban",
+    "deciban inspect tumours.deciban --feature radius -o parameters.csv",
     panel=options.LOOK,
 )
 def inspect(

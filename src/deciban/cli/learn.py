@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -29,8 +30,8 @@ Constant = Annotated[
 
 
 @command(
-    "deciban learn spam.deciban more.jsonl",
-    "deciban learn spam.deciban one.eml --class spam",
+    "deciban learn tumours.deciban ten.csv",
+    "deciban learn languages.deciban mystery.txt --class Python",
     panel=options.LEARN,
 )
 def learn(
@@ -55,7 +56,7 @@ def learn(
     _change(terminal, model, rows, output, read_as, skip_bad, key_file, wait, act, "learnt")
 
 
-@command("deciban unlearn spam.deciban taken-back.jsonl", panel=options.LEARN)
+@command("deciban unlearn tumours.deciban ten.csv", panel=options.LEARN)
 def unlearn(
     terminal: Terminal,
     model: options.ModelFile,
@@ -79,8 +80,8 @@ def unlearn(
 
 
 @command(
-    "deciban correct spam.deciban mistakes.jsonl --was label --now right",
-    "deciban correct spam.deciban one.eml --was ham --now spam",
+    "deciban correct tumours.deciban ten.csv --was diagnosis --now benign",
+    "deciban correct languages.deciban mystery.txt --was Python --now C",
     panel=options.LEARN,
 )
 def correct(
@@ -131,12 +132,20 @@ def _change(
         try:
             act(clf, source)
         except DecibanError as error:
-            raise source.located(error, 0) from None
+            raise _located(error, source) from None
         clf.save(output or model, note=note)
     report_skipped(terminal, source)
     after = float(clf.stats_.rows.sum())
     if terminal.json:
         terminal.dump({"model": output or model, done: abs(after - before), "rows": after})
     elif not terminal.quiet:
-        change = f"{after - before:+,.15g}".replace("-", "−") if after != before else "as many"
-        terminal.say(f"{output or model}: {done}; {after:,.15g} rows ({change}), {clf.calibration_state_}")
+        change = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
+        terminal.say(f"{output or model}: {done}; {after:,.15g} rows{change}, {clf.calibration_state_}")
+
+
+def _located(error: DecibanError, source: Any) -> DecibanError:
+    """The same error, with a row that the ledger does not know named by its place in the source."""
+    stranger = re.match(r"row (\d+) was", str(error))
+    if stranger is None:
+        return source.located(error, 0)
+    return type(error)(f"{source.where(int(stranger[1]))}: the row was{str(error)[stranger.end() :]}")

@@ -33,6 +33,8 @@ def open_model(path: str, *kinds: str, key: Any = None) -> Any:
     found = describe(path)["kind"]
     if kinds and found not in kinds:
         raise UsageError(f"{path} holds a {found}, and this command is for {' or '.join(kinds)}.")
+    if found == "GenerativeClassifier":  # what it needs is then known, and the loader need not look further
+        from deciban.estimators import classifier  # noqa: F401
     return load(path, key=key)
 
 

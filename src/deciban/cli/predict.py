@@ -20,9 +20,9 @@ Unsure = Annotated[
 
 
 @command(
-    "deciban predict penguins.deciban new.csv",
-    "deciban predict penguins.deciban new.csv --prior Gentoo=.1 --append -o answers.parquet",
-    "deciban predict spam.deciban --unsure .9 < one.eml",
+    "deciban predict tumours.deciban new.csv",
+    "deciban predict tumours.deciban new.csv --prior malignant=.01 --append -o answers.parquet",
+    "deciban predict languages.deciban --unsure .9 < mystery.txt",
     panel=options.ASK,
 )
 def predict(

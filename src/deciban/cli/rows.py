@@ -16,6 +16,7 @@ import numpy as np
 
 from deciban.cli.documents import documents, first_of_stdin
 from deciban.cli.names import column_named, existing
+from deciban.cli.remedies import in_our_words
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
 from deciban.estimators.progress import watched
@@ -123,7 +124,8 @@ def label_column(clf: Any, source: Source, wanted: str | None) -> str:
 def report_skipped(terminal: Terminal, source: Source) -> None:
     """Say how many rows were passed over, and the first reasons; never silent."""
     if source.skipped.rows:
-        terminal.err.print(f"deciban: {source.skipped}", markup=False, highlight=False, soft_wrap=True)
+        said = in_our_words(f"deciban: {source.skipped}")
+        terminal.err.print(said, markup=False, highlight=False, soft_wrap=True)
 
 
 def _spooled() -> str:

@@ -16,7 +16,7 @@ from deciban.cli.terminal import Terminal
 Count = Annotated[int, typer.Option("--rows", "-n", min=1, metavar="N", help="How many.")]
 
 
-@command("deciban sample penguins.deciban -n 5 --seed 1", panel=options.ASK)
+@command("deciban sample tumours.deciban -n 5 --seed 1", panel=options.ASK)
 def sample(
     terminal: Terminal,
     model: options.ModelFile,
@@ -45,6 +45,19 @@ def _table(clf: Any, drawn: Any, labels: Any) -> Any:
     if hasattr(clf, "_places"):  # blocks come side by side
         columns = [columns[j] for places in clf._places().values() for j in places]
     cells = drawn.toarray() if sp.issparse(drawn) else drawn
-    made = {name: pa.array(cells[:, j].tolist()) for j, name in enumerate(columns)}
+    made = {name: _column(cells[:, j]) for j, name in enumerate(columns)}
     order = [str(name) for name in clf.columns_]
     return pa.table({name: made[name] for name in order} | {"class": [str(label) for label in labels.tolist()]})
+
+
+def _column(values: Any) -> Any:
+    """Numbers to as many figures as answers have; names as they are."""
+    import numpy as np
+    import pyarrow as pa
+
+    from deciban.cli.answers import DIGITS, rounded
+
+    plain = values.tolist()
+    if any(isinstance(value, str) for value in plain):
+        return pa.array(plain)
+    return pa.array(rounded(np.asarray(plain, dtype=float), DIGITS))

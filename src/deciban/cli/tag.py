@@ -23,7 +23,7 @@ Evaluate = Annotated[bool, flag("--evaluate", help="The sentences have tags: say
 
 @command(
     "deciban tag tagged.tsv new.txt",
-    "deciban tag en_ewt-ud-train.conllu en_ewt-ud-test.conllu --evaluate --save english.deciban",
+    "deciban tag train.conllu test.conllu --evaluate --save english.deciban",
     panel=options.MORE,
 )
 def tag(

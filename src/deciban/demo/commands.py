@@ -80,6 +80,7 @@ def write_table(folder: Path) -> None:
     rows = [[number, *row, data.target_names[t]] for number, row, t in zip(numbers, table, data.target)]
     _write_rows(folder / "tumours.csv", header, rows[:-NEW])
     _write_rows(folder / "ten.csv", header, rows[:10])
+    _write_rows(folder / "test.csv", header, rows[-NEW:])
     _write_rows(folder / "new.csv", header[:-1], [row[:-1] for row in rows[-NEW:]])
 
 

@@ -35,7 +35,9 @@ class Skipped:
             self.reasons.append(reason)
 
     def __str__(self) -> str:
-        return "nothing was skipped" if not self.rows else f"{self.rows:,} rows skipped: {shortlist(self.reasons)}"
+        if not self.rows:
+            return "nothing was skipped"
+        return f"{self.rows:,} row{'s' * (self.rows > 1)} skipped: {shortlist(self.reasons)}"
 
 
 class Source(ABC):

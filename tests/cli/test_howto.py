@@ -1,0 +1,129 @@
+"""docs/howto/command-line.md shows what really happens: every command is run as a process, in the page's order.
+
+`PYTHONPATH=tests python tests/cli/test_howto.py` writes the answers into the pages.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from deciban.cli.app import ORDER, app
+from deciban.cli.command import EXAMPLES
+from deciban.demo.commands import write_table
+from program import environment, process
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "howto" / "command-line.md"
+PAGES = [PAGE, ROOT / "README.md"]
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+VERSIONS = re.compile(r"^(written +).*$", re.MULTILINE)  # of what wrote a model
+
+
+def transcript(block):
+    """(command, answer) of a block."""
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [tuple(part.split("\n", 1)) for part in parts]
+
+
+def session(folder):
+    """Runs commands as a shell would, where `deciban` is this program; what they print."""
+    write_table(folder)
+    tools = folder / ".tools"
+    tools.mkdir()
+    (tools / "deciban").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m deciban "$@"\n')
+    (tools / "deciban").chmod(0o755)
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+
+    def run(command):
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=environment(PATH=path), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        return VERSIONS.sub(r"\1…", done.stdout.decode())
+
+    return run
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_shows_what_happens(page, tmp_path):
+    run = session(tmp_path)
+    for block in BLOCK.findall(page.read_text()):
+        for command, shown in transcript(block):
+            assert run(command) == shown, f"$ {command}"
+
+
+def test_the_page_shows_every_command():
+    shown = " ".join(BLOCK.findall(PAGE.read_text()))
+    assert [name for name in EXAMPLES if f"deciban {name} " not in shown and name != "demo"] == []
+
+
+@pytest.fixture
+def full(here):
+    """Everything that the examples of --help name."""
+    for name, texts in {
+        "C": ["int main(void) { return 0; }", "static void f(char *p) { p++; }", "struct node { int next; };"],
+        "Python": ["def main(): return None", "import sys; print(sys.argv)", "for x in range(3): print(x)"],
+    }.items():
+        (here / "languages" / name).mkdir(parents=True)
+        for at, text in enumerate(texts * 8):
+            (here / "languages" / name / f"{at}.txt").write_text(f"{text} {'word' * at}")
+    (here / "mystery.txt").write_text("import this; print(this)")
+    (here / "other.csv").write_text("score,same\n1.2,yes\n-0.3,no\n0.4,no\n2.1,yes\n")
+    (here / "tagged.tsv").write_text("the\tDET\ndog\tNOUN\n\n" * 3)
+    (here / "new.txt").write_text("the dog\n")
+    line = "1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
+    for name in ("train.conllu", "test.conllu"):
+        (here / name).write_text(line * 3)
+    for name in ("paris", "oslo"):
+        (here / f"{name}.deciban").write_bytes((here / "tumours.deciban").read_bytes())
+    (here / "tumours.deciban").rename("t.deciban")
+    return here
+
+
+def test_the_examples_of_every_help_work(full, said):
+    for name in ORDER:
+        assert EXAMPLES[name], name
+        for example in EXAMPLES[name]:
+            words = shlex.split(example)
+            assert words[:2] == ["deciban", name]
+            if name == "demo":
+                continue  # tests/test_demo.py runs it
+            done = (
+                process(full, *words[1 : words.index("<")], stdin=(full / words[-1]).read_text())
+                if "<" in words
+                else said(*words[1:])
+            )
+            assert done.code == 0, (example, done.err)
+
+
+def test_help_shows_every_command_with_its_examples(here):
+    text = process(here, "--help").out
+    assert [name for name in EXAMPLES if not re.search(rf"│ {name} ", text)] == []
+    assert set(get_command(app).commands) == set(EXAMPLES)
+    shown = " ".join(process(here, "predict", "--help").out.split())
+    assert all(example in shown for example in EXAMPLES["predict"])
+
+
+def rewrite(page, folder):
+    """Write the answers into a page."""
+    run = session(Path(folder))
+
+    def answered(block):
+        lines = [f"$ {command}\n{run(command)}" for command, _ in transcript(block[1])]
+        return f"```console\n{''.join(lines)}```"
+
+    page.write_text(BLOCK.sub(answered, page.read_text()))
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    for page in PAGES:
+        with tempfile.TemporaryDirectory() as name:
+            rewrite(page, name)
