@@ -6,8 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 
+from deciban.features.class_counts import count_classes
 from deciban.features.counts import count_rows
 from deciban.features.scoring import Scorer
 from deciban.features.tokens import Tokens
@@ -16,6 +18,7 @@ from deciban.kernels import forced
 from text.texts import documents
 
 WORDS = ["aa", "bb", "éé", "日本", "b b", "aa aa", "x" * 70, "σς"]
+WORD = Tokens()
 CASES = [
     Tokens(),
     Tokens(ngrams=(1, 2)),
@@ -44,6 +47,46 @@ def test_scores_are_rows_times_weights(tokens, kind, binary, texts):
         np.testing.assert_array_equal(lengths, [len(tokens.analyse(text)) for text in texts])
         with forced(body):
             np.testing.assert_array_equal([scorer(text) for text in texts], scores)
+
+
+@pytest.mark.parametrize("tokens", [Tokens(), Tokens(ngrams=(1, 2)), Tokens(stem="english")], ids=str)
+@pytest.mark.parametrize("kind", ["learnt", "given"])
+@given(texts=documents)
+@settings(max_examples=10, deadline=None)
+def test_a_word_that_occurs_often_counts_the_sum_of_its_steps(tokens, kind, texts):
+    def steps(most):
+        return np.diff(np.arange(most + 1) ** 2, prepend=0).astype(float)  # so that t occurrences count t²
+
+    vocabulary = Vocabulary.of(WORDS, kind)
+    weights = np.random.default_rng(1).integers(-9, 9, (vocabulary.columns, 3)).astype(float)
+    scorer = Scorer(vocabulary, weights, np.array([1.0, 2.0, 3.0]), tokens, steps=steps)
+    texts = [*texts, "AA bb bb zz", "", "bb " * 300]
+    X = count_rows(texts, tokens, vocabulary)[0].power(2)
+    for body in ("numba", "numpy"):
+        with forced(body):
+            scores, lengths = scorer.scores_and_lengths(texts)
+            np.testing.assert_array_equal([scorer(text) for text in texts], scores)
+        np.testing.assert_array_equal(scores, X @ weights + scorer.bias)
+        np.testing.assert_array_equal(lengths, [len(tokens.analyse(text)) for text in texts])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@given(texts=documents)
+@settings(max_examples=15, deadline=None)
+def test_steps_are_summed_per_class_as_rows_are(weighted, texts):
+    def steps(most):
+        return np.diff(np.arange(most + 1) ** 2, prepend=0).astype(float)
+
+    texts = [*texts, "AA bb bb zz", "bb " * 300]
+    codes = np.arange(len(texts)) % 2
+    weight = np.arange(1.0, len(texts) + 1) if weighted else None
+    X, vocabulary = count_rows(texts, WORD)
+    share = sp.csr_array((np.ones(len(texts)) if weight is None else weight, (codes, np.arange(len(texts)))))
+    for body in ("numba", "numpy"):
+        with forced(body):
+            found = count_classes(texts, codes, 2, WORD, weight=weight, steps=steps)
+        assert found.vocabulary == vocabulary
+        np.testing.assert_array_equal(found.counts, (share @ X.power(2)).toarray())
 
 
 def test_a_text_longer_than_any_before_and_a_scorer_from_a_pickle():

@@ -9,6 +9,7 @@ from deciban.features.documents import Documents
 from deciban.features.reading import Reading
 from deciban.features.tokens import WORDS, Tokens
 from deciban.features.vocabulary import Vocabulary
+from deciban.kernels.text.plain import PlainReader
 
 Result = TypeVar("Result")
 
@@ -39,6 +40,13 @@ class KnownWords:
             return done
 
         return reading.run(run)
+
+    def plain(self) -> PlainReader:
+        """A reader in plain Python; it may serve several threads, for it does not change."""
+        idle = self._idle[False]
+        if not idle:
+            idle.append(self.tokens.reader(self.vocabulary, fast=False))
+        return idle[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"vocabulary": self.vocabulary, "tokens": self.tokens}

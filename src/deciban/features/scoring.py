@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 from deciban.errors import InputError
 from deciban.features.documents import Documents
 from deciban.features.known import KnownWords
-from deciban.features.reading import Reading
+from deciban.features.reading import Reading, is_large
 from deciban.features.tokens import WORDS, Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels.text.counting import Amounts, Presence, add_scores
 
 Array = NDArray[Any]
+FEW = 16  # texts that are scored one by one
 
 
 class Scorer:
@@ -54,6 +56,7 @@ class Scorer:
             )
         self.known = known or KnownWords(vocabulary, tokens)
         self._one: Any = None
+        self._totals = np.zeros(0)  # what a feature counts that occurs 0, 1, 2, … times
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_one": None}
@@ -76,6 +79,10 @@ class Scorer:
         """The scores of each text, (n, K), and how many features it has, in the vocabulary or not, (n,)."""
         documents = Documents.of(texts)
         n = len(documents)
+        if n <= FEW and isinstance(documents.texts, list) and not is_large(documents):
+            told = self._few(documents.texts)
+            if told is not None:
+                return told
         out, lengths = np.empty((n, len(self.bias))), np.empty(n, np.int64)
 
         def score(reading: Reading, reader: Any, first: int, last: int) -> None:
@@ -103,6 +110,35 @@ class Scorer:
         reader = self.tokens.reader(self.vocabulary, fast=True).reader
         outside = () if self.vocabulary.unk else (np.zeros((1, len(self.bias))),)
         return OneByOne(reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
+
+    def _few(self, texts: list[Any]) -> tuple[Array, Array] | None:
+        """The same for a few short texts, without a detour; None where one is no text, which the long way explains."""
+        reader, outside = self.known.plain(), len(self.vocabulary) if self.vocabulary.unk else None
+        out, lengths = np.empty((len(texts), len(self.bias))), np.empty(len(texts), np.int64)
+        for i, text in enumerate(texts):
+            try:
+                words = list(reader.analyse(text.encode().decode()))
+            except (AttributeError, UnicodeError):
+                return None
+            numbers = (reader.number.get(word, outside) for word in words)
+            ids = [number for number in numbers if number is not None]
+            if self.binary or self.steps is not None:
+                often = Counter(ids)
+                rows = self.weights[list(often)]
+                if self.steps is not None:
+                    rows = rows * self._counting_for(often.values())[:, None]
+            else:
+                rows = self.weights[ids]
+            out[i], lengths[i] = self.bias + rows.sum(axis=0), len(words)
+        return out, lengths
+
+    def _counting_for(self, often: Any) -> Array:
+        """What features that occur so often count."""
+        times = np.fromiter(often, np.intp, len(often))
+        most = int(times.max(initial=1))
+        if most >= len(self._totals):
+            self._totals = np.cumsum(self.steps(2 * most))  # type: ignore[misc]
+        return self._totals[times]
 
     def _general(self, text: str) -> tuple[Array, int]:
         scores, lengths = self.scores_and_lengths([text])
