@@ -11,8 +11,8 @@ T = TypeVar("T")
 END: Any = object()
 
 
-def ahead(items: Iterable[T], depth: int = 2) -> Iterator[T]:
-    """The same items, up to `depth` of them made before they are asked for; errors come where their item would.
+def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
+    """The same items, `depth` of them made before they are asked for; errors come where their item would.
 
     >>> list(ahead(n * n for n in range(4)))
     [0, 1, 4, 9]

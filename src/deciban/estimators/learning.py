@@ -165,8 +165,10 @@ class Learning(Reading):
             ledger = self._first_noted(first.table, first.labels, first.weight)
         method, kept, columns = self._calibrator(family), Reservoir(), first.table.columns
         for batch in batches:
-            if not kept.seen and method is not None:
-                kept.add(first.table, first.labels, first.weight)
+            if block is not None:
+                if method is not None:
+                    kept.add(first.table, first.labels, first.weight)
+                first, block = batch, None  # room for the rest
             with batch.located():
                 stats = stats + model.collect(frozen, *members_of(frozen, batch, stats.family), columns)
                 ledger = self._noted(ledger, batch, columns)

@@ -21,7 +21,7 @@ from deciban.read.source import checked_names
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK = 2**23  # bytes parsed at a time; a row must fit
+BLOCKS = (2**19, 2**24, 2**28)  # bytes parsed at a time; a row must fit, so larger ones are tried when one does not
 HEADER = 2**20  # bytes in which the header must end
 DELIMITERS = ",;\t|"
 
@@ -83,17 +83,29 @@ class DelimitedSource(FileSource):
         """As Arrow parses them; in a rare last row with line breaks, quotes are looked at once more."""
         import pyarrow as pa
 
-        last = None
-        with self._stream() as stream:
+        done, last = 0, None
+        for block in BLOCKS[1:2] if self.stdin else BLOCKS:
             try:
-                for batch in self._reader(stream):
-                    self.progressed()
-                    last = batch if len(batch) else last
-                    yield pa.Table.from_batches([batch])
+                for piece in self._parsed(block, done):
+                    done, last = done + len(piece), piece
+                    yield piece
+                break
             except pa.ArrowInvalid as error:
-                raise self._explained(error) from None
+                if "straddling" not in str(error) or block == BLOCKS[-1] or self.stdin:
+                    raise self._explained(error) from None
         if last is not None and _swallowed(last[last.num_columns - 1][len(last) - 1].as_py(), self.stdin):
             self._refuse_open_quote()
+
+    def _parsed(self, block: int, skip: int) -> Iterator[pa.Table]:
+        """Rows parsed so many bytes at a time, but for the first ones."""
+        import pyarrow as pa
+
+        with self._stream() as stream:
+            for batch in self._reader(stream, block):
+                self.progressed()
+                rest, skip = batch.slice(min(skip, len(batch))), max(skip - len(batch), 0)
+                if len(rest):
+                    yield pa.Table.from_batches([rest])
 
     @contextmanager
     def _stream(self) -> Iterator[Any]:
@@ -108,7 +120,7 @@ class DelimitedSource(FileSource):
         with self.opened() as stream:
             yield stream
 
-    def _reader(self, stream: Any) -> Any:
+    def _reader(self, stream: Any, block: int) -> Any:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
@@ -116,7 +128,7 @@ class DelimitedSource(FileSource):
         return arrow_csv.open_csv(
             stream,
             read_options=arrow_csv.ReadOptions(
-                block_size=BLOCK, column_names=names, skip_rows=self._first_line, encoding=self.encoding
+                block_size=block, column_names=names, skip_rows=self._first_line, encoding=self.encoding
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
@@ -168,7 +180,7 @@ class DelimitedSource(FileSource):
             return wrong
         if "straddl" in said:
             return InputError(
-                f"{self.name} has a row of more than {BLOCK:,} bytes. Is a quote left open? "
+                f"{self.name} has a row of more than {BLOCKS[1 if self.stdin else -1]:,} bytes. Is a quote left open? "
                 "Close it, or read without quotes (quote=False)."
             )
         return InputError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deciban.errors import DomainError, InputError, shortlist
+from deciban.errors import DomainError, InputError
 from deciban.read import values
 from deciban.read.column import PARTS, Column
 
@@ -80,8 +80,9 @@ def _of_text(column: Column, array: pa.Array, declared: bool) -> Column:
     number = _as_numbers(column, array)
     if number is not None:
         return number
-    distinct = pc.unique(array.drop_null()).to_pylist()
-    if len(distinct) == 1:
+    different = pc.unique(array.drop_null())
+    distinct = different[:GLANCE].to_pylist()
+    if len(different) == 1:
         named = replace(column, kind="category", reason=f"always {distinct[0][:40]!r}")
         return _unless_constant(named, 1, named.reason)
     if {value.lower() for value in distinct} in PAIRS:
@@ -91,7 +92,7 @@ def _of_text(column: Column, array: pa.Array, declared: bool) -> Column:
             found = values.parsed(array, form)
             if found.null_count == array.null_count:
                 return _of_date(replace(column, format=form), found, f"dates or times, {form}")
-    return _of_names(column, len(array) - array.null_count, distinct, array)
+    return _of_names(column, array, len(different), distinct)
 
 
 def _as_numbers(column: Column, array: pa.Array) -> Column | None:
@@ -147,17 +148,19 @@ def _of_date(column: Column, array: pa.Array, why: str) -> Column:
     return replace(column, kind="date", parts=parts, reason=why)
 
 
-def _of_names(column: Column, n: int, distinct: list[str], array: pa.Array) -> Column:
+def _of_names(column: Column, array: pa.Array, distinct: int, some: list[str]) -> Column:
     """Names that repeat are categories; those that do not are texts if they have words, else identifiers."""
     import pyarrow.compute as pc
 
+    n = len(array) - array.null_count
     words = pc.mean(pc.add(pc.count_substring_regex(array, r"\s+"), 1)).as_py()
-    mostly = len(distinct) > n / 2 and n >= FEW
+    mostly = distinct > n / 2 and n >= FEW
     if words >= (3 if mostly else 8 if n >= FEW else 4):
         return replace(column, kind="text", reason=f"{words:.0f} words a row")
     if mostly:
-        return replace(column, kind="identifier", reason=f"{len(distinct):,} of {n:,} values differ")
-    return replace(column, kind="category", reason=f"{len(distinct):,} names: {shortlist(sorted(distinct), 3)[:80]}")
+        return replace(column, kind="identifier", reason=f"{distinct:,} of {n:,} values differ")
+    others = f" and {distinct - 3:,} more" if distinct > 3 else ""
+    return replace(column, kind="category", reason=f"{distinct:,} names: {', '.join(sorted(some)[:3])[:80]}{others}")
 
 
 def _declared(column: Column, array: pa.Array, kind: str) -> Column:
