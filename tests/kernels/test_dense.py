@@ -65,6 +65,16 @@ def test_wide_triangular_whiteners_lose_nothing_to_their_strips():
     agree(*both(kernels.whitened_distances, X, mean, W, np.zeros(50)), rtol=1e-12)
 
 
+@pytest.mark.parametrize("apart", [1.0, 1e3, 1e5])
+def test_classes_that_share_a_whitener_lose_no_more_than_they_lie_apart(apart):
+    rng = np.random.default_rng(0)
+    mean = apart * rng.normal(size=(4, 8))
+    X, W = np.concatenate([mean, mean[rng.integers(0, 4, 400)] + rng.normal(size=(400, 8))]), rng.normal(size=(1, 8, 8))
+    ours, twin = both(kernels.whitened_distances, X, mean, W, np.zeros(8))
+    agree(ours, twin, rtol=1e-12, atol=1e-12 * (1 + apart**2))
+    assert (ours >= 0).all()
+
+
 def test_distances_far_from_zero_keep_their_digits_about_an_origin():
     rng = np.random.default_rng(0)
     origin = np.full(8, 1e9)

@@ -1,8 +1,11 @@
-"""Squared Mahalanobis distances: a block of rows times all classes' whiteners at once, then sums of squares."""
+"""Squared Mahalanobis distances: a block of rows times all classes' whiteners at once, then sums of squares.
+
+Where all classes share a whitener, a row is whitened once; its products with their means are one more matrix product.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,7 +15,7 @@ from .blas import one_thread
 from .choice import Array
 from .jit import any_order_kernel, kernel
 
-BLOCK_VALUES = 2**17  # products held at a time: one megabyte, in the second-level cache
+BLOCK_VALUES = 2**17  # rows and products held at a time: one megabyte, in the second-level cache
 LEAST_ROWS, MOST_ROWS = 256, 4096
 STRIP_WIDTH, MOST_STRIPS = 12, 8
 
@@ -35,13 +38,12 @@ def subtract(X: Array, origin: Array, Z: Array) -> None:
 
 @any_order_kernel
 def add_squares(Z: Array, mean: Array, out: Array) -> None:
-    """Add ‖z[k] − mean[k]‖² to (n, K), where z[k] is a row's part k; with one part only, every k compares with it."""
+    """Add ‖z[k] − mean[k]‖² to (n, K), where z[k] is a row's part k."""
     n, K = out.shape
     width = mean.shape[1]
-    step = 0 if Z.shape[1] == width else width
     for i in range(n):
         for k in range(K):
-            z, m = Z[i, k * step : k * step + width], mean[k]
+            z, m = Z[i, k * width : (k + 1) * width], mean[k]
             total = 0.0
             for d in range(width):
                 c = z[d] - m[d]
@@ -68,21 +70,44 @@ def _strips(mean: Array, whitener: Array) -> list[Strip]:
     return strips
 
 
-def distances(pieces: Iterable[tuple[slice, Array]], n: int, mean: Array, whitener: Array, origin: Array) -> Array:
-    """‖(x − mean[k]) @ whitener[k]‖² as (n, K), from pieces of the table."""
-    K, D = mean.shape
-    strips = _strips(mean - origin, whitener)
-    widest = max(strip.whitener.shape[1] for strip in strips)
-    block = min(MOST_ROWS, max(LEAST_ROWS, BLOCK_VALUES // max(1, len(whitener) * D)))
-    Z, products, out = np.empty((block, D)), np.empty(block * widest), np.zeros((n, K))
-    with one_thread(D):
+def _blocks(pieces: Iterable[tuple[slice, Array]], origin: Array, block: int) -> Iterator[tuple[slice, Array]]:
+    """Rows relative to the origin, a block at a time, and where they stand."""
+    Z = np.empty((block, len(origin)))
+    with one_thread(len(origin)):
         for rows, X in pieces:
             for start in range(0, len(X), block):
                 part = X[start : start + block]
-                here = out[rows.start + start : rows.start + start + len(part)]
                 subtract(part, origin, Z)
-                for W, m in strips:
-                    whitened = products[: len(part) * W.shape[1]].reshape(len(part), -1)
-                    np.matmul(Z[: len(part), : len(W)], W, out=whitened)
-                    add_squares(whitened, m, here)
+                yield slice(rows.start + start, rows.start + start + len(part)), Z[: len(part)]
+
+
+def _add_strips(Z: Array, strips: list[Strip], products: Array, out: Array) -> None:
+    for W, m in strips:
+        whitened = products[: len(Z) * W.shape[1]].reshape(len(Z), -1)
+        np.matmul(Z[:, : len(W)], W, out=whitened)
+        add_squares(whitened, m, out)
+
+
+def distances(pieces: Iterable[tuple[slice, Array]], n: int, mean: Array, whitener: Array, origin: Array) -> Array:
+    """‖(x − mean[k]) @ whitener[k]‖² as (n, K), from pieces of the table."""
+    K, D = mean.shape
+    shared = len(whitener) < K
+    centre = mean.mean(axis=0) if shared else origin
+    strips = _strips(np.zeros((1, D)) if shared else mean - centre, whitener)
+    block = min(MOST_ROWS, max(LEAST_ROWS, BLOCK_VALUES // max(1, (len(whitener) + 1) * D)))
+    products, out = np.empty(block * max(strip.whitener.shape[1] for strip in strips)), np.zeros((n, K))
+    if not shared:
+        for rows, Z in _blocks(pieces, centre, block):
+            _add_strips(Z, strips, products, out[rows])
+        return out
+    # ‖z − m‖² = ‖z‖² − 2z·m + ‖m‖², where only z·m is different work for every class. About the centre of the means the
+    # terms are no larger than the classes lie apart, so little is lost where they cancel.
+    moved = (mean - centre) @ whitener[0]
+    cross, own = -2 * whitener[0] @ moved.T, (moved**2).sum(axis=1)
+    for rows, Z in _blocks(pieces, centre, block):
+        squares = np.zeros((len(Z), 1))
+        _add_strips(Z, strips, products, squares)
+        here = np.matmul(Z, cross, out=out[rows])
+        here += squares + own
+        np.maximum(here, 0.0, out=here)
     return out
