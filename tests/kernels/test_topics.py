@@ -94,10 +94,9 @@ def test_plain_passes_agree(case, dtype):
 
 def test_folding_in_agrees_and_keeps_every_token(case, dtype):
     answers = both(lambda: fold_in(case["rows"], case["table"], case["prior"], 500, 1e-6))
-    for (one, spread), (other, _) in [answers]:
-        np.testing.assert_allclose(one, other, atol=2e-3)
-        np.testing.assert_allclose(one.sum(axis=1), case["rows"].lengths(), rtol=1e-4)
-        assert (spread >= -1e-6).all()
+    (one,), (other,) = answers
+    np.testing.assert_allclose(one, other, atol=2e-3)
+    np.testing.assert_allclose(one.sum(axis=1), case["rows"].lengths(), rtol=1e-4)
 
 
 def test_exact_passes_agree(case, dtype):
@@ -162,7 +161,7 @@ def test_any_number_of_threads_gives_the_same_bits(case, monkeypatch):
                 case["columns"], shares, case["near"], one[2], table, case["inverse"], 0.05, 1e-4, crew
             )
             folded = fold_in(rows, table, case["prior"], crew=crew)
-            found.append((*one, sums, *folded, *plain_words(rows, case["columns"], table, shares, crew)))
+            found.append((*one, sums, folded, *plain_words(rows, case["columns"], table, shares, crew)))
     for others in found[1:]:
         for mine, theirs in zip(found[0], others):
             np.testing.assert_array_equal(mine, theirs)

@@ -20,6 +20,7 @@ from deciban.kernels.choice import Array
 from deciban.kernels.topics import Crew, Rows, by_word, plain_documents, plain_words
 from deciban.kernels.topics.crew import ALONE
 from deciban.topics.priors import Priors
+from deciban.topics.starts import start_counts
 
 SMOOTHING = 1e-4  # of each topic, when it predicts documents that were not learnt: ML gives words probability 0
 
@@ -33,8 +34,7 @@ class Aspects:
         self.columns = by_word(self.rows, X.shape[1])
         self.tokens = float(X.data.sum())
         self.documents = np.full((X.shape[0], K), 1 / K, np.float32)  # p(t|d)
-        words = rng.standard_gamma(1.0, (X.shape[1], K), dtype=np.float32)
-        words *= np.bincount(X.indices, X.data, X.shape[1]).astype(np.float32)[:, None] + np.float32(1e-6)
+        words = start_counts(X, K, rng)
         self.words = words / words.sum(axis=0)  # p(w|t)
         self.weights = np.full(K, 1 / K)  # p(t)
         self.priors, self.crew, self.power = priors, crew, power

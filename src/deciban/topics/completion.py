@@ -11,7 +11,6 @@ Reference: Wallach, Murray, Salakhutdinov and Mimno, Evaluation methods for topi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from deciban.kernels.topics.crew import ALONE
 from deciban.topics.reading import counts_of
 
 STEPS, TOLERANCE = 50, 1e-4
+ROUGH_STEPS, ROUGH = 20, 1e-3
 SMOOTHING = 1e-4  # of each topic's mass is spread over all words, so that no word is impossible
 
 
@@ -101,7 +101,9 @@ def prior_of(alpha: Any, K: int) -> Array:
 class Completion:
     """Documents to be completed, with only the columns of words they use; made once, asked often."""
 
-    def __init__(self, observed: Any, held: Any, threads: int | None = 1) -> None:
+    def __init__(
+        self, observed: Any, held: Any, threads: int | None = 1, steps: int = STEPS, tolerance: float = TOLERANCE
+    ) -> None:
         used = np.zeros(observed.shape[1], dtype=bool)
         used[observed.indices] = used[held.indices] = True
         self.words = np.flatnonzero(used)  # the columns that `__call__` wants a row for
@@ -111,7 +113,7 @@ class Completion:
             for part in (observed, held)
         )
         self.tokens = float(self.held.data.sum())
-        self.threads = threads
+        self.threads, self.steps, self.tolerance = threads, steps, tolerance
         if not self.tokens:
             raise InputError("no tokens are left to predict: the documents are too short. Hold out longer ones.")
 
@@ -119,6 +121,11 @@ class Completion:
     def of(cls, X: Any, seed: int = 0, threads: int | None = 1) -> Completion:
         """Documents in two random halves."""
         return cls(*halves(X, seed), threads)
+
+    @classmethod
+    def rough(cls, X: Any, seed: int) -> Completion:
+        """Documents to be completed after every pass: good enough to tell whether it gains anything."""
+        return cls(*halves(X, seed), steps=ROUGH_STEPS, tolerance=ROUGH)
 
     def __call__(self, table: Array, prior: Array, crew: Crew = ALONE) -> float:
         """The perplexity under p(w|t), (words used, K)."""
@@ -129,11 +136,8 @@ class Completion:
             return self._perplexity(table, prior, own)
 
     def _perplexity(self, table: Array, prior: Array, crew: Crew) -> float:
-        counts, _ = fold_in(self.observed, table, prior, STEPS, TOLERANCE, crew)
+        counts = fold_in(self.observed, table, prior, self.steps, self.tolerance, crew)
         shares = counts + prior
         shares /= shares.sum(axis=1, keepdims=True)
         total = row_log_likelihoods(self.held, table, shares, crew).sum()
         return float(np.exp(-total / self.tokens))
-
-
-Judge = Callable[[Array, Array], float]

@@ -16,6 +16,7 @@ from deciban.topics.completion import Completion
 from deciban.topics.priors import Priors
 
 PATIENCE = 5  # steps that together must gain `tol`
+LEAST = 15  # steps before stopping is thought of: topics part first, and their priors are learnt after that
 WORSE = 1.02  # times the best perplexity: no use going on
 
 
@@ -77,7 +78,7 @@ def run(
                     best, kept = perplexity, engine.snapshot()
                 if watch is not None:
                     watch(Moment(number, perplexity, engine))
-                if _settled(trace.objective, tol, since) or perplexity > WORSE * best:
+                if number >= LEAST and (_settled(trace.objective, tol, since) or perplexity > WORSE * best):
                     gained = since == 0 or max(trace.objective[since:]) > max(trace.objective[:since])
                     if relax is None or not gained or not relax():
                         trace.converged = True

@@ -16,12 +16,13 @@ import numpy as np
 from deciban.kernels.choice import Array
 from deciban.kernels.topics import Crew, Rows, by_word, entry_shares
 from deciban.topics.priors import Priors
+from deciban.topics.starts import start_counts
 from deciban.topics.sums import TopicSums
 
 SMALL = 2**22  # entries × topics up to which "auto" keeps every γ: 16 MB
 WARM_UP = 10  # steps before α and β are learnt
-PRIORS_EVERY = 5
-START = 0.5  # concentration of the random γ: uneven enough to part the topics soon
+PRIORS_EVERY = 2
+JUDGED = 2000  # documents that α is learnt from
 
 
 class Exact:
@@ -31,7 +32,7 @@ class Exact:
         rng = np.random.default_rng(seed)
         self.rows = Rows.of(X)
         self.columns = by_word(self.rows, X.shape[1])
-        held = rng.standard_gamma(START, (self.rows.size, K), dtype=np.float32) + np.float32(1e-6)
+        held = start_counts(X, K, rng)[X.indices] + np.float32(1e-6)
         self.held = held / held.sum(axis=1, keepdims=True)
         self.counts = self._sums(X, K)
         self.priors, self.crew, self.steps = priors, crew, 0
@@ -51,7 +52,7 @@ class Exact:
         )
         self.steps += 1
         if self.steps > WARM_UP and self.steps % PRIORS_EVERY == 0:
-            self.priors = self.priors.for_documents(self.counts[0]).for_words(self.counts[1])
+            self.priors = self.priors.for_documents(self.counts[0][:JUDGED]).for_words(self.counts[1])
 
     @property
     def sums(self) -> TopicSums:

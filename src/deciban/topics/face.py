@@ -23,7 +23,7 @@ from deciban.topics.table import TopicTable
 from deciban.topics.words import LAMBDA, Ranking, divergences, ranked
 
 HELD_OUT = 0.05  # of the documents, at most MOST_HELD, watch over the others
-MOST_HELD, LEAST_DOCUMENTS = 1000, 100
+MOST_HELD, LEAST_DOCUMENTS = 500, 100
 
 
 class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -128,7 +128,7 @@ class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if held is None:
             held = learnt[: MOST_HELD if learnt.shape[0] > MOST_HELD else learnt.shape[0]]
         try:
-            return Completion.of(held, seed)
+            return Completion.rough(held, seed)
         except InputError:  # too short to be cut in two: then the same tokens are shown and predicted
             return Completion(held, held)
 

@@ -17,10 +17,12 @@ from deciban.errors import DomainError
 from deciban.kernels.choice import Array
 from deciban.kernels.topics import gibbs_sweep
 from deciban.topics.priors import Priors
+from deciban.topics.starts import start_counts
 from deciban.topics.sums import TopicSums
 
 SWEEPS = 5  # in a step, so that a step gains about what one of the other methods gains
 THIN = 5  # steps between samples that are kept
+CHUNK = 2**14  # tokens that get their first topic at a time
 WARM_UP = 10  # steps before α and β are learnt
 
 
@@ -39,7 +41,13 @@ class Gibbs:
         lengths = np.add.reduceat(np.append(whole, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0)
         self.limits = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self.words = np.repeat(X.indices, whole).astype(np.int64)
-        self.topics = rng.integers(0, K, len(self.words))
+        chances = np.cumsum(start_counts(X, K, rng) + np.float32(1e-6), axis=1, dtype=float)
+        draws = rng.random(len(self.words)) * chances[self.words, -1]
+        self.topics = np.empty(len(self.words), np.int64)
+        for at in range(0, len(draws), CHUNK):
+            here = slice(at, at + CHUNK)
+            below = (chances[self.words[here]] <= draws[here, None]).sum(axis=1)
+            self.topics[here] = np.minimum(below, K - 1)
         owner = np.repeat(np.arange(X.shape[0]), lengths)
         self.of_document, self.of_word = np.zeros((X.shape[0], K)), np.zeros((X.shape[1], K))
         np.add.at(self.of_document, (owner, self.topics), 1.0)
@@ -55,7 +63,7 @@ class Gibbs:
             gibbs_sweep(self.limits, self.words, self.topics, *counts, self.priors.alpha, self.priors.beta, draws)
         self.steps += 1
         if self.steps > WARM_UP:
-            self.priors = self.priors.for_documents(self.of_document).for_words(self.of_word)
+            self.priors = self.priors.for_documents(self.of_document, sure=True).for_words(self.of_word, sure=True)
 
     def samples(self, number: int) -> Array:
         """(S, V, K) counts of states THIN steps apart."""

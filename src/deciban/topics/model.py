@@ -15,7 +15,7 @@ from deciban.topics.course import Watch, run
 from deciban.topics.exact import SMALL, Exact
 from deciban.topics.face import TopicFace
 from deciban.topics.files import StoredTopics
-from deciban.topics.folding import TopicShares, shares_of
+from deciban.topics.folding import TopicShares, folded, means, shares_of
 from deciban.topics.gibbs import Gibbs
 from deciban.topics.priors import Priors
 from deciban.topics.stochastic import Stochastic, absorb, falling_rate, share_out
@@ -46,8 +46,8 @@ class TopicModel(TopicFace):
     >>> model = TopicModel(2, stop_words=["and", "may", "some"], random_state=0).fit(texts)
     >>> sorted(sorted(words) for words in model.top_words(2))
     [['bark', 'dogs'], ['cats', 'purr']]
-    >>> model.transform(["dogs bark", "cats purr", "dogs and cats"]).max(axis=1).round(1)
-    array([1. , 1. , 0.5])
+    >>> model.transform(["dogs bark", "cats purr"]).max(axis=1).round(1)
+    array([1., 1.])
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class TopicModel(TopicFace):
             self.samples_ = engine.samples(self.n_samples)  # (S, V, K)
             sums = TopicSums(self.samples_.mean(axis=0))
         else:
-            vars(self).pop("samples_", None)
+            self.__dict__.pop("samples_", None)
             sums = engine.sums
         if held is not None:
             absorb(sums, held, engine.priors, crew)
@@ -170,10 +170,11 @@ class TopicModel(TopicFace):
         sums = TopicSums(self.counts_)
         sums.grow(X.shape[1])
         priors = Priors(self.alpha_, self.beta_, isinstance(self.alpha, str), False)
-        vars(self).pop("samples_", None)  # they know nothing of the new documents
+        self.__dict__.pop("samples_", None)  # they know nothing of the new documents
         with self._crew() as crew:
             for batch in batches_of(X, np.arange(X.shape[0]), self.batch):
                 found = share_out(batch, sums, priors, crew)
+                sums.stretch((self.tokens_ + batch.tokens) / self.tokens_)
                 self.steps_, self.tokens_ = self.steps_ + 1, self.tokens_ + batch.tokens
                 rate = min(max(falling_rate(self.steps_), batch.tokens / self.tokens_), 1.0)
                 sums.move(*found, rate, self.tokens_ / batch.tokens, crew)
@@ -186,18 +187,27 @@ class TopicModel(TopicFace):
     # -- answers -----------------------------------------------------------------------------------------------------
     def transform(self, X: Any) -> Array:
         """(n, K) the expected share of each topic in documents; the prior's where no word is known."""
-        return self.posterior(X).mean
+        X = self._counts(X)
+        with self._crew() as crew:
+            each = [means(folded(X, counts, *self._priors(), crew).counts, self.alpha_) for counts in self._states()]
+        return np.mean(each, axis=0) if len(each) > 1 else each[0]
 
     def posterior(self, X: Any) -> TopicShares:
         """The topics of documents with their uncertainty: mean, sd and interval of every share."""
         X = self._counts(X)
         with self._crew() as crew:
-            if not hasattr(self, "samples_"):
-                return shares_of(X, self.counts_, self.alpha_, self.beta_, crew)
-            each = [shares_of(X, counts, self.alpha_, self.beta_, crew) for counts in self.samples_]
-        means = np.array([shares.mean for shares in each])
+            found = [folded(X, counts, *self._priors(), crew) for counts in self._states()]
+        each = [shares_of(one, self.alpha_) for one in found]
+        centres = np.array([shares.mean for shares in each])
         within = np.mean([shares.sd**2 for shares in each], axis=0)
-        return TopicShares(means.mean(axis=0), np.sqrt(within + means.var(axis=0)))
+        return TopicShares(centres.mean(axis=0), np.sqrt(within + centres.var(axis=0)))
+
+    def _states(self) -> Any:
+        """Counts of words in topics: those of every sample, where there are any."""
+        return getattr(self, "samples_", self.counts_[None])
+
+    def _priors(self) -> tuple[Array, float]:
+        return self.alpha_, self.beta_
 
     @property
     def components_(self) -> Array:

@@ -27,6 +27,7 @@ from deciban.topics.completion import prior_of
 
 LEAST, MOST = 1e-5, 1e3  # bounds of what is learnt: a topic that lost all its words would go to 0
 START_BETA = 0.01
+ENOUGH = 300_000  # counts that β is learnt from, evenly over the words
 
 
 @dataclass(frozen=True)
@@ -50,26 +51,27 @@ class Priors:
             raise HyperparameterError(f"beta={beta!r} must be 'learnt' or a number above 0.")
         return cls(prior_of(None if learn_alpha else alpha, K), float(start), learn_alpha, learn_beta)  # type: ignore[arg-type]
 
-    def for_documents(self, counts: Array, steps: int = 5) -> Self:
-        """α after some fixed-point steps on the expected counts of some documents, (n, K)."""
+    def for_documents(self, counts: Array, steps: int = 5, sure: bool = False) -> Self:
+        """α after some fixed-point steps on the expected, or `sure`, counts of some documents, (n, K)."""
         if not self.learn_alpha or not counts.size:
             return self
         counts = counts.astype(float)
         lengths, alpha = counts.sum(axis=1), self.alpha
         for _ in range(steps):
-            gain = rises(counts, alpha).sum(axis=0)
+            gain = rises(counts, alpha, sure).sum(axis=0)
             alpha = np.clip(alpha * gain / max(rises(lengths, alpha.sum(), sure=True).sum(), 1e-300), LEAST, MOST)
         return replace(self, alpha=alpha)
 
-    def for_words(self, counts: Array, steps: int = 5) -> Self:
-        """β after some fixed-point steps on the expected counts of words in topics, (V, K)."""
+    def for_words(self, counts: Array, steps: int = 5, sure: bool = False) -> Self:
+        """β after some fixed-point steps on the expected, or `sure`, counts of words in topics, (V, K)."""
         if not self.learn_beta:
             return self
         V, totals, beta = len(counts), counts.sum(axis=0, dtype=float), self.beta
-        there = counts[counts > 1e-6].astype(float)  # less adds nothing that could be seen
+        some = counts[:: max(1, counts.size // ENOUGH)]
+        there = some[some > 1e-6].astype(float)  # less adds nothing that could be seen
         for _ in range(steps):
-            below = V * rises(totals, V * beta, sure=True).sum()
-            beta = float(np.clip(beta * rises(there, beta).sum() / max(below, 1e-300), LEAST, MOST))
+            below = len(some) * rises(totals, V * beta, sure=True).sum()
+            beta = float(np.clip(beta * rises(there, beta, sure).sum() / max(below, 1e-300), LEAST, MOST))
         return replace(self, beta=beta)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,12 +53,12 @@ class TextCounting:
         X, vocabulary = count_rows(texts, self.tokens, limits=self.limits, threads=self.threads)
         return words_only(X, vocabulary), names_of(vocabulary)
 
-    def count(self, texts: Any, words: Sequence[str]) -> Any:
+    def count(self, texts: Any, words: Any) -> Any:
         """Counts of known words; others are left out."""
         known = Vocabulary.of(words, "given")
         return words_only(count_rows(texts, self.tokens, known, threads=self.threads)[0], known)
 
-    def grow(self, texts: Any, words: Sequence[str]) -> tuple[Any, Array]:
+    def grow(self, texts: Any, words: Any) -> tuple[Any, Array]:
         """Counts of known words and, behind them, of new ones; and the words."""
         try:
             X, found = count_rows(texts, self.tokens, threads=self.threads)
@@ -97,7 +96,7 @@ def extended(X: Any, named: Any, words: Any) -> tuple[Any, Array]:
     return moved, np.concatenate([np.asarray(words, dtype=object), np.asarray(named, dtype=object)[new]])
 
 
-def counts_of(X: Any, columns: Sequence[str] = ()) -> Any:
+def counts_of(X: Any, columns: Any = ()) -> Any:
     """A table of counts as CSR of float64 without stored zeros; fractions are weights."""
     X = plain_numbers(X, columns)
     X = X if sp.issparse(X) else sp.csr_array(X)

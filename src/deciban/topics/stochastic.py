@@ -26,25 +26,27 @@ from deciban.kernels.choice import Array
 from deciban.kernels.topics import Crew, excluding_documents, excluding_words
 from deciban.topics.batches import Batch, batches_of
 from deciban.topics.priors import Priors
+from deciban.topics.starts import start_counts
 from deciban.topics.sums import TopicSums
 
 FIRST_PASSES = 5  # over documents that were never seen
 DELAY = 10.0  # τ
 POWER = 0.5
-WARM_UP = 2  # epochs before α and β are learnt
+WARM_UP = 5  # epochs before α and β are learnt
 BETA_EVERY = 5  # epochs: it takes all V × K counts
-JUDGED = 2000  # documents that α is learnt from
+JUDGED = 500  # documents that α is learnt from
 
 
 class Stochastic:
     """Batches, and the sums they move."""
 
+    excluding = True  # False: tokens speak for themselves, to show what comes of it
+
     def __init__(self, X: Any, K: int, priors: Priors, seed: int, crew: Crew, batch: int | None = None) -> None:
         rng = np.random.default_rng(seed)
         self.batches = batches_of(X, rng.permutation(X.shape[0]), batch)
         self.tokens = float(X.data.sum())
-        frequency = np.bincount(X.indices, X.data, X.shape[1])
-        self.sums = TopicSums.random(frequency, K, rng)
+        self.sums = TopicSums(start_counts(X, K, rng))
         self.priors, self.seed, self.crew = priors, seed, crew
         self.epochs, self.steps = 0, 0
 
@@ -53,6 +55,8 @@ class Stochastic:
         order = np.random.default_rng([self.seed, 1 + self.epochs]).permutation(len(self.batches))
         for at in order:
             batch = self.batches[at]
+            if not self.excluding:
+                batch.near = np.zeros(batch.rows.size, np.float32)
             words, found, totals = share_out(batch, self.sums, self.priors, self.crew)
             self.steps += 1
             rate = max(falling_rate(self.steps), 1 / len(self.batches))
@@ -64,7 +68,7 @@ class Stochastic:
     def _learn_priors(self, order: Array) -> None:
         few = max(1, round(JUDGED / max(len(self.batches[0].rows), 1)))
         seen = [counts for at in order[-few:] if (counts := self.batches[at].counts) is not None]
-        self.priors = self.priors.for_documents(np.concatenate(seen))
+        self.priors = self.priors.for_documents(np.concatenate(seen), steps=2)
         if self.epochs % BETA_EVERY == 0 and self.priors.learn_beta:
             self.priors = self.priors.for_words(self.sums.final())
 

@@ -21,13 +21,6 @@ class TopicSums:
         self.scale = 1.0
         self.totals = self.counts.sum(axis=0, dtype=float)
 
-    @classmethod
-    def random(cls, frequency: Array, K: int, rng: np.random.Generator) -> TopicSums:
-        """Each word's tokens shared out by random weights; V × K numbers at a time are drawn, not more."""
-        counts = rng.standard_gamma(1.0, (len(frequency), K), dtype=np.float32)
-        counts *= (frequency / K).astype(np.float32)[:, None]
-        return cls(counts)
-
     @property
     def V(self) -> int:
         return len(self.counts)
@@ -52,6 +45,11 @@ class TopicSums:
         self.totals = keep * self.totals + rate * times * totals
         if self.scale < SMALLEST:
             self._settle()
+
+    def stretch(self, times: float) -> None:
+        """All counts times a factor."""
+        self.scale *= times
+        self.totals = self.totals * times
 
     def add(self, words: Array, found: Array, totals: Array) -> None:
         """What was found joins what is there."""

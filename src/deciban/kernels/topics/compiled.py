@@ -13,6 +13,7 @@ import numpy as np
 
 from ..choice import Array
 from ..jit import any_order_kernel, kernel
+from .buffers import AROUND, inside
 
 TINY = 1e-30
 
@@ -36,7 +37,7 @@ def excluding_documents(
 ) -> None:
     """Σ c γ of each document to counts; 1/Σ t·p to found; c over the sum that γ is divided by to scale."""
     K = table.shape[1]
-    part = np.empty(K, table.dtype)
+    part = inside(np.empty(K + 2 * AROUND, table.dtype))
     one, tiny = table.dtype.type(1), table.dtype.type(TINY)
     for d in range(begin, end):
         t, n = shares[d], counts[d]

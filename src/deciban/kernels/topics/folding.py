@@ -8,6 +8,7 @@ import numpy as np
 
 from ..choice import Array
 from ..jit import any_order_kernel, kernel
+from .buffers import AROUND, inside
 
 
 @any_order_kernel
@@ -20,11 +21,10 @@ def fold_in(
     most: int,
     tolerance: float,
     counts: Array,
-    spread: Array,
     begin: int,
     end: int,
 ) -> None:
-    """CVB0 with p(w|t) fixed: Σ c γ of each document to counts, Σ c γ(1 − γ) to spread.
+    """CVB0 with p(w|t) fixed: Σ c γ of each document to counts.
 
     γ_j ∝ (n − γ_j + α) p(w_j|t); all entries of a document at once, from γ ∝ α·p, until counts move by less than
     `tolerance` a token.
@@ -33,7 +33,7 @@ def fold_in(
     longest = 0
     for d in range(begin, end):
         longest = max(longest, indptr[d + 1] - indptr[d])
-    held = np.empty((longest, K), table.dtype)
+    held = inside(np.empty(longest * K + 2 * AROUND, table.dtype)).reshape(longest, K)
     old = np.empty(K, table.dtype)
     for d in range(begin, end):
         first, length = indptr[d], indptr[d + 1] - indptr[d]
@@ -60,12 +60,6 @@ def fold_in(
                 moved += abs(n[k] - old[k])
             if moved <= tolerance * whole:
                 break
-        s = spread[d]
-        s[:] = 0
-        for j in range(length):
-            g, c = held[j], data[first + j]
-            for k in range(K):
-                s[k] += c * g[k] * (1 - g[k])
 
 
 @any_order_kernel
@@ -85,6 +79,7 @@ def entry_shares(
     V, K = of_word.shape
     zero = held.dtype.type(0)
     whole = held.dtype.type(V * beta)
+    part = inside(np.empty(K + 2 * AROUND, held.dtype))
     for d in range(begin, end):
         nd = of_document[d]
         for j in range(indptr[d], indptr[d + 1]):
@@ -92,10 +87,10 @@ def entry_shares(
             for k in range(K):
                 document, word, rest = nd[k] - g[k], nw[k] - g[k], of_all[k] - g[k]
                 document, word = max(document, zero) + prior[k], max(word, zero) + beta
-                g[k] = document * word / (max(rest, zero) + whole)
-                left += g[k]
+                part[k] = document * word / (max(rest, zero) + whole)
+                left += part[k]
             for k in range(K):
-                g[k] /= left
+                g[k] = part[k] / left
 
 
 @any_order_kernel
@@ -116,7 +111,7 @@ def prequential(
 ) -> None:
     """Σ log p(word | words before it) of each document to out: topics start at the prior, and learn word by word."""
     K = table.shape[1]
-    t, part = np.empty(K), np.empty(K)
+    t, part = np.empty(K), inside(np.empty(K + 2 * AROUND))
     for d in range(begin, end):
         size, total = 0.0, 0.0
         for k in range(K):

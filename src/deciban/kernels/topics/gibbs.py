@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..choice import Array, compiled
 from . import twins
 
+PYTHON = 1000  # elementary operations that take as long as a token in plain Python
+
 
 def gibbs_sweep(
     limits: Array,
@@ -21,7 +23,7 @@ def gibbs_sweep(
 
     Tokens of document d are words[limits[d] : limits[d + 1]]; draws are uniform numbers, one a token.
     """
-    if not compiled(len(words) * len(of_all)):
+    if not compiled(len(words) * PYTHON):
         twins.gibbs_sweep(limits, words, topics, of_document, of_word, of_all, alpha, beta, draws)
         return
     from .compiled import gibbs_sweep as run

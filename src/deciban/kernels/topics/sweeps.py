@@ -105,11 +105,11 @@ def row_log_likelihoods(rows: Rows, table: Array, shares: Array, crew: Crew = AL
 
 def fold_in(
     rows: Rows, table: Array, prior: Array, most: int = 100, tolerance: float = 1e-4, crew: Crew = ALONE
-) -> tuple[Array, Array]:
-    """CVB0 of new documents under fixed topics: Σ c γ and Σ c γ(1 − γ), (n, K) each.
+) -> Array:
+    """CVB0 of new documents under fixed topics: Σ c γ, (n, K).
 
     >>> rows = Rows(np.array([0, 1]), np.array([0], np.int32), np.ones(1))
-    >>> fold_in(rows, np.array([[0.5, 0.25]]), np.array([1.0, 1.0]))[0].round(3)
+    >>> fold_in(rows, np.array([[0.5, 0.25]]), np.array([1.0, 1.0])).round(3)
     array([[0.667, 0.333]])
     """
     work = rows.size * table.shape[1] * 10
@@ -118,10 +118,9 @@ def fold_in(
     from .folding import fold_in as run
 
     counts = np.empty((len(rows), table.shape[1]), table.dtype)
-    spread = np.empty_like(counts)
-    fixed = (*rows, table, prior, most, tolerance, counts, spread)
+    fixed = (*rows, table, prior, most, tolerance, counts)
     crew.share(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
-    return counts, spread
+    return counts
 
 
 def entry_shares(

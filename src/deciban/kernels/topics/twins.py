@@ -74,8 +74,8 @@ def row_log_likelihoods(rows: Rows, table: Array, shares: Array) -> Array:
         return np.bincount(rows.owners(), rows.data * np.log(whole), len(rows))
 
 
-def fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float) -> tuple[Array, Array]:
-    """Counts and spread of the documents; each stops by itself."""
+def fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float) -> Array:
+    """Counts of the documents; each stops by itself."""
     owner, p = rows.owners(), table[rows.indices]
     c, lengths = rows.data[:, None], rows.lengths()
     held = np.zeros_like(p)
@@ -91,7 +91,7 @@ def fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float)
         going = going & (np.abs(counts - old).sum(axis=1) > tolerance * lengths)
         if not going.any():
             break
-    return counts, _of_documents(rows, c * held * (1 - held))
+    return counts
 
 
 def entry_shares(
