@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from topics.simulated import corpus
 
 from deciban.errors import InputError
 from deciban.kernels import forced
 from deciban.topics.completion import halves, perplexity
+from topics.simulated import corpus
 
 
 def plain_perplexity(topics, observed, held, alpha, smoothing, steps):

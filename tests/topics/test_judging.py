@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from topics.simulated import corpus
 
 from deciban import TopicModel
 from deciban.errors import HyperparameterError, InputError
 from deciban.topics.coherence import coherence, diversity
 from deciban.topics.words import divergences, places, ranked, relevance
+from topics.simulated import corpus
 
 
 def plain_coherence(first, X, measure):
@@ -37,7 +37,7 @@ def plain_coherence(first, X, measure):
 
 @pytest.mark.parametrize("measure", ["npmi", "umass"])
 def test_coherence_is_what_counting_pairs_gives(measure):
-    X, phi = corpus(D=60, V=25, K=4, length=10)
+    X, _ = corpus(D=60, V=25, K=4, length=10)
     X = X[:, np.flatnonzero(X.sum(axis=0))]
     first = np.argsort(-np.random.default_rng(0).random((4, X.shape[1])), axis=1)[:, :5]
     expected = plain_coherence(first.tolist(), X.toarray().tolist(), measure)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import gammaln
-from topics.simulated import corpus, near_identical
 
 from deciban import TopicModel
 from deciban.errors import ConvergenceWarning
@@ -15,6 +14,7 @@ from deciban.kernels.topics import crew as crews
 from deciban.topics.folding import folded, shares_of
 from deciban.topics.priors import Priors
 from deciban.topics.words import matched
+from topics.simulated import corpus, near_identical
 
 METHODS = ("scvb0", "cvb0", "gibbs")
 
@@ -95,7 +95,7 @@ def test_learnt_priors_predict_better_where_topics_are_unequal():
     assert learnt.alpha_.max() > 5 * learnt.alpha_.min()
 
 
-# -- new documents ------------------------------------------------------------------------------------------------------
+# -- new documents -----------------------------------------------------------------------------------------------------
 def exact_shares(words, phi, alpha):
     """E θ and its sd, over all assignments of topics to tokens."""
     K = len(alpha)
@@ -154,7 +154,7 @@ def test_samples_widen_the_uncertainty():
     assert model.posterior(X).sd.mean() > single
 
 
-# -- streams, choices, interruptions --------------------------------------------------------------------------------------
+# -- streams, choices, interruptions -----------------------------------------------------------------------------------
 def test_a_stream_learns_new_words():
     first = ["ships sail the sea", "boats and ships at sea", "wolves hunt sheep", "sheep flee wolves"] * 20
     model = TopicModel(2, stop_words=["the", "and", "at"], random_state=0).partial_fit(first)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from topics.simulated import corpus, near_identical
 
 from deciban import PLSA
 from deciban.errors import HyperparameterError
@@ -12,6 +11,7 @@ from deciban.topics.aspects import Aspects, folded
 from deciban.topics.completion import prior_of
 from deciban.topics.priors import Priors
 from deciban.topics.words import matched
+from topics.simulated import corpus, near_identical
 
 
 def aspects(X, K, power=1.0):

@@ -45,7 +45,7 @@ def page_data(model: Any, texts: Any) -> dict[str, Any]:
             "x": round(float(x), 5),
             "y": round(float(y), 5),
             "share": float(weights[k]),
-            "words": [[str(model.vocabulary_[w]), float(f"{topics[k, w]:.4g}"), float(f"{marginal[w]:.4g}")] for w in own],
+            "words": [[str(model.vocabulary_[w]), _short(topics[k, w]), _short(marginal[w])] for w in own],
         }
         for k, ((x, y), own) in enumerate(zip(at, kept))
     ]
@@ -57,6 +57,10 @@ def page_data(model: Any, texts: Any) -> dict[str, Any]:
         "topics": listed,
         "documents": [] if texts is None else _documents(model, texts, topics),
     }
+
+
+def _short(p: float) -> float:
+    return float(f"{p:.4g}")
 
 
 def _facts(model: Any) -> str:

@@ -32,7 +32,7 @@ class Crew:
         self.pool: ThreadPoolExecutor | None = None
 
     def share(self, act: Callable[[int, int], Any], limits: Array, work: float) -> None:
-        """Call act(begin, end) for ranges that make up all rows, with about as many entries each; `limits` is indptr."""
+        """Call act(begin, end) for ranges of all rows, with about as many entries each; `limits` is an indptr."""
         number = int(min(self.threads, max(work // LEAST_WORK, 1), max(len(limits) - 1, 1)))
         if number == 1:
             act(0, len(limits) - 1)

@@ -1,0 +1,86 @@
+"""A browser without a window, steered over the W3C WebDriver protocol, which is JSON over HTTP."""
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+
+OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,1100"]
+FIND = "element-6066-11e4-a52e-4f735466cecf"  # what the protocol calls an element
+
+
+def missing():
+    """Why there is no browser, or None."""
+    lacking = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    return f"{' and '.join(lacking)} not installed" if lacking else None
+
+
+class Browser:
+    def __enter__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.driver = subprocess.Popen(
+            ["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self.root = f"http://127.0.0.1:{port}"
+        try:
+            self._wait()
+            wanted = {
+                "browserName": "chrome",
+                "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": OPTIONS},
+            }
+            answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        except BaseException:
+            self.driver.terminate()
+            self.driver.wait()
+            raise
+        self.root += f"/session/{answer['sessionId']}"
+        return self
+
+    def __exit__(self, *problem):
+        try:
+            self._call("DELETE", "")
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
+
+    def _wait(self):
+        for _ in range(100):
+            try:
+                if self._call("GET", "/status")["ready"]:
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError("chromedriver did not answer")
+
+    def _call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.root + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())["value"]
+
+    def open(self, path):
+        self._call("POST", "/url", {"url": path.resolve().as_uri()})
+
+    def run(self, script, *arguments):
+        """The value of a script that returns one."""
+        return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def click(self, selector):
+        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        self._call("POST", f"/element/{found[FIND]}/click", {})
+
+    def press(self, selector, keys):
+        """Type into an element."""
+        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+        self._call("POST", f"/element/{found[FIND]}/value", {"text": keys})
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0]).innerText", selector)
+
+    def screenshot(self, path):
+        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
