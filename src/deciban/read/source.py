@@ -63,11 +63,15 @@ class Source(ABC):
 
     def batches(self, rows: int = HEAD) -> Iterator[Table]:
         """All rows, in tables of exactly `rows` rows, but for the last; how the file was written does not show."""
+        import pyarrow as pa
+
         self.skipped, self.read = Skipped(), 0
         found = 0
         for table in _regrouped(self.pieces(), rows):
             found += len(table)
             yield Table.of(table)
+            del table
+            pa.default_memory_pool().release_unused()  # Arrow would keep as much again for later
         if not found:
             raise InputError(f"{self.name} holds no rows{self._but_skipped()}. Give a file with data.")
 
