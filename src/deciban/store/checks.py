@@ -18,7 +18,7 @@ from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, Axis, Ragged, Stats
 
 SLACK = 1e-6  # relative: what rounding of weights may have left below zero
-FEW = 16  # numbers along an axis without names
+FEW = 2**14  # numbers along an axis without names, such as the edges of bins
 
 # the axes of known densities and what their numbers must be: K groups, D features, M cells, T tables, S matrices
 MATRICES = {
