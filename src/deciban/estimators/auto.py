@@ -33,7 +33,7 @@ def reader(families: Any, kinds: Any, place: bool) -> Callable[[Table, str | Non
     if automatic:
         return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
     if isinstance(families, Mapping):
-        return lambda table, label: _only(Schema.infer(table, label, _kinds(families)), families)
+        return lambda table, label: Schema.infer(table, label, _kinds(families), only=True)
     wanted = WANTS.get(type(families).__name__, "number")
     return lambda table, label: Schema.infer(
         table, label, {str(name): wanted for name in table.columns if str(name) != label}
@@ -115,11 +115,6 @@ def _kinds(wishes: Mapping[Any, Any]) -> dict[str, str]:
         kind = value if _is_kind(value) else WANTS.get(type(_family(value)).__name__, "number")
         found |= dict.fromkeys([str(name) for name in (key if isinstance(key, tuple) else (key,))], kind)
     return found
-
-
-def _only(schema: Schema, families: Mapping[Any, Any]) -> Schema:
-    """Without the columns for which no family was named."""
-    return schema.select([name for key in families for name in (key if isinstance(key, tuple) else (key,))])
 
 
 def _has_gaps(X: Any) -> bool:

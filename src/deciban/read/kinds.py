@@ -12,7 +12,7 @@ import numpy as np
 
 from deciban.errors import DomainError, InputError
 from deciban.read import values
-from deciban.read.column import PARTS, Column
+from deciban.read.column import NUMBERS, PARTS, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,10 +42,8 @@ def infer(name: str, column: pa.ChunkedArray, kind: str | None = None) -> Column
     found = Column(name, "constant", "", rows=len(array))
     texts = values.is_text(array.type)
     if texts:
-        trimmed = values.cleaned(array, trim=True)
-        plain = values.cleaned(array, trim=False)
-        found = replace(found, trim=not trimmed.equals(plain))
-        array = trimmed
+        array, trim = _cleaned(array, kind)
+        found = replace(found, trim=trim)
     elif pa.types.is_floating(array.type):
         array = pa.array(array.to_numpy(zero_copy_only=False), from_pandas=True)
     found = replace(found, missing=array.null_count)
@@ -55,6 +53,28 @@ def infer(name: str, column: pa.ChunkedArray, kind: str | None = None) -> Column
         return replace(found, reason="nothing but gaps")
     declared = pa.types.is_dictionary(column.type)
     return _of_text(found, array, declared) if texts else _of_type(found, array, declared)
+
+
+def _cleaned(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
+    """Texts without spaces around them and with gaps as null, and whether there were such spaces."""
+    import pyarrow as pa
+
+    if kind in NUMBERS and _are_numbers(array):
+        return array, False
+    encoded = array.dictionary_encode()  # what repeats is looked at once
+    trimmed, plain = (values.cleaned(encoded.dictionary, trim=trim) for trim in (True, False))
+    if trimmed.null_count or trimmed is not encoded.dictionary:
+        array = trimmed.take(encoded.indices.cast(pa.int64()))
+    return array, not trimmed.equals(plain)
+
+
+def _are_numbers(array: pa.Array) -> bool:
+    import pyarrow as pa
+
+    try:
+        return array.cast(pa.float64()) is not None
+    except pa.ArrowInvalid:
+        return False
 
 
 def _of_type(column: Column, array: pa.Array, declared: bool) -> Column:
@@ -175,7 +195,7 @@ def _declared(column: Column, array: pa.Array, kind: str) -> Column:
             if found.null_count == array.null_count or len(forms) == 1:
                 return replace(column, format=form, parts=PARTS)
         raise DomainError(f"column {column.name!r} holds no dates that can be read. Write them as 2026-11-15T23:43:00.")
-    if kind in ("count", "number") and values.is_text(array.type):
+    if kind in NUMBERS and values.is_text(array.type):
         commas = [v for v in array.drop_null().slice(0, 1000).to_pylist() if values.THOUSANDS.fullmatch(v)]
         return replace(column, thousands=bool(commas))
     return column if not pa.types.is_null(array.type) else replace(column, missing=len(array))

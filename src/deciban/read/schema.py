@@ -41,8 +41,10 @@ class Schema:
     whole: bool = False  # labels are whole numbers
 
     @classmethod
-    def infer(cls, table: Table, label: str | None = None, kinds_: Mapping[str, str] | None = None) -> Schema:
-        """From the first rows; `kinds_` are those declared by hand, column by column."""
+    def infer(
+        cls, table: Table, label: str | None = None, kinds_: Mapping[str, str] | None = None, only: bool = False
+    ) -> Schema:
+        """From the first rows; `kinds_` are those declared by hand, column by column, and `only` those are read."""
         declared = dict(kinds_ or {})
         names = [str(name) for name in table.columns]
         unknown = [name for name in [*declared, *([] if label is None else [label])] if name not in names]

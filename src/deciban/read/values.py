@@ -50,7 +50,7 @@ def cleaned(array: pa.Array, trim: bool) -> pa.Array:
 
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.string())
-    if trim:
+    if trim and pc.any(pc.match_substring_regex(array, r"^\s|\s$")).as_py():
         array = pc.utf8_trim_whitespace(array)
     absent = pc.is_in(array, value_set=pa.array(MARKERS, array.type))
     return pc.if_else(absent, pa.scalar(None, array.type), array) if pc.any(absent).as_py() else array
