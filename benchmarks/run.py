@@ -26,6 +26,9 @@ import mixtures  # noqa: E402, F401
 import mnist  # noqa: E402, F401
 import startup  # noqa: E402, F401
 import text  # noqa: E402, F401
+import text_one  # noqa: E402, F401
+import text_quality  # noqa: E402, F401
+import topics  # noqa: E402, F401
 import trust  # noqa: E402, F401
 from harness import BENCHMARKS, HEADINGS, Row, line, rule  # noqa: E402
 

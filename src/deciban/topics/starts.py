@@ -15,10 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.kernels.choice import Array
+from deciban.topics.batches import local_columns
 
-MOST, EACH = 4000, 20  # documents looked at: this many a topic, but no more than that in all
+MOST, EACH = 2000, 20  # documents looked at: this many a topic, but no more than that in all
 SEEDED = 0.5  # share of the start that comes from documents
-ROUNDS = 3  # of moving to the middle of one's documents
+ROUNDS = 2  # of moving to the middle of one's documents
 
 
 def start_counts(X: Any, K: int, rng: np.random.Generator) -> Array:
@@ -46,8 +47,8 @@ def _sample(X: Any, K: int, rng: np.random.Generator) -> Any:
 
 def _nearest(sample: Any, K: int, rng: np.random.Generator) -> Array:
     """(n,) which of K picked documents each document is closest to, after some rounds of k-means."""
-    unit = sample.copy()
-    unit.data = np.sqrt(unit.data)  # of length √tokens
+    words, local = local_columns(sample.indices, sample.shape[1])
+    unit = sp.csr_array((np.sqrt(sample.data), local, sample.indptr), (sample.shape[0], len(words)))  # length √tokens
     unit = sp.csr_array(sp.diags_array(1 / np.sqrt(np.asarray(sample.sum(axis=1)).ravel())) @ unit).astype(np.float32)
     n, tries = unit.shape[0], 2 + int(np.log(K))
     picked = [int(rng.integers(n))]

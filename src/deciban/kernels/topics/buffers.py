@@ -8,12 +8,13 @@ run. What such loops store to therefore lies away from everything else.
 
 from __future__ import annotations
 
+from ..choice import Array
 from ..jit import part
 
 AROUND = 256  # numbers: more than a compiler looks ahead, whatever the width of its vectors
 
 
 @part
-def inside(padded):  # type: ignore[no-untyped-def]
+def inside(padded: Array) -> Array:
     """A buffer without the room around it."""
     return padded[AROUND : padded.size - AROUND]
