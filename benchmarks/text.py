@@ -1,6 +1,6 @@
-"""Text: raw documents to counts, scores and sparse rows, beside scikit-learn's CountVectorizer and MultinomialNB.
+"""Text: raw documents to models, scores and sparse rows, beside scikit-learn's CountVectorizer and MultinomialNB.
 
-The corpus is 20 Newsgroups and IMDB, read from the directory that DECIBAN_DATA names.
+The corpus is 20 Newsgroups and IMDB, read from the directory that DECIBAN_DATA names. Single documents: `text_one.py`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,25 +20,15 @@ from sklearn.feature_extraction.text import CountVectorizer as Theirs
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
+from deciban import GenerativeClassifier, Text
 from deciban.features.class_counts import count_classes
-from deciban.features.scoring import Scorer
 from deciban.sklearn import CountVectorizer
-from harness import Row, at_least, at_most, benchmark, first_call, largest_difference, timed, versus
+from harness import Row, at_least, benchmark, first_call, largest_difference, versus
 
 SETS = ("20newsgroups/20news_bydate.jsonl.gz", "imdb/imdb.jsonl.gz")
 PEER = "CountVectorizer + MultinomialNB"
 PEER_REPEATS = 2  # ten seconds each
-SHORT = 200  # characters of a short document
-FEW_WORDS, FEW_CLASSES = 5000, 2
-FIRST_CALL = """
-import time
-import numpy as np
-start = time.perf_counter()
-from deciban.features.class_counts import count_classes
-texts = ["the same few words once more " + str(i) for i in range(20_000)]
-count_classes(texts, np.zeros(len(texts), int), 1)
-print(time.perf_counter() - start)
-"""
+NOTHING = "DECIBAN_DATA names no directory of data sets: nothing was run"
 
 
 def corpus(share: float) -> tuple[list[str], np.ndarray] | None:
@@ -60,60 +47,69 @@ def corpus(share: float) -> tuple[list[str], np.ndarray] | None:
     return texts[::step], np.unique(labels[::step], return_inverse=True)[1]
 
 
-def weights_of(counts: np.ndarray) -> np.ndarray:
-    """Log shares of words with one added to each count, a word's numbers side by side."""
-    smoothed = counts + 1.0
-    return np.log(smoothed / smoothed.sum(axis=1, keepdims=True)).T.copy()
+def plain(**options: Any) -> GenerativeClassifier:
+    """What the peer fits: counts of words, one added to each."""
+    return GenerativeClassifier(Text(transform="counts", pseudo_count=1.0, **options), calibrate=None)
+
+
+def theirs(**options: Any) -> Any:
+    return make_pipeline(Theirs(**options), MultinomialNB())
 
 
 @benchmark("text")
 def text(share: float) -> Iterator[Row | str]:
-    """Raw text to class counts, class scores and sparse rows."""
+    """Raw text to fitted models, class scores and sparse rows."""
     found = corpus(share)
     if found is None:
-        yield "DECIBAN_DATA names no directory of data sets: nothing was run"
+        yield NOTHING
         return
     texts, y = found
-    K, column = int(y.max()) + 1, pa.array(texts, pa.large_string())
+    column = pa.chunked_array([pa.array(texts, pa.large_string())])
     size = f"{sum(len(text.encode()) for text in texts) / 1e6:.0f} MB, {len(texts):,} documents"
-    yield f"compiling took {first_call(lambda: count_classes(texts[:2000], y[:2000], K)):.1f} s CPU, not counted above"
-    counts = count_classes(column, y, K)
-    pipeline = make_pipeline(Theirs(), MultinomialNB()).fit(texts, y)
-    scorer = Scorer(counts.vocabulary, weights_of(counts.counts), pipeline[1].class_log_prior_)
-    yield from fit_rows(texts, column, y, K, size)
-    yield from score_rows(texts, column, pipeline, scorer, size)
+    yield f"compiling took {first_call(lambda: plain().fit(texts[:2000], y[:2000])):.1f} s CPU, not counted above"
+    yield from fit_rows(texts, column, y, size)
+    yield from default_rows(texts, column, y, size)
+    yield from score_rows(texts, column, y, size)
     yield from vectorizer_rows(texts, size)
-    yield one_document(texts, pipeline, scorer, at_least(1000))
-    yield small_model(texts, y)
-    yield from start_rows()
-    yield threads(column, y, K)
+    yield growth(column, y, size)
+    yield threads(column, y)
 
 
-def joint(pipeline: Any, texts: list[str]) -> np.ndarray:
-    """Their scores: log prior plus log likelihood."""
-    return pipeline[1].predict_joint_log_proba(pipeline[0].transform(texts))
-
-
-def fit_rows(texts: list[str], column: pa.Array, y: np.ndarray, K: int, size: str) -> Iterator[Row]:
+def fit_rows(texts: list[str], column: Any, y: np.ndarray, size: str) -> Iterator[Row]:
     for kind, given, reach in (("list", texts, at_least(20)), ("Arrow", column, at_least(30))):
         yield versus(
-            f"class counts from {kind}, {size}",
+            f"fit from {kind}, {size}",
             PEER,
-            lambda: make_pipeline(Theirs(), MultinomialNB()).fit(texts, y)[1].feature_count_,
-            lambda given=given: count_classes(given, y, K).counts,
+            lambda: theirs().fit(texts, y)[1].feature_count_,
+            lambda given=given: plain().fit(given, y).stats_.family.counts,
             reach,
             largest_difference,
             peer_repeats=PEER_REPEATS,
         )
 
 
-def score_rows(texts: list[str], column: pa.Array, pipeline: Any, scorer: Scorer, size: str) -> Iterator[Row]:
+def default_rows(texts: list[str], column: Any, y: np.ndarray, size: str) -> Iterator[Row]:
+    """Calibrated, transform and pseudo-count chosen by leave-one-out; the peer has nothing of the kind."""
+    GenerativeClassifier().fit(texts[:2000], y[:2000])  # compiles
+    yield versus(
+        f"fit as it is by default, {size}",
+        PEER,
+        lambda: theirs().fit(texts, y),
+        lambda: GenerativeClassifier().fit(column, y),
+        at_least(8),
+        peer_repeats=1,
+    )
+
+
+def score_rows(texts: list[str], column: Any, y: np.ndarray, size: str) -> Iterator[Row]:
+    pipeline, clf = theirs().fit(texts, y), plain().fit(column, y)
+    clf.predict(column[:2000])  # estimates
     for kind, given in (("list", texts), ("Arrow", column)):
         yield versus(
             f"class scores from {kind}, {size}",
             PEER,
-            lambda: joint(pipeline, texts),
-            lambda given=given: scorer.scores(given),
+            lambda: pipeline.predict_log_proba(texts),
+            lambda given=given: clf.predict_log_proba(given),
             at_least(20),
             largest_difference,
             peer_repeats=PEER_REPEATS,
@@ -141,50 +137,28 @@ def vectorizer_rows(texts: list[str], size: str) -> Iterator[Row]:
             lambda theirs, ours: float((theirs[0] != ours[0]).nnz + (theirs[1] != ours[1])),
             peer_repeats=1 if options else PEER_REPEATS,
         )
+    yield versus(
+        f"fit, words and pairs, {size}",
+        PEER,
+        lambda: theirs(ngram_range=(1, 2)).fit(texts, [0] * len(texts)),
+        lambda: plain(ngrams=(1, 2)).fit(texts, [0] * len(texts)),
+        at_least(10),
+        peer_repeats=1,
+    )
 
 
-def one_document(texts: list[str], pipeline: Any, scorer: Scorer, reach: Any) -> Row:
-    """Short documents one by one; seconds are of one."""
-    short = [text[SHORT : 2 * SHORT] for text in texts[:: max(len(texts) // 500, 1)]]
-    scorer(short[0])  # compiles
-
-    def each(score: Any, some: list[str]) -> float:
-        return timed(lambda: [score(text) for text in some])[0] / len(some)
-
-    times = [(each(lambda one: joint(pipeline, [one]), short[:20]), each(scorer, short)) for _ in range(5)]
-    V, K = scorer.weights.shape
-    job = f"one document of {SHORT} characters, V = {V:,}, K = {K}"
-    return Row(job, PEER, [a for a, _ in times], [b for _, b in times], [a / b for a, b in times], reach)
+def growth(column: Any, y: np.ndarray, size: str) -> Row:
+    """A quarter of the documents beside all: 4 is linear."""
+    clf, quarter = plain(), slice(0, len(y), 4)
+    some = pa.chunked_array([pa.array(column.to_pylist()[quarter], pa.large_string())])
+    return versus(
+        f"fit from Arrow, {size}", "ours with a quarter", lambda: clf.fit(some, y[quarter]), lambda: clf.fit(column, y)
+    )
 
 
-def small_model(texts: list[str], y: np.ndarray) -> Row:
-    """The same with few words and classes."""
-    some = texts[:: max(len(texts) // 5000, 1)]
-    codes = y[:: max(len(texts) // 5000, 1)] % FEW_CLASSES
-    pipeline = make_pipeline(Theirs(max_features=FEW_WORDS), MultinomialNB()).fit(some, codes)
-    counts = count_classes(some, codes, FEW_CLASSES)
-    kept = counts.vocabulary.ids(pipeline[0].get_feature_names_out())
-    scorer = Scorer(counts.vocabulary.take(kept), weights_of(counts.counts[:, kept]), pipeline[1].class_log_prior_)
-    return one_document(some, pipeline, scorer, at_least(30))
-
-
-def start_rows() -> Iterator[Row]:
-    """Wall time of the first call in a new process, without and with compiled code on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        for name, most, repeats in (
-            ("nothing compiled", 15, 1),
-            ("compiled before", 1, 5),
-        ):
-            spent = [
-                float(subprocess.check_output([sys.executable, "-c", FIRST_CALL], env=environment, text=True))
-                for _ in range(repeats)
-            ]
-            yield Row(f"first call, {name}, wall", "", [], spent, [], at_most(most, "s"))
-
-
-def threads(column: pa.Array, y: np.ndarray, K: int) -> str:
+def threads(column: Any, y: np.ndarray) -> str:
     """How much sooner two threads are done; the counts are the same."""
+    K = int(y.max()) + 1
 
     def wall(number: int) -> float:
         start = time.perf_counter()

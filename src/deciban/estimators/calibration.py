@@ -32,7 +32,11 @@ class Calibration:
     def fit(
         cls, method: str, scores: Sequence[Array], codes: Array, lengths: Sequence[Any], classes: Any, rows: float
     ) -> Calibration:
-        """Fit a calibrator of log-likelihoods to true classes; classes weigh equally, so no prior gets in."""
+        """Fit a calibrator of log-likelihoods to true classes; no prior gets in.
+
+        Classes weigh equally, so that every prior is served alike; by length they weigh as they are, with their log
+        prior subtracted, which serves that prior best: most of the rows of a text classifier are of one class.
+        """
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
         K, length = scores[0].shape[1], _total(lengths)
@@ -44,7 +48,7 @@ class Calibration:
             return cls(Blockwise.fit(scores, codes, lengths), tuple(classes), rows)
         whole = total(scores)
         if method == "length":
-            made: Any = LengthAware.fit(whole, codes, np.maximum(1.0, length))  # type: ignore[arg-type]
+            made: Any = LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K))  # type: ignore[arg-type]
         elif method == "offsets":
             made = Offsets.fit(whole, codes)
         else:
@@ -96,6 +100,11 @@ class Calibration:
                 f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}. "
                 "Calibrate again."
             )
+
+
+def shares(codes: Array, K: int) -> Array:
+    """(K,) how much of the rows each class has."""
+    return np.bincount(codes, minlength=K) / len(codes)
 
 
 def total(scores: Sequence[Array]) -> Array:

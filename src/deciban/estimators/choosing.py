@@ -2,7 +2,8 @@
 
 A family offers lines of candidates, along which the loss falls and then rises: they are walked downhill. Each candidate
 is judged on a sample of the first rows as the classifier would use it, calibrated: on a few of them first, and the best
-again on all.
+of the best lines again on all. Of near equals, that of the first line is taken: the one least above the least loss by
+no more than the standard error of the difference.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import DecibanError
+from deciban.estimators.calibration import shares
 from deciban.estimators.priors import left_out_prior
 from deciban.estimators.reservoir import chosen_rows
 from deciban.evaluate.calibration import LengthAware, Offsets
@@ -23,8 +25,8 @@ from deciban.read.tables import HEAD
 from deciban.score import log_posterior
 from deciban.statistics import Array, Members
 
-FEW = 2_000  # rows on which candidates are judged first, and calibrated
-FINALISTS = 2  # candidates that are judged on all
+FEW = 4_000  # rows on which candidates are judged first, and calibrated
+FINALISTS = 2  # lines whose best is judged on all
 
 
 def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
@@ -35,15 +37,33 @@ def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
         return family
     first, head = (X, members) if len(members) <= HEAD else (run_of_rows(X, 0, HEAD), members.take(slice(0, HEAD)))
     lines = family.candidates(first, head)
-    if len(lines) == len(lines[0]) == 1 or len(np.unique(head.codes)) < 2:
+    if len(lines) == len(lines[0]) == 1:
         return lines[0][0]
+    if len(np.unique(head.codes)) < 2:
+        return family.unjudged(first, head)
     rows = chosen_rows(len(head))
     if len(rows) < len(head):
         first, head = first[rows], head.take(rows)
     judge = Judge(first, head, rule)
-    judged = {id(one): (loss, one) for line in lines for loss, one in downhill(line, judge.on_a_few)}
-    best = [one for _, one in sorted(judged.values(), key=lambda pair: pair[0])[:FINALISTS]]
-    return min(best, key=judge.on_all) if judge.more else best[0]
+    best = [min(downhill(line, judge.on_a_few), key=lambda pair: pair[0]) for line in lines]
+    limit = sorted(loss for loss, _ in best)[:FINALISTS][-1]
+    finalists = [one for loss, one in best if loss <= limit]
+    return first_of_near_equals(finalists, [judge.losses(one) for one in finalists])
+
+
+def first_of_near_equals(candidates: Sequence[Any], losses: Sequence[Array]) -> Any:
+    """The first candidate that is not clearly worse than the best, by losses (n,) of the same rows.
+
+    >>> even, odd = np.tile([0.1, 0.3], 50), np.tile([0.3, 0.08], 50)
+    >>> first_of_near_equals("ab", [even, odd]), first_of_near_equals("ab", [even, even - 0.1])
+    ('a', 'b')
+    """
+    least = min(losses, key=lambda each: each.mean())
+    for candidate, own in zip(candidates, losses):
+        above = own - least
+        if above.mean() <= above.std() / np.sqrt(len(above)):
+            return candidate
+    return candidates[int(np.argmin([own.mean() for own in losses]))]
 
 
 def downhill(line: Sequence[Any], loss: Callable[[Any], float]) -> list[tuple[float, Any]]:
@@ -78,26 +98,27 @@ class Judge:
         self._calibrators: dict[int, Any] = {}
 
     def on_a_few(self, candidate: Any) -> float:
-        """The loss on a few rows, calibrated on them."""
+        """The mean loss on a few rows, calibrated on them."""
         scores, codes, lengths = self._scores(candidate, *self.few)
         self._calibrators[id(candidate)] = made = _calibrator(scores, codes, lengths)
-        return self._loss(made.apply(scores, lengths), self.few[1])
+        return float(self._losses(made.apply(scores, lengths), self.few[1]).mean())
 
-    def on_all(self, candidate: Any) -> float:
-        """The loss on all rows, calibrated on the few."""
+    def losses(self, candidate: Any) -> Array:
+        """(n,) the losses on all rows, calibrated on the few."""
         scores, _, lengths = self._scores(candidate, self.X, self.members)
-        return self._loss(self._calibrators[id(candidate)].apply(scores, lengths), self.members)
+        return self._losses(self._calibrators[id(candidate)].apply(scores, lengths), self.members)
 
     def _scores(self, candidate: Any, X: Any, members: Members) -> tuple[Array, Array, Array | None]:
         scores = candidate.leave_one_out(self._sums(candidate), X, members, self.rule)
         lengths = candidate.lengths(X)
         return scores, members.codes, None if lengths is None else np.maximum(1.0, lengths)
 
-    def _loss(self, scores: Array, members: Members) -> float:
+    def _losses(self, scores: Array, members: Members) -> Array:
+        """(n,) −log P(label), times the row's share of the weight and their number."""
         weight = members.row_weights()
         prior = left_out_prior(self.members.weights(), members.codes, weight)
         log_p = log_posterior(scores, prior)[np.arange(len(weight)), members.codes]
-        return float(-(weight @ log_p) / weight.sum())
+        return -log_p * (weight / weight.mean())
 
     def _sums(self, candidate: Any) -> Any:
         """Its sums; candidates that differ in the prior alone share them."""
@@ -115,6 +136,8 @@ class _AsItIs:
 
 def _calibrator(scores: Array, codes: Array, lengths: Array | None) -> Any:
     try:
-        return Offsets.fit(scores, codes) if lengths is None else LengthAware.fit(scores, codes, lengths)
+        if lengths is None:
+            return Offsets.fit(scores, codes)
+        return LengthAware.fit(scores, codes, lengths, shares(codes, scores.shape[1]))
     except DecibanError:
         return _AsItIs()

@@ -31,7 +31,7 @@ class Fitted:
     def of(cls, family: Family, X: Any, sample_weight: Any = None) -> Fitted:
         """Collect, then freeze what the family left open."""
         block, members = _one_group(family, X, sample_weight)
-        family = family.candidates(block, members)[0][0]
+        family = family.unjudged(block, members)
         stats = collect_checked(family, block, members, _columns(block))
         return cls(family.choose(stats, (block, members)), stats)
 

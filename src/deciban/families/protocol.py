@@ -125,9 +125,13 @@ class Family(ABC):
     def candidates(self, X: Any, members: Members) -> Sequence[Sequence[Self]]:
         """What this family could become, where that must be settled before rows are summed; labels judge them.
 
-        Lines of families, along each of which the loss falls and then rises; the very first is what it is unjudged.
+        Lines of families, along each of which the loss falls and then rises; of near equals the first line's is taken.
         """
         return [[self]]
+
+    def unjudged(self, X: Any, members: Members) -> Self:
+        """What it becomes where there are no labels to judge by."""
+        return self
 
     def summed_as(self, chosen: Any) -> Self:
         """What was asked for, less the choices under which sums were made: they cannot be made again from sums."""

@@ -129,11 +129,15 @@ class Text(TextOptions):
         """What this could become, by the first rows: for each transform and length of run, a line of pseudo-counts."""
         return offers.candidates(self, X, members)
 
+    def unjudged(self, X: TextRows, members: Members) -> Text:
+        """As textbooks have it: counts, and a pseudo-count of 1."""
+        return offers.with_idf(offers.with_words(offers.textbook(self), X, members), X, members)
+
     def choose(self, stats: TextStats, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Text:
-        """Freeze the strength that the counts call for, and, where nobody judges candidates, the first of them."""
+        """Freeze the strength that the counts call for, and, where nobody judged candidates, the textbook's."""
         chosen: Text = self
         if self.open and rows is not None:
-            chosen = self.candidates(*rows)[0][0]
+            chosen = self.unjudged(*rows)
         elif self.open:
             chosen = offers.textbook(self)
         if chosen.pseudo_count not in ("evidence", "loo"):

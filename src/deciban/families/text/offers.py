@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deciban.families.text.family import Text
 
 STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01)
-TRANSFORMS = {"multinomial": ("counts", "log"), "polya": ("counts", "log"), "bernoulli": ("binary",)}
+TRANSFORMS = {"multinomial": ("log", "counts"), "polya": ("log", "counts"), "bernoulli": ("binary",)}
 WITH_PAIRS = ("log", "binary", "log+idf+unit")  # worth trying where pairs of words are counted too
 
 
@@ -39,12 +39,12 @@ def textbook(text: Text) -> Text:
     """What is left open, as textbooks have it."""
     plain = replace(text, ngrams=(1, 1)) if text.ngrams == "auto" else text
     if plain.transform == "auto":
-        plain = replace(plain, transform=TRANSFORMS[plain.reading][0])
+        plain = replace(plain, transform="binary" if plain.reading == "bernoulli" else "counts")
     return replace(plain, pseudo_count=1.0) if plain.pseudo_count == "auto" else plain
 
 
 def candidates(text: Text, X: TextRows, members: Members) -> list[list[Text]]:
-    """A line of pseudo-counts for every transform and length of run to choose from, the textbook's first."""
+    """A line of pseudo-counts for every transform and length of run to choose from."""
     offered: list[list[Text]] = []
     for runs in _runs(text):
         transforms: Any = (runs.transform,)
