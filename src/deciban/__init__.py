@@ -31,6 +31,7 @@ _HOME = {
     # topics
     "PLSA": "topics.plsa",
     "TopicModel": "topics.model",
+    "ClassTopics": "topics.class_topics",
     # projections from statistics
     "PCA": "project",
     "Fisher": "project",

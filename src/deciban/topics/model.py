@@ -143,7 +143,7 @@ class TopicModel(TopicFace):
             sums = TopicSums(self.samples_.mean(axis=0))
         else:
             self.__dict__.pop("samples_", None)
-            sums = engine.sums
+            sums = engine.whole() if isinstance(engine, Stochastic) else engine.sums
         if held is not None:
             absorb(sums, held, engine.priors, crew)
         self.method_ = {Gibbs: "gibbs", Exact: "cvb0", Stochastic: "scvb0"}[type(engine)]

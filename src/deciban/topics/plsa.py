@@ -99,6 +99,7 @@ class PLSA(TopicFace):
                     break
         assert best is not None
         self._set(*best, held is not None)
+        self.documents_, self.tokens_ = learnt.shape[0], float(learnt.data.sum())
         return self
 
     def _set(self, found: Aspects, trace: Any, honest: bool) -> None:

@@ -72,6 +72,13 @@ class Stochastic:
         if self.epochs % BETA_EVERY == 0 and self.priors.learn_beta:
             self.priors = self.priors.for_words(self.sums.final())
 
+    def whole(self) -> TopicSums:
+        """The sum of what every document says under the present topics: each token once, not more of late ones."""
+        everything = TopicSums(np.zeros_like(self.sums.counts))
+        for batch in self.batches:
+            everything.add(*share_out(batch, self.sums, self.priors, self.crew))
+        return everything
+
     def table(self, words: Array) -> Array:
         """p(w|t) of some words."""
         return self.sums.table(words, self.priors.beta, self.crew)
