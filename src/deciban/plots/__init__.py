@@ -7,6 +7,7 @@ Every function draws on the axes it is given, or on new ones, and returns them; 
     one answer        evidence_bars  nomogram
     parameters        beta  dirichlet
     hidden variables  clusters  em_trace  state_sequence
+    topics            topic_map  topic_words  topic_shares
 
 Those that judge answers take an `Evaluation`, or llrs in nats and whether each row is of h1. Evidence is drawn in
 decibans. Call one again with `ax=` and `label=` to compare two models.
@@ -25,6 +26,7 @@ from .nomogram import nomogram
 from .posteriors import beta, dirichlet
 from .rates import bayes_error, det, roc
 from .strength import empirical_cross_entropy, llr_histogram, reliability, tippett
+from .topics import topic_map, topic_shares, topic_words
 
 __all__ = [
     "bayes_error",
@@ -44,4 +46,7 @@ __all__ = [
     "roc",
     "state_sequence",
     "tippett",
+    "topic_map",
+    "topic_shares",
+    "topic_words",
 ]
