@@ -62,7 +62,7 @@ class Transformed(Through):
             raise HyperparameterError(f"power={self.power}: must be between 0 and 2.")
 
     def __repr__(self) -> str:
-        found = "" if self.power is None else f", power={np.round(self.power, 2).tolist()}"
+        found = "" if self.power is None or self.by == "log" else f", power={np.round(self.power, 2).tolist()}"
         plain = "" if self.inner == Gaussian("diagonal") or self.power is not None else f", inner={self.inner!r}"
         return f"Transformed({self.by!r}{plain}{found})"
 
