@@ -2,7 +2,7 @@
 
 A family offers lines of candidates, along which the loss falls and then rises: they are walked downhill. Each candidate
 is judged on a sample of the first rows as the classifier would use it, calibrated: on a few of them first, and the best
-of the best lines again on all. Of near equals, that of the first line is taken: the one least above the least loss by
+of the best lines again on more. Of near equals, that of the first line is taken: the one least above the least loss by
 no more than the standard error of the difference.
 """
 
@@ -26,7 +26,8 @@ from deciban.score import log_posterior
 from deciban.statistics import Array, Members
 
 FEW = 4_000  # rows on which candidates are judged first, and calibrated
-FINALISTS = 2  # lines whose best is judged on all
+FINALISTS = 2  # lines whose best is judged on more
+MORE = 10_000  # rows on which they are
 
 
 def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
@@ -45,7 +46,7 @@ def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
     if len(rows) < len(head):
         first, head = first[rows], head.take(rows)
     judge = Judge(first, head, rule)
-    best = [min(downhill(line, judge.on_a_few), key=lambda pair: pair[0]) for line in lines]
+    best = [min(judge.walk(line), key=lambda pair: pair[0]) for line in lines]
     limit = sorted(loss for loss, _ in best)[:FINALISTS][-1]
     finalists = [one for loss, one in best if loss <= limit]
     return first_of_near_equals(finalists, [judge.losses(one) for one in finalists])
@@ -91,27 +92,35 @@ class Judge:
 
     def __init__(self, X: Any, members: Members, rule: Rule) -> None:
         self.X, self.members, self.rule = X, members, rule
-        rows = chosen_rows(len(members), FEW)
-        self.more = len(rows) < len(members)
-        self.few = (X[rows], members.take(rows)) if self.more else (X, members)
-        self._summed: tuple[Any, Any] | None = None
+        self._summed: list[tuple[Any, Any]] = []
         self._calibrators: dict[int, Any] = {}
 
-    def on_a_few(self, candidate: Any) -> float:
-        """The mean loss on a few rows, calibrated on them."""
-        scores, codes, lengths = self._scores(candidate, *self.few)
-        self._calibrators[id(candidate)] = made = _calibrator(scores, codes, lengths)
-        return float(self._losses(made.apply(scores, lengths), self.few[1]).mean())
+    def walk(self, line: Sequence[Any]) -> list[tuple[float, Any]]:
+        """The mean losses of candidates on the way down a line, on a few rows and calibrated on them."""
+        line[0].lengths(self.X)  # rows that are counted once serve the whole line
+        X, members = self._some(FEW)
+
+        def loss(candidate: Any) -> float:
+            scores, lengths = self._scores(candidate, X, members)
+            self._calibrators[id(candidate)] = made = _calibrator(scores, members.codes, lengths)
+            return float(self._losses(made.apply(scores, lengths), members).mean())
+
+        return downhill(line, loss)
 
     def losses(self, candidate: Any) -> Array:
-        """(n,) the losses on all rows, calibrated on the few."""
-        scores, _, lengths = self._scores(candidate, self.X, self.members)
-        return self._losses(self._calibrators[id(candidate)].apply(scores, lengths), self.members)
+        """(n,) the losses on more rows, calibrated on the few."""
+        X, members = self._some(MORE)
+        scores, lengths = self._scores(candidate, X, members)
+        return self._losses(self._calibrators[id(candidate)].apply(scores, lengths), members)
 
-    def _scores(self, candidate: Any, X: Any, members: Members) -> tuple[Array, Array, Array | None]:
+    def _some(self, most: int) -> tuple[Any, Members]:
+        rows = chosen_rows(len(self.members), most)
+        return (self.X, self.members) if len(rows) == len(self.members) else (self.X[rows], self.members.take(rows))
+
+    def _scores(self, candidate: Any, X: Any, members: Members) -> tuple[Array, Array | None]:
         scores = candidate.leave_one_out(self._sums(candidate), X, members, self.rule)
         lengths = candidate.lengths(X)
-        return scores, members.codes, None if lengths is None else np.maximum(1.0, lengths)
+        return scores, None if lengths is None else np.maximum(1.0, lengths)
 
     def _losses(self, scores: Array, members: Members) -> Array:
         """(n,) −log P(label), times the row's share of the weight and their number."""
@@ -122,9 +131,11 @@ class Judge:
 
     def _sums(self, candidate: Any) -> Any:
         """Its sums; candidates that differ in the prior alone share them."""
-        if self._summed is None or candidate.summed_as(self._summed[0]) != candidate:
-            self._summed = candidate, candidate.collect(self.X, self.members)
-        return self._summed[1]
+        for other, stats in self._summed:
+            if candidate.summed_as(other) == candidate:
+                return stats
+        self._summed.append((candidate, candidate.collect(self.X, self.members)))
+        return self._summed[-1][1]
 
 
 class _AsItIs:
