@@ -137,6 +137,13 @@ def test_the_scores_of_another_system_are_judged_and_drawn(here, said):
     assert all("<svg" in Path(path).read_text() for path in told["plots"])
 
 
+def test_a_model_is_drawn_as_well_as_its_answers(here, said):
+    told = json.loads(said("evaluate", "tumours.deciban", "test.csv", "--plots", "pictures", "--json").out)
+    drawn = {Path(path).stem for path in told["plots"]}
+    assert {"roc", "reliability", "nomogram", "decision_regions", "class_densities-radius"} <= drawn
+    assert all("<svg" in Path(path).read_text() for path in told["plots"])
+
+
 def test_samples_have_the_models_columns_and_repeat_by_their_seed(here, said):
     first = said("sample", "tumours.deciban", "-n", "20", "--seed", "3").out
     assert first == said("sample", "tumours.deciban", "-n", "20", "--seed", "3").out

@@ -89,6 +89,8 @@ def full(here):
 def test_the_examples_of_every_help_work(full, said):
     for name in ORDER:
         assert EXAMPLES[name], name
+        if name == "evaluate":  # which wants the rows as they were learnt, not as they were corrected
+            (full / "tumours.deciban").write_bytes((full / "oslo.deciban").read_bytes())
         for example in EXAMPLES[name]:
             words = shlex.split(example)
             assert words[:2] == ["deciban", name]

@@ -14,8 +14,8 @@ def answers(path, rows="new.csv"):
     return deciban.load(path).predict_proba(rows)
 
 
-def test_fit_tells_a_person_what_they_want_to_know(files):
-    report = (files / "report.txt").read_text()
+def test_fit_tells_a_person_what_they_want_to_know(here, said):
+    report = (here / "report.txt").read_text()
     for words in (
         "tumours.deciban: 564 rows, 2 classes (benign 356, malignant 208)",
         "Columns, and how each is modelled",
@@ -28,7 +28,7 @@ def test_fit_tells_a_person_what_they_want_to_know(files):
         "deciban predict tumours.deciban new.csv",
     ):
         assert words in report, words
-    told = json.loads(process(files, "fit", "tumours.csv", "--label", "diagnosis", "-o", "again.deciban", "--json").out)
+    told = json.loads(said("fit", "tumours.csv", "--label", "diagnosis", "-o", "again.deciban", "--json").out)
     assert told["rows"] == 564
     assert told["leave_one_out"]["learnt"] is True
     assert {column["name"]: column["kind"] for column in told["columns"]}["patient"] == "identifier"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from deciban.cli.remedies import in_our_words
 from deciban.cli.stopping import INTERRUPTED, SAID, TERMINATED, Terminated
@@ -52,6 +54,15 @@ def _is_broken_pipe(error: BaseException) -> bool:
     """Whether nobody reads our output any more; the reader of arguments hides that behind its own exit."""
     cause = error.__context__ if isinstance(error, SystemExit) else error
     return isinstance(cause, OSError) and cause.errno == errno.EPIPE
+
+
+def show_warnings_plainly() -> None:
+    """A warning is a sentence on stderr, not a line of code."""
+
+    def show(message: Any, *place: Any) -> None:
+        _told(f"note: {message}", DONE)
+
+    warnings.showwarning = show  # type: ignore[assignment]
 
 
 def _reported(error: BaseException) -> int:

@@ -63,6 +63,12 @@ def evaluate(
     key_file: options.KeyFile = None,
 ) -> None:
     """Judge answers: error, log loss, Cllr and what calibration costs, EER, and what is taken for what."""
+    folder = None
+    if plots is not None:
+        from deciban.cli.pictures import judging_plots, model_plots, plots_folder
+
+        folder = plots_folder(plots)
+    drawn: list[str] = []
     if scores is not None:
         refuse_together(scores=scores, MODEL=model)
         if llr is None or target is None:
@@ -79,11 +85,10 @@ def evaluate(
             raise UsageError("--groups leaves out learnt rows: add --leave-one-out.")
         clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file) if leave_one_out else None)
         told = _judged(terminal, clf, rows, label, leave_one_out, groups, prior, cost, raw, read_as, skip_bad)
-    drawn: list[str] = []
-    if plots is not None:
-        from deciban.cli.pictures import judging_plots
-
-        drawn = judging_plots(told, plots)
+        if folder is not None:
+            drawn = model_plots(clf, _first_rows(terminal, clf, rows, read_as), folder)
+    if folder is not None:
+        drawn += judging_plots(told, folder)
     if terminal.json:
         terminal.dump(told.to_dict() | ({"plots": drawn} if plots is not None else {}))
         return
@@ -114,3 +119,13 @@ def _judged(
     told = judged(clf, source, label_column(clf, source, label), learnt, groups, **options)
     report_skipped(terminal, source)
     return told
+
+
+def _first_rows(terminal: Terminal, clf: Any, path: str, read_as: str | None) -> Any:
+    """Some rows for a picture; None where they came through a pipe, and are gone."""
+    from deciban.cli.rows import open_rows, schema_of
+
+    if path == "-":
+        return None
+    table = next(open_rows(terminal, path, read_as, True, clf=clf).batches(1000))
+    return schema_of(clf).apply(table, [])

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from deciban.cli.names import column_named
-from deciban.cli.rows import schema_of
+from deciban.cli.rows import located, schema_of
+from deciban.errors import NotLearntError
 from deciban.evaluate import Evaluation
 from deciban.read.source import Source
 
@@ -34,7 +35,10 @@ def _parts(clf: Any, source: Source, label: str, learnt: bool, options: dict[str
     start = 0
     for batch in Rows(source, label, None, lambda table, name: schema).batches():
         with batch.located():
-            yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
+            try:
+                yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
+            except NotLearntError as error:
+                raise located(error, source, start) from None
         start += len(batch.table)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -124,7 +123,7 @@ def _change(
     """Read, change and replace a model, while nobody else does."""
     with changing(terminal, model, wait):
         clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file))
-        from deciban.cli.rows import open_rows, report_skipped
+        from deciban.cli.rows import located, open_rows, report_skipped
         from deciban.store import describe
 
         source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
@@ -132,7 +131,7 @@ def _change(
         try:
             act(clf, source)
         except DecibanError as error:
-            raise _located(error, source) from None
+            raise located(error, source) from None
         clf.save(output or model, note=note)
     report_skipped(terminal, source)
     after = float(clf.stats_.rows.sum())
@@ -141,11 +140,3 @@ def _change(
     elif not terminal.quiet:
         change = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
         terminal.say(f"{output or model}: {done}; {after:,.15g} rows{change}, {clf.calibration_state_}")
-
-
-def _located(error: DecibanError, source: Any) -> DecibanError:
-    """The same error, with a row that the ledger does not know named by its place in the source."""
-    stranger = re.match(r"row (\d+) was", str(error))
-    if stranger is None:
-        return source.located(error, 0)
-    return type(error)(f"{source.where(int(stranger[1]))}: the row was{str(error)[stranger.end() :]}")

@@ -102,6 +102,14 @@ def typed_batches(source: Source, clf: Any) -> Iterator[Some]:
         start += len(table)
 
 
+def located(error: DecibanError, source: Source, start: int = 0) -> DecibanError:
+    """The same error, with a row of a batch that began at `start` named by its place, a stranger to the ledger too."""
+    stranger = re.match(r"row (\d+) was", str(error))
+    if stranger is None:
+        return source.located(error, start)
+    return type(error)(f"{source.where(start + int(stranger[1]))}: the row was{str(error)[stranger.end() :]}")
+
+
 def schema_of(clf: Any) -> Any:
     """How the model reads tables."""
     schema = getattr(clf, "schema_", None)
