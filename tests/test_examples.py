@@ -65,3 +65,33 @@ def test_a_folder_without_mnist_is_named():
     )
     assert done.returncode == 1
     assert "train-images-idx3-ubyte.gz is not there" in done.stderr
+
+
+@pytest.mark.skipif(DATA is None, reason="set DECIBAN_DATA to the folder that holds 20newsgroups/ and webkb/")
+def test_bernoulli_is_ahead_with_few_words_and_multinomial_with_many(tmp_path):
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        str(EXAMPLES / "vocabulary_size.py"),
+        "--plot",
+        str(tmp_path / "curve.png"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    tables = [table for table in done.stdout.split("\n\n") if table.strip()]
+    assert [table.split(":")[0] for table in tables] == ["20 Newsgroups", "WebKB"]
+    for table in tables:
+        rows = re.findall(r"^ *([\d,]+) +(0\.\d+) +(0\.\d+)", table, re.MULTILINE)
+        gain = {int(size.replace(",", "")): float(ours) - float(other) for size, ours, other in rows}
+        assert all(more > 0 for size, more in gain.items() if 10 <= size <= 20), table
+        assert all(more < 0 for size, more in gain.items() if size >= 200), table
+    assert curve.stat().st_size > 10_000
+
+
+def test_the_curve_says_which_data_it_needs():
+    environment = {name: value for name, value in os.environ.items() if name != "DECIBAN_DATA"}
+    command = [sys.executable, str(EXAMPLES / "vocabulary_size.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--data DIR" in done.stderr
