@@ -69,14 +69,8 @@ def test_a_folder_without_mnist_is_named():
 
 @pytest.mark.skipif(DATA is None, reason="set DECIBAN_DATA to the folder that holds 20newsgroups/ and webkb/")
 def test_bernoulli_is_ahead_with_few_words_and_multinomial_with_many(tmp_path):
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        str(EXAMPLES / "vocabulary_size.py"),
-        "--plot",
-        str(tmp_path / "curve.png"),
-    ]
+    example, curve = str(EXAMPLES / "vocabulary_size.py"), tmp_path / "curve.png"
+    command = [sys.executable, "-W", "error", example, "--plot", str(curve)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     tables = [table for table in done.stdout.split("\n\n") if table.strip()]
