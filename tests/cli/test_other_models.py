@@ -43,8 +43,9 @@ def test_topics_are_found_in_texts(here, said):
     texts = [" ".join(rng.choice(words[kind], 12)) for kind in ("sea", "sky") * 60]
     (here / "texts.jsonl").write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)))
     asked = ("topics", "texts.jsonl", "--text", "text", "-k", "2", "--words", "4")
-    told = json.loads(said(*asked, "--json").out)
+    told = json.loads(said(*asked, "--json", "--html", "page.html").out)
     assert sorted(sorted(topic["words"]) for topic in told["topics"]) == sorted(map(sorted, words.values()))
+    assert "boat" in (here / "page.html").read_text()
     assert "boat" in said(*asked).out
     assert said("topics", "texts.jsonl", "--text", "txt").code == 2
 

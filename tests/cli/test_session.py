@@ -57,6 +57,9 @@ def test_a_folder_of_texts_is_a_model_and_a_question(here, said):
     assert said("fit", "texts").code == 0
     judged = json.loads(said("evaluate", "texts.deciban", "texts", "--leave-one-out", "--json").out)
     assert judged["error_rate"] == 0
+    lines = json.loads(said("inspect", "texts.deciban", "--json").out)["parameters"]
+    assert {line["feature"] for line in lines[:4]} <= {"boats", "sail", "waves", "planes", "fly", "clouds", "on", "in"}
+    assert sum(line["mean"] for line in lines if line["label"] == "sea") == pytest.approx(1)
     (here / "mail.eml").write_text("Subject: holidays\nFrom: a@example.org\n\nwaves and boats\n")
     assert said("predict", "texts.deciban", "mail.eml").out.splitlines()[1].startswith("sea,")
     (here / "flat").mkdir()

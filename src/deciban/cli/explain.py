@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from deciban.cli import options
 from deciban.cli.command import command, flag, refuse_together
 from deciban.cli.models import open_model
 from deciban.cli.names import class_named, prior_of
+from deciban.cli.output import write_bytes
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -63,7 +63,7 @@ def explain(
         terminal.note(f"row {told.rows[0]} in {svg}")
     elif html is not None:
         page = f"<!doctype html><meta charset='utf-8'><title>deciban explain</title>{told._repr_html_()}\n"
-        Path(html).write_text(page, encoding="utf-8")
+        write_bytes(html, page.encode())
         terminal.note(f"{len(told)} rows in {html}")
     elif terminal.json:
         terminal.dump(told.to_dict(unit))

@@ -134,6 +134,13 @@ def write_tables(tables: Iterator[pa.Table], output: str | None, kind: str) -> N
     write_whole(output, fill)
 
 
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """A file that appears whole, or not at all."""
+    from deciban.store.files import write_all, write_whole
+
+    write_whole(path, lambda descriptor: write_all(descriptor, data))
+
+
 def _fill(writer: Writer, tables: Iterator[pa.Table]) -> None:
     for table in tables:
         writer.write(table)

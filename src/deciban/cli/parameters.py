@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deciban.families.protocol import HasPosterior
+from deciban.families.text import Text
+from deciban.families.text.sums import UNK
 from deciban.score import convert
 from deciban.statistics import Array, Ragged
 
@@ -31,6 +34,9 @@ def parameters(clf: Any, level: float = 0.9) -> Iterator[Parameter]:
     classes = [str(name) for name in clf.stats_.classes]
     for (family, stats), (_, at) in zip(clf.family_.split(clf.stats_.family), clf._places().items()):
         columns = [str(clf.columns_[j]) for j in at]
+        if isinstance(family, Text):
+            yield from _words(family, stats, classes, level)
+            continue
         if not isinstance(family, HasPosterior):
             continue
         posterior = family.posterior(stats)
@@ -40,6 +46,18 @@ def parameters(clf: Any, level: float = 0.9) -> Iterator[Parameter]:
                 continue  # a covariance is a table of its own; its diagonal is the variance
             features = _features(stats, columns, np.shape(marginal.mean)[-1])
             yield from _lines(features, name, classes, marginal, level)
+
+
+def _words(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
+    """The probabilities of words, those first that tell most: by how frequent they are, and how unevenly."""
+    axis, sums = family.readable(stats)
+    words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
+    marginal = family.family(axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
+    lines = list(_lines(words, "p", classes, marginal, level))
+    K = len(classes)
+    of_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]
+    of_word.sort(key=lambda some: -sum(line.mean * abs(line.evidence or 0.0) for line in some))
+    yield from chain.from_iterable(of_word)
 
 
 def _lines(

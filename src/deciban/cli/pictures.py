@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from deciban.cli.output import write_bytes
 from deciban.errors import DecibanError, UsageError
 from deciban.read.column import NUMBERS
 
 Picture = Callable[..., Any]  # draws on `ax`
+PICTURES = ("svg", "png", "pdf")
 MOST = 8  # columns whose densities are drawn
 JUDGING = ("bayes_error", "det", "roc", "tippett", "llr_histogram", "reliability", "empirical_cross_entropy")
 
@@ -21,9 +24,14 @@ def draw(path: str | os.PathLike[str], act: Callable[[Any], Any]) -> None:
     _plots()
     from matplotlib.figure import Figure
 
+    ending = Path(path).suffix.lstrip(".").lower() or "svg"
+    if ending not in PICTURES:
+        raise UsageError(f"{os.fspath(path)!r}: a picture ends in .{', .'.join(PICTURES)}.")
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     act(figure.subplots())
-    figure.savefig(path)
+    drawn = BytesIO()
+    figure.savefig(drawn, format=ending)
+    write_bytes(path, drawn.getvalue())
 
 
 def plots_folder(folder: str) -> Path:

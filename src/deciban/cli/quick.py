@@ -7,6 +7,7 @@ for, and pandas is not there: the command line reads Arrow, and asks for no fram
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from types import ModuleType
@@ -34,5 +35,6 @@ class WithoutPandas:
 
 def start_quickly() -> None:
     """Before anything heavy is imported; what is there already stays."""
+    gc.set_threshold(50_000, 20, 20)  # importing makes thousands of objects, none of them garbage
     sys.meta_path.insert(0, WithoutPandas)
     sys.modules.setdefault("scipy.stats", Later("scipy.stats"))

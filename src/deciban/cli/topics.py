@@ -23,7 +23,7 @@ Words = Annotated[int, typer.Option("--words", min=1, metavar="N", help="Shown o
 StopWords = Annotated[str, typer.Option("--stop-words", metavar="LANGUAGE", help="Words to leave out; none for all.")]
 
 
-@command("deciban topics languages -k 5 -o topics.deciban", panel=options.MORE)
+@command("deciban topics languages -k 5 --html topics.html", panel=options.MORE)
 def topics(
     terminal: Terminal,
     rows: options.Rows = "-",
