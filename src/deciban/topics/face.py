@@ -95,6 +95,10 @@ class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         except ValueError as problem:
             raise InputError(str(problem)) from None
 
+    def count_words(self, X: Any) -> Any:
+        """(n, V) CSR counts of the words learnt; others are left out."""
+        return self._counts(X)
+
     # -- fitting -----------------------------------------------------------------------------------------------------
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31))
@@ -187,10 +191,10 @@ class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """(K, K) 1 − Jensen–Shannon divergence in bits: 1 for equal topics, 0 for topics that share no word."""
         return 1.0 - divergences(self.topics_)
 
-    def table(self, n: int = 10, by: Ranking = "relevance") -> TopicTable:
-        """Topics as text, the largest first: print it."""
+    def table(self, n: int = 10, by: Ranking = "relevance", most: int | None = None) -> TopicTable:
+        """Topics as text with n words each, the largest first, `most` of them: print it."""
         words = self.top_words(n, by)
-        order = np.argsort(-self.prevalence_, kind="stable")
+        order = np.argsort(-self.prevalence_, kind="stable")[:most]
         return TopicTable(tuple((int(k), float(self.prevalence_[k]), tuple(words[k])) for k in order))
 
     def to_html(self, path: str | os.PathLike[str], texts: Any = None, *, title: str = "Topics") -> None:
