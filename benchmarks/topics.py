@@ -162,5 +162,5 @@ def _exclusion(data: Corpus) -> Iterator[str]:
         best = min(course, key=lambda point: point.perplexity)
         yield (
             f"{name} self-exclusion, K = {K}: best perplexity {best.perplexity:,.0f}, "
-            f"after {OUR_PASSES} passes {course[-1].perplexity:,.0f}"
+            f"after {OUR_PASSES[K]} passes {course[-1].perplexity:,.0f}"
         )
