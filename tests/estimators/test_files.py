@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from deciban import Binned, Categorical, Gaussian, GenerativeClassifier, Transformed, load
-from deciban.errors import DomainError, InputError, NotLearntError
+from deciban.errors import DomainError, InputError, MergeError, NotLearntError
 from deciban.read.files import open_source
 from deciban.read.tables import HEAD, Table
 
@@ -229,3 +229,35 @@ def test_a_label_that_is_none_is_refused(label, says, tmp_path):
 def test_a_file_needs_the_name_of_its_label(tmp_path):
     with pytest.raises(InputError, match="give its name"):
         GenerativeClassifier().fit(small_csv(tmp_path), SMALL["species"])
+
+
+def test_models_of_two_sites_with_the_same_choices_add_up():
+    here, there = mixed(300, 1), mixed(250, 2)
+    a = GenerativeClassifier().fit(here, "species")
+    b = a.blank().learn(there, "species")
+    assert b.stats_.rows.sum() == 250
+    both = a + b
+    again = GenerativeClassifier().fit(here, "species").learn(there, "species")
+    np.testing.assert_allclose(both.predict_proba(there), again.reestimate().predict_proba(there), rtol=1e-9)
+    assert both.schema_["colour"].rows == 600
+    with pytest.raises(MergeError, match="blank"):
+        a + GenerativeClassifier().fit(there, "species")
+
+
+def test_a_column_that_only_one_site_knows_was_missing_at_the_other():
+    here, there = mixed(300, 1), mixed(250, 2)
+    kinds = {"visits": "poisson", "income": "log-gaussian", "size": "gaussian"}
+    a = GenerativeClassifier(kinds=kinds, calibrate=None).fit(here.drop(columns="colour"), "species")
+    b = GenerativeClassifier(kinds=kinds, calibrate=None).fit(there.drop(columns=["smokes", "seen"]), "species")
+    both = a.merge(b, keep="left")
+    assert set(both.columns_) == {*a.columns_, *b.columns_}
+    assert both.stats_.family.blocks["colour"].same(b.stats_.family.blocks["colour"])
+    whole = pd.concat([here.assign(colour=None), there.assign(smokes=None, seen=pd.NaT)])
+    assert both.predict_proba(whole[list(both.feature_names_in_)]).shape == (550, 3)
+    assert set(both.family_.families) == {*a.family_.families, "colour"}
+    np.testing.assert_array_equal(both.stats_.rows, a.stats_.rows + b.stats_.rows)
+    unseen = here[list(both.feature_names_in_)].assign(colour=None)
+    only = a.reestimate(columns=["smokes"]).llr(here[["smokes"]], "cat", "dog")
+    np.testing.assert_allclose(
+        both.reestimate(columns=["smokes"]).llr(unseen[["smokes"]], "cat", "dog"), only, rtol=1e-12
+    )

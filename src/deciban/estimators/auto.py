@@ -32,6 +32,7 @@ def reader(families: Any, kinds: Any, place: bool) -> Callable[[Table, str | Non
         return None
     if automatic:
         return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
+    families = families.families if isinstance(families, Product) else families
     if isinstance(families, Mapping):
         return lambda table, label: Schema.infer(table, label, _kinds(families), only=True)
     wanted = WANTS.get(type(families).__name__, "number")
@@ -95,7 +96,7 @@ def _array(table: Table) -> tuple[Family, dict[str, str]]:
         return Text(), {_all(table): "texts: words, their transform and pseudo-count by leave-one-out log loss"}
     if table.sparse:
         return Multinomial(), {_all(table): "sparse input: counts of events"}
-    if _has_gaps(table.data):
+    if _has_gaps(table.pick()):
         return Gaussian("diagonal"), {_all(table): "numbers with gaps: one Gaussian a column"}
     return Gaussian("auto"), {_all(table): "numbers: one Gaussian block, its structure by leave-one-out log loss"}
 

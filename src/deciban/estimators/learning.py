@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
+from deciban.errors import HyperparameterError, InputError, NotLearntError
 from deciban.estimators import auto, model
+from deciban.estimators.merging import Merging
 from deciban.estimators.prequential import Prequential
-from deciban.estimators.reading import Reading, members_of
+from deciban.estimators.reading import members_of
 from deciban.estimators.reservoir import Reservoir
 from deciban.estimators.streaming import Batch, Rows, together
 from deciban.families.named import brief
@@ -21,7 +22,7 @@ from deciban.read.files import is_place
 from deciban.statistics import Members
 
 
-class Learning(Reading):
+class Learning(Merging):
     """What a classifier can do with rows: + − ·.
 
     X is an array, a sparse matrix, a frame, or a place to read rows from: the path of a file or folder, or a source. y
@@ -81,29 +82,6 @@ class Learning(Reading):
         ledger, weight = self._struck(table, was, sample_weight, now)
         less, more = (self._sums(Rows(table, labels, weight).whole()) for labels in (was, now))
         return self._set((self.stats_ + more).without(less, NotLearntError))._keep(ledger)
-
-    def merge(self, other: Self, keep: str | None = None) -> Self:
-        """A model that has learnt the rows of both; `keep="left"` or `"right"` says whose frozen choices hold."""
-        check_is_fitted(self)
-        check_is_fitted(other)
-        if not isinstance(other, Learning):
-            raise MergeError(f"{type(other).__name__} is not a classifier of this kind.")
-        if keep not in (None, "left", "right"):
-            raise HyperparameterError(f"keep={keep!r}: say 'left' or 'right', or nothing.")
-        if tuple(self.columns_) != tuple(other.columns_):
-            raise MergeError(f"the models have different columns: {self.columns_} and {other.columns_}.")
-        if keep is None and self.family_ != other.family_:
-            raise MergeError(
-                "the models froze different choices (prior scale, strength or structure) at their first fit. "
-                "Say whose to keep: a.merge(b, keep='left'); or fit the second with the first's: "
-                "GenerativeClassifier(a.family_)."
-            )
-        both = copy(other if keep == "right" else self)
-        if self.calibration_ is not None and not self.calibration_.agrees(other.calibration_):
-            both.calibration_ = None
-        return both._set(self.stats_ + other.stats_)._keep(self._merged_ledger(other))
-
-    __add__ = merge
 
     def decay(self, factor: float) -> Self:
         """Forget: what was learnt so far counts `factor` times."""

@@ -61,6 +61,10 @@ class Ledgered(State):
         weight[rows] = since if given is None else since * given[rows]
         return left, weight
 
+    def _no_rows_noted(self) -> Ledger | None:
+        """A ledger under the same key with nothing in it."""
+        return None if self.ledger_ is None else Ledger.of(self._key(self.ledger_))
+
     def _merged_ledger(self, other: Any) -> Ledger | None:
         if (self.ledger_ is None) != (other.ledger_ is None):
             raise MergeError(

@@ -32,7 +32,8 @@ from deciban.store.released import Released, is_released, refuse, strip
 DERIVED = {"classes_"}  # follows from the statistics
 ABSENT = {"calibration_": None, "ledger_": None}  # what a file may leave out
 MANY = 2**20  # columns that nothing in the file need hold
-BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical", "Transformed", "Binned"}  # their features are the columns
+# their features are the columns
+BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical", "Transformed", "Binned"}
 
 
 @dataclass(frozen=True, eq=False)

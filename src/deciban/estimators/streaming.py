@@ -62,6 +62,8 @@ class Rows:
         table = Table.of(self.X)
         if isinstance(self.y, str):
             table, self.y = split_label(table, self.y)
+        if nameless(table):
+            self.reader = None
         self.X, self.y, self.weight = with_weight(table, self.y, self.weight)
 
     def batches(self) -> Iterator[Batch]:
@@ -111,6 +113,11 @@ class Rows:
         if self.schema is None:
             self.schema = self.reader(table, label)  # type: ignore[misc]
         return self.schema
+
+
+def nameless(table: Table) -> bool:
+    """Whether a frame is but an array: numbers in columns that have no names."""
+    return table.framed and not table.named and all(table.kind(j) == "number" for j in range(table.shape[1]))
 
 
 def split_label(table: Table, name: str) -> tuple[Table, Any]:
