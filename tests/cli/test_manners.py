@@ -9,6 +9,7 @@ import resource
 import select
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -202,3 +203,31 @@ def test_the_program_says_which_it_is_and_completes_its_commands(here):
     script = process(here, "--show-completion", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1", SHELL="/bin/bash")
     completing = {"_DECIBAN_COMPLETE": "complete_bash", "COMP_WORDS": "deciban pre", "COMP_CWORD": "1"}
     assert "predict" in process(here, **completing).out, script
+
+
+LOADED = """
+import sys
+from deciban.cli import main
+sys.argv = {arguments}
+try:
+    main()
+except SystemExit:
+    print("loaded", [name for name in {heavy} if name in sys.modules], file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["deciban", "--help"], ["numpy", "pyarrow", "scipy", "sklearn", "deciban.estimators", "matplotlib"]),
+        (
+            ["deciban", "predict", "tumours.deciban", "new.csv"],
+            ["pandas", "scipy.stats._stats_py", "numba", "matplotlib"],
+        ),
+    ],
+    ids=["help", "predict"],
+)
+def test_what_a_command_does_not_use_is_not_imported(arguments, heavy, here):
+    code = LOADED.format(arguments=arguments, heavy=heavy)
+    done = subprocess.run([sys.executable, "-c", code], cwd=here, env=environment(), capture_output=True, check=False)
+    assert done.stderr.decode() == "loaded []\n"
