@@ -122,6 +122,20 @@ def test_numbers_that_vary_together_are_one_block():
     assert set(GenerativeClassifier().fit(frame, "y").families_) == {"a", "b"}, "blocks have no gaps"
 
 
+def test_a_gap_after_the_first_rows_leaves_columns_by_themselves(tmp_path):
+    rng = np.random.default_rng(3)
+    n = HEAD + 200
+    y = rng.integers(0, 2, n)
+    base = rng.normal(size=n)
+    frame = pd.DataFrame({"a": base + 0.3 * y, "b": base - 0.3 * y + rng.normal(0, 0.2, n), "y": y}).round(4)
+    assert list(GenerativeClassifier().fit(frame, "y").families_) == ["a,b"]
+    frame.loc[n - 1, "a"] = np.nan
+    clf = GenerativeClassifier().fit(small_csv(tmp_path, frame), "y")
+    assert set(clf.families_) == {"a", "b"}
+    assert clf.stats_.rows.sum() == n
+    assert clf.stats_.same(GenerativeClassifier().fit(frame, "y").stats_)
+
+
 def test_learning_and_taking_back_by_file_name_leaves_the_sums_as_they_were(tmp_path):
     first, more = mixed(300, 1), mixed(200, 2)
     more.loc[0, "colour"] = "a new one"

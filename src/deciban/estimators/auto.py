@@ -9,7 +9,7 @@ import numpy as np
 
 from deciban.errors import InputError
 from deciban.estimators.streaming import Batch
-from deciban.estimators.typed_families import typed_families
+from deciban.estimators.typed_families import TOGETHER, typed_families
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
@@ -42,7 +42,7 @@ def reader(families: Any, kinds: Any, place: bool) -> Callable[[Table, str | Non
 
 
 def resolve(
-    families: Any, first: Batch, schema: Schema | None, kinds: Any, rule: Rule
+    families: Any, first: Batch, schema: Schema | None, kinds: Any, rule: Rule, blocks: bool = True
 ) -> tuple[Family, dict[str, str]]:
     """The family that `families` names for these first rows, and for each block the reason."""
     table = first.table
@@ -55,11 +55,17 @@ def resolve(
         if schema is None:
             return _array(table)
         by_hand = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
-        found, reasons = typed_families(first, schema, by_hand, rule)
+        found, reasons = typed_families(first, schema, by_hand, rule, blocks)
         return Product(found), reasons
     raise InputError(
         f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
     )
+
+
+def gap_in_block(table: Table, reasons: Mapping[str, str]) -> bool:
+    """Whether a value is missing that a block chosen here needs."""
+    needed = {name for key, why in reasons.items() if why.startswith(TOGETHER) for name in key.split(",")}
+    return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
 
 
 def by_type(families: Any, table: Table) -> Family:

@@ -129,13 +129,15 @@ class Learning(Merging):
         return self._set(self.stats_)
 
     # -- the machinery ----------------------------------------------------------------------------------------------
-    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any, blocks: bool = True) -> Self:
+        """`blocks`: numbers may be one block; should a gap come after the first rows, there is none, from the start."""
         check_rule(self.rule)
         rows = Rows(X, y, sample_weight, auto.reader(self.families, self.kinds, is_place(X)))
-        batches = rows.batches()
+        batches: Any = rows.batches()
         first = next(batches)
         with first.located():
-            family, reasons = auto.resolve(self.families, first, rows.schema, self.kinds, self.rule)
+            again = blocks and not getattr(rows.X, "stdin", False)
+            family, reasons = auto.resolve(self.families, first, rows.schema, self.kinds, self.rule, again)
             if rows.schema is not None and auto.needs_every_row(family):
                 first, batches = together([first, *batches]), iter(())
             block, members = members_of(family, first, None, declared)
@@ -147,6 +149,9 @@ class Learning(Merging):
                 if method is not None:
                     kept.add(first.table, first.labels, first.weight)
                 first, block = batch, None  # room for the rest
+            if auto.gap_in_block(batch.table, reasons):
+                batches.close()
+                return self._fit(X, y, sample_weight, declared, blocks=False)
             with batch.located():
                 stats = stats + model.collect(frozen, *members_of(frozen, batch, stats.family), columns)
                 ledger = self._noted(ledger, batch, columns)

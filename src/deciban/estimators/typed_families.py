@@ -31,14 +31,15 @@ from deciban.read.tables import Table
 from deciban.statistics import Array, Members
 
 JUDGED = 4096  # of the first rows, on which families are compared
+TOGETHER = "varying together"
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 
 
 def typed_families(
-    first: Batch, schema: Schema, by_hand: Mapping[Any, Family], rule: Rule
+    first: Batch, schema: Schema, by_hand: Mapping[Any, Family], rule: Rule, blocks: bool = True
 ) -> tuple[dict[Any, Family], dict[str, str]]:
-    """Column, or tuple of columns, → family; and for each the reason."""
+    """Column, or tuple of columns, → family; and for each the reason. `blocks`: whether there may be any."""
     families: dict[Any, Family] = dict(by_hand)
     reasons = {",".join(_names(key)): "named by you" for key in by_hand}
     taken = {name for key in by_hand for name in _names(key)}
@@ -57,6 +58,8 @@ def typed_families(
         else:
             families[name], reasons[name] = Categorical(), "names" if kind == "category" else "yes or no"
     whole = [name for name in choices if not np.isnan(first.table.pick([schema.features.index(name)])).any()]
+    if not blocks:
+        return families, reasons
     block = best_block(sample, families, {name: choices[name] for name in whole}, "mean" if rule == "ml" else rule)
     if block is None:
         return families, reasons
@@ -115,7 +118,7 @@ def best_block(
             best, least = (columns, family), loss
     if best is None:
         return None
-    return *best, f"varying together: log loss {least:.4f}, and {apart:.4f} for each by itself"
+    return *best, f"{TOGETHER}: log loss {least:.4f}, and {apart:.4f} for each by itself"
 
 
 def _blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[tuple[str, ...], Family]]:
