@@ -1,7 +1,7 @@
 """Topics of a folder of texts: how many, which, and one page to look at.
 
     python examples/topics.py FOLDER                     every .txt file below it is a document
-    python examples/topics.py --data DIR                 20 Newsgroups: DIR holds 20newsgroups/, a .jsonl.gz of {"text": …}
+    python examples/topics.py --data DIR                 DIR holds 20newsgroups/, a .jsonl.gz of {"text": …}
     python examples/topics.py FOLDER --topics 10 20 40   held-out documents choose among these
 
 Headers and quoted lines are left out of newsgroups' posts. The page is written to topics.html, or where --out says.

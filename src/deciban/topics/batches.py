@@ -16,7 +16,7 @@ WIDE = 20  # times as many words as entries: sorting the entries is then less wo
 
 
 @dataclass
-class Batch:
+class DocumentBatch:
     """Some documents, and what is known of their topics."""
 
     words: Array  # columns of the whole vocabulary, rising
@@ -27,19 +27,19 @@ class Batch:
     near: Array | None = None  # (nnz,) see `excluding_documents`
 
     @classmethod
-    def of(cls, X: Any) -> Batch:
+    def of(cls, X: Any) -> DocumentBatch:
         """The rows of a CSR matrix."""
         words, local = local_columns(X.indices, X.shape[1])
         rows = Rows(X.indptr.astype(np.int64), local, X.data.astype(np.float32))
         return cls(words, rows, by_word(rows, len(words)), float(X.data.sum()))
 
 
-def batches_of(X: Any, order: Array, size: int | None = None) -> list[Batch]:
+def batches_of(X: Any, order: Array, size: int | None = None) -> list[DocumentBatch]:
     """All rows of X that hold words, in a given order, a batch at a time."""
     order = order[np.diff(X.indptr)[order] > 0]
     if size is None:
         size = int(np.clip(len(order) // BATCHES, LEAST, MOST))
-    return [Batch.of(X[order[at : at + size]]) for at in range(0, len(order), size)]
+    return [DocumentBatch.of(X[order[at : at + size]]) for at in range(0, len(order), size)]
 
 
 def local_columns(indices: Array, V: int) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ from deciban.kernels.choice import Array
 from deciban.kernels.topics import Rows, prequential
 from deciban.kernels.topics.crew import ALONE
 from deciban.statistics import Axis, Members, Stats, summed
-from deciban.topics.batches import Batch, local_columns
+from deciban.topics.batches import DocumentBatch, local_columns
 from deciban.topics.priors import Priors
 from deciban.topics.reading import counts_of
 from deciban.topics.stochastic import Stochastic, share_out
@@ -135,7 +135,7 @@ class ClassTopics(Family):
             )
         known = self.guess.counts[names.index(name)].T
         counts[: len(known)] = known
-        words, found, _ = share_out(Batch.of(X), TopicSums(counts), self._priors(), ALONE)
+        words, found, _ = share_out(DocumentBatch.of(X), TopicSums(counts), self._priors(), ALONE)
         out = np.zeros_like(counts)
         out[words] = found
         return out

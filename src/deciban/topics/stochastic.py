@@ -24,7 +24,7 @@ import numpy as np
 
 from deciban.kernels.choice import Array
 from deciban.kernels.topics import Crew, excluding_documents, excluding_words
-from deciban.topics.batches import Batch, batches_of
+from deciban.topics.batches import DocumentBatch, batches_of
 from deciban.topics.priors import Priors
 from deciban.topics.starts import start_counts
 from deciban.topics.sums import TopicSums
@@ -103,7 +103,7 @@ def falling_rate(step: int) -> float:
     return (DELAY + step) ** -POWER
 
 
-def share_out(batch: Batch, sums: TopicSums, priors: Priors, crew: Crew) -> tuple[Array, Array, Array]:
+def share_out(batch: DocumentBatch, sums: TopicSums, priors: Priors, crew: Crew) -> tuple[Array, Array, Array]:
     """The words of a batch, their expected counts in topics, and the totals; the batch remembers its documents'."""
     alpha = priors.alpha.astype(np.float32)
     table, inverse = sums.table(batch.words, priors.beta, crew), sums.inverse(priors.beta)
