@@ -14,7 +14,7 @@ from deciban.errors import DomainError, HyperparameterError, NotAvailableError, 
 from deciban.families.gaussian.axis_densities import DiagonalNormal
 from deciban.families.gaussian.cells import CellPosterior
 from deciban.families.gaussian.choice import AUTO_FEATURES, choose_structure
-from deciban.families.gaussian.densities import NormalDensity
+from deciban.families.gaussian.known import known_density
 from deciban.families.gaussian.matrix import MatrixPosterior
 from deciban.families.gaussian.penalty import axis_log_prior, matrix_log_prior
 from deciban.families.gaussian.prior import Prior, pooled_mean, pooled_target
@@ -22,7 +22,7 @@ from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule
 from deciban.features.numbers import dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
-from deciban.linalg import EPS, whiten
+from deciban.linalg import EPS
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]
@@ -242,17 +242,4 @@ class Gaussian(Family):
         >>> np.exp(male.log_density(np.array([[174.0]]))).round(5)
         array([[0.05395]])
         """
-        centre, spread = np.atleast_1d(np.asarray(mean, dtype=float)), np.asarray(covariance, dtype=float)
-        D = len(centre)
-        if centre.ndim != 1 or spread.shape not in ((), (1,), (D,), (D, D)):
-            raise HyperparameterError(
-                f"a mean of shape {np.shape(mean)} and a covariance of shape {spread.shape} do not fit together. "
-                "Give D means, and D variances or a D × D matrix."
-            )
-        if spread.ndim < 2:
-            if not (spread > 0).all():
-                raise HyperparameterError(f"variances must be > 0, not {np.min(spread):g}.")
-            return DiagonalNormal(centre, np.zeros((1, D)), np.broadcast_to(spread, (1, D)))
-        if not np.allclose(spread, spread.T) or not whiten(spread[None]).pivot[0] > D * EPS:
-            raise HyperparameterError("a covariance matrix must be symmetric and positive definite.")
-        return NormalDensity(centre, np.zeros((1, D)), spread[None], np.ones(1))
+        return known_density(mean, covariance)
