@@ -100,6 +100,21 @@ def test_merged_models_have_learnt_the_rows_of_both(here, said):
     assert len(deciban.load("both.deciban").ledger_) == 1128
 
 
+def test_halves_fitted_alike_add_up_to_the_whole(here, said):
+    header, *rows = Path("tumours.csv").read_text().splitlines(keepends=True)
+    Path("a.csv").write_text("".join([header, *rows[:300]]))
+    Path("b.csv").write_text("".join([header, *rows[300:]]))
+    for name in ("a", "b"):
+        assert said("fit", f"{name}.csv", "--label", "diagnosis", "--quiet").code == 0
+    refused = said("merge", "a.deciban", "b.deciban", "-o", "ab.deciban")
+    assert (refused.code, "--keep-first" in refused.err, "--like" in refused.err) == (1, True, True)
+    assert said("fit", "b.csv", "--label", "diagnosis", "--like", "a.deciban", "-o", "b.deciban").code == 0
+    assert said("merge", "a.deciban", "b.deciban", "-o", "ab.deciban").code == 0
+    whole = deciban.load("a.deciban").learn("b.csv", "diagnosis").recalibrate(None, None, None)
+    assert answers("ab.deciban") == pytest.approx(whole.predict_proba("new.csv"), rel=1e-9)
+    assert said("fit", "b.csv", "--label", "diagnosis", "--like", "a.deciban", "--text", "radius").code == 2
+
+
 def test_a_ledger_under_a_key_of_its_own_wants_that_key(here, said, monkeypatch):
     (here / "key").write_text("our secret\n")
     asked = ("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban", "--key-file", "key")

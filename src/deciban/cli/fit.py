@@ -9,7 +9,7 @@ import typer
 
 from deciban.cli import options
 from deciban.cli.command import command, flag, refuse_together
-from deciban.cli.models import ledger_key
+from deciban.cli.models import ledger_key, open_model
 from deciban.cli.names import cost_of, pairs, prior_of
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -36,6 +36,10 @@ NoLedger = Annotated[
     bool,
     flag("--no-ledger", help="Do not note which rows were learnt; unlearn then checks less."),
 ]
+Like = Annotated[
+    str | None,
+    typer.Option("--like", metavar="MODEL", help="Begin with this model's choices, so that both can be merged."),
+]
 Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Kept in the model file.")]
 IGNORE = {"ignore": "identifier", "ignored": "identifier"}  # how people call a column to be passed over
 
@@ -60,12 +64,15 @@ def fit(
     calibrate: Calibrate = "auto",
     no_ledger: NoLedger = False,
     key_file: options.KeyFile = None,
+    like: Like = None,
     note: Note = None,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
     """Learn a model from rows, and say what was learnt, how good it is, what looks wrong, and what to do next."""
     refuse_together(no_ledger=no_ledger, key_file=key_file)
+    for name, given in {"column": column, "block": block, "text": text, "no_ledger": no_ledger}.items():
+        refuse_together(like=like, **{name: given})
     from deciban.cli.fit_report import Report
     from deciban.cli.rows import open_rows, report_skipped
     from deciban.estimators.classifier import GenerativeClassifier
@@ -74,13 +81,15 @@ def fit(
     of = _label(source, label)
     target = _target(rows, output)
     kinds = _kinds(source, column or [], block or [], text or [])
-    clf = GenerativeClassifier(
-        rule=rule,  # type: ignore[arg-type]
-        calibrate=None if calibrate == "none" else calibrate,
-        ledger=False if no_ledger else ledger_key(key_file) or True,
-        kinds=kinds,
-    )
-    clf.fit(source, of)
+    if like is not None:
+        clf = open_model(like, "GenerativeClassifier", key=ledger_key(key_file)).blank().learn(source, of)
+    else:
+        clf = GenerativeClassifier(
+            rule=rule,  # type: ignore[arg-type]
+            calibrate=None if calibrate == "none" else calibrate,
+            ledger=False if no_ledger else ledger_key(key_file) or True,
+            kinds=kinds,
+        ).fit(source, of)
     _keep_wishes(clf, prior or [], cost or [])
     report_skipped(terminal, source)
     clf.save(target, note=note or f"fitted on {source.name}")

@@ -11,6 +11,7 @@ WORDS = (
     (r"\bencoding='([^']+)'", r"--read-as encoding=\1"),
     (r"\(quote=False\)", "(--read-as quote=none)"),
     (r"deciban\.load\(path, key=…\)", "--key-file FILE, or DECIBAN_KEY"),
+    (r"let the second begin with the first's: a\.blank\(\)\.learn\(…\)", "fit the second with --like FIRST"),
     (r"a\.merge\(b, keep='left'\)", "--keep-first"),
 )
 
