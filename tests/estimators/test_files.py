@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from deciban import Binned, Categorical, Gaussian, GenerativeClassifier, Transformed, load
-from deciban.errors import DomainError, InputError, MergeError, NotLearntError
+from deciban import Binned, Categorical, Gaussian, GaussianWithGaps, GenerativeClassifier, Transformed, load
+from deciban.errors import DomainError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.read.files import open_source
 from deciban.read.tables import HEAD, Table
 
@@ -134,6 +134,16 @@ def test_a_gap_after_the_first_rows_leaves_columns_by_themselves(tmp_path):
     assert set(clf.families_) == {"a", "b"}
     assert clf.stats_.rows.sum() == n
     assert clf.stats_.same(GenerativeClassifier().fit(frame, "y").stats_)
+
+
+def test_a_block_with_gaps_by_hand_says_what_it_cannot_do(tmp_path):
+    path = small_csv(tmp_path)
+    clf = GenerativeClassifier(kinds={("income", "size"): GaussianWithGaps()}).fit(path, "species")
+    assert clf.families_["income,size"].endswith("named by you")
+    assert clf.calibration_ is None
+    assert np.isfinite(clf.predict_proba(path)).all()
+    with pytest.raises(NotAvailableError, match="cannot be unlearnt exactly"):
+        clf.unlearn(path, "species")
 
 
 def test_learning_and_taking_back_by_file_name_leaves_the_sums_as_they_were(tmp_path):

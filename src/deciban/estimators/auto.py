@@ -88,15 +88,6 @@ def by_type(families: Any, table: Table) -> Family:
     return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
 
 
-def needs_every_row(family: Any) -> bool:
-    """Whether its choices take all rows, and not the first ones alone: families with hidden variables."""
-    return any(type(part).refined is not Family.refined for part, *_ in _blocks(family))
-
-
-def _blocks(family: Any) -> list[tuple[Any, ...]]:
-    return [(part,) for part in family.families.values()] if isinstance(family, Product) else [(family,)]
-
-
 def _array(table: Table) -> tuple[Family, dict[str, str]]:
     if table.texts:
         return Text(), {_all(table): "texts: words, their transform and pseudo-count by leave-one-out log loss"}

@@ -15,6 +15,7 @@ from deciban.estimators.prequential import Prequential
 from deciban.estimators.reading import members_of
 from deciban.estimators.reservoir import Reservoir
 from deciban.estimators.streaming import Batch, Rows, together
+from deciban.estimators.typed_families import needs_every_row
 from deciban.families.named import brief
 from deciban.families.product import Product
 from deciban.families.protocol import Density, check_rule
@@ -138,7 +139,7 @@ class Learning(Merging):
         with first.located():
             again = blocks and not getattr(rows.X, "stdin", False)
             family, reasons = auto.resolve(self.families, first, rows.schema, self.kinds, self.rule, again)
-            if rows.schema is not None and auto.needs_every_row(family):
+            if rows.schema is not None and needs_every_row(family):
                 first, batches = together([first, *batches]), iter(())
             block, members = members_of(family, first, None, declared)
             frozen, stats = model.fit(family, block, members, first.table.columns, self.rule)
@@ -173,6 +174,8 @@ class Learning(Merging):
         """The calibrator to fit: by "auto" as the family asks, and where deciban itself chose a mix of families."""
         if self.calibrate != "auto":
             return self.calibrate
+        if needs_every_row(family):
+            return None  # nothing can be left out exactly
         return "blocks" if isinstance(self.families, str) and isinstance(family, Product) else family.calibration
 
     def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Members]:

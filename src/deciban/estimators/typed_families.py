@@ -21,6 +21,7 @@ from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.poisson import Poisson
+from deciban.families.product import Product
 from deciban.families.protocol import Family, Rule
 from deciban.families.text import Text
 from deciban.families.transformed import Transformed
@@ -69,6 +70,12 @@ def typed_families(
     return kept | {columns: family}, said | {",".join(columns): why}
 
 
+def needs_every_row(family: Any) -> bool:
+    """Whether choices take all rows, not the first alone: hidden variables, which have no exact leave-one-out."""
+    parts = family.families.values() if isinstance(family, Product) else [family]
+    return any(type(part).refined is not Family.refined for part in parts)
+
+
 class Sample:
     """Rows on which families are compared, and what each column says of them when a row is left out."""
 
@@ -104,7 +111,7 @@ def best_block(
     alone = {
         key: sample.left_out(tuple(_names(key)), family, rule)
         for key, family in families.items()
-        if not isinstance(family, Text)
+        if not isinstance(family, Text) and not needs_every_row(family)
     }
     apart = least = sample.loss(list(alone.values()))
     best = None
