@@ -90,7 +90,7 @@ class Family(ABC):
         return self.collect(X, members)
 
     def left_out_of(self, density: Any, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
-        """As `leave_one_out`, for who has the density of the sums at hand; families that need it override this."""
+        """As `leave_one_out`, for who has the density of the sums at hand: families that begin with it override it."""
         return self.leave_one_out(stats, X, members, rule)
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Self:
