@@ -176,7 +176,10 @@ class Learning(Merging):
             return self.calibrate
         if needs_every_row(family):
             return None  # nothing can be left out exactly
-        return "blocks" if isinstance(self.families, str) and isinstance(family, Product) else family.calibration
+        if not (isinstance(self.families, str) and isinstance(family, Product)):
+            return family.calibration
+        alone = len(family.families) == 1
+        return next(iter(family.families.values())).calibration or "offsets" if alone else "blocks"
 
     def _encoded(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Members]:
         return members_of(self.family_, self._rows(X, y, sample_weight).whole(), self.stats_.family)
