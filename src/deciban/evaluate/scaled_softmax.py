@@ -46,8 +46,8 @@ class Fit(NamedTuple):
 class Problem(NamedTuple):
     """What the objective is made of, for n rows, K classes, all with rows and prior, and J parameters of scales."""
 
-    scores: Array  # (B, n, K)  log-likelihoods less each row's greatest, over their spread; 0 where impossible
-    possible: Array | None  # (n, K)  0, or −inf where impossible; None where nothing is
+    scores: Array  # (B, K, n)  log-likelihoods less each row's greatest, over their spread; 0 where impossible
+    possible: Array | None  # (K, n)  0, or −inf where impossible; None where nothing is
     own: Codes  # (n,)  class of each row
     weight: Array  # (n,)  π_c over rows of c
     log_prior: Array  # (K,)
@@ -57,9 +57,10 @@ class Problem(NamedTuple):
 
     def scales(self, parameters: Array) -> Array:
         """(B, n) the factor of each block in each row."""
-        log_scales = np.zeros(self.scores.shape[:2])
-        np.add.at(log_scales, self.block, self.slope * parameters[: len(self.block), None])
-        return np.exp(log_scales)
+        B, J = len(self.scores), len(self.block)
+        scales = np.repeat(np.exp(parameters[:B, None]), self.scores.shape[2], axis=1)
+        scales[self.block[B:]] *= np.exp(self.slope[B:] * parameters[B:J, None])
+        return scales
 
 
 def fit_scaled_softmax(
@@ -95,16 +96,16 @@ def _problem(
             f"{usable.sum():,} of {len(codes):,} rows can be used, and they are not of two classes (a row that its own "
             "class finds impossible cannot). Calibrate on rows of at least two classes."
         )
-    scores = np.stack([table[usable][:, kept] for table in tables])
+    scores = np.stack([np.ascontiguousarray(table[usable][:, kept].T) for table in tables])
     impossible = np.isneginf(scores).any(axis=0)
-    scores -= scores.max(axis=2, keepdims=True)
+    scores -= scores.max(axis=1, keepdims=True)
     possible = np.where(impossible, -np.inf, 0.0) if impossible.any() else None
     scores[:, impossible] = 0.0
     share = prior[kept] / prior[kept].sum()
     weight = (share / np.bincount(codes)[kept])[own]  # over all rows of the class: the unusable ones count, too
     spread = 1.0
     if len(tables) == 1:
-        spread = float(np.sqrt(weight @ scores[0].var(axis=1) / weight.sum())) or 1.0
+        spread = float(np.sqrt(weight @ scores[0].var(axis=0) / weight.sum())) or 1.0
     long = [b for b, log_length in enumerate(log_lengths) if log_length is not None]
     slope = np.stack([np.ones(len(own))] * len(tables) + [-log_lengths[b][usable] for b in long])  # type: ignore[index]
     block = np.r_[np.arange(len(tables)), np.array(long, dtype=np.intp)]
@@ -123,36 +124,39 @@ def _penalty(B: int, J: int, K: int, n: int) -> Array:
 
 def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]:
     """The penalised cross-entropy in nats, its gradient, and its curvature."""
-    J, rows, weight = len(problem.block), np.arange(len(problem.own)), problem.weight
-    scaled = problem.scales(parameters)[:, :, None] * problem.scores
-    logits = scaled.sum(axis=0) + (parameters[J:] + problem.log_prior)
+    B, J, weight = len(problem.scores), len(problem.block), problem.weight
+    own = problem.own, np.arange(len(problem.own))
+    scaled = problem.scales(parameters)[:, None, :] * problem.scores
+    logits = scaled.sum(axis=0) + (parameters[J:] + problem.log_prior)[:, None]
     if problem.possible is not None:
         logits += problem.possible
-    logits -= logits.max(axis=1, keepdims=True)
-    lost = -logits[rows, problem.own]
+    logits -= logits.max(axis=0)
+    lost = -logits[own]
     posterior = np.exp(logits, out=logits)
-    total = posterior.sum(axis=1)
-    posterior /= total[:, None]
+    total = posterior.sum(axis=0)
+    posterior /= total
     pull = problem.penalty * parameters
     loss = weight @ (lost + np.log(total)) + parameters @ pull / 2
 
-    weighted = weight[:, None] * posterior
-    mean = np.einsum("ic,bic->bi", posterior, scaled)
-    excess = weight * (mean - scaled[:, rows, problem.own])  # (B, n)  ∂ loss / ∂ log s of each row
-    surplus = weighted.sum(axis=0) - np.bincount(problem.own, weights=weight, minlength=posterior.shape[1])
+    weighted = weight * posterior
+    mean = np.einsum("ci,bci->bi", posterior, scaled)
+    excess = weight * (mean - scaled[:, *own])  # (B, n)  ∂ loss / ∂ log s of each row
+    surplus = weighted.sum(axis=1) - np.bincount(problem.own, weights=weight, minlength=len(posterior))
     gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + pull
 
-    root = np.sqrt(weighted)
-    about = (scaled - mean[:, :, None])[problem.block] * problem.slope[:, :, None]  # (J, n, K)
+    about = np.subtract(scaled, mean[:, None, :], out=scaled)
+    if J > B:
+        long = about[problem.block[B:]] * problem.slope[B:, None, :]
+        about = np.concatenate([about, long])  # (J, K, n)
     curvature = np.diag(problem.penalty)
-    curvature[:J, J:] += np.einsum("jic,ic->jc", about, weighted)
+    curvature[:J, J:] += np.einsum("jci,ci->jc", about, weighted)
     curvature[J:, :J] = curvature[:J, J:].T
-    about *= root
+    about *= np.sqrt(weighted)
     flat = about.reshape(J, -1)
     same = problem.block[:, None] == problem.block
     bend = (problem.slope * excess[problem.block]) @ problem.slope.T
     curvature[:J, :J] += flat @ flat.T + np.where(same, bend, 0.0)
-    curvature[J:, J:] += np.diag(weighted.sum(axis=0)) - posterior.T @ weighted
+    curvature[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
     return float(loss), gradient, curvature
 
 
