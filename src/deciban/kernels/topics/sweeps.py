@@ -9,6 +9,8 @@ from . import twins
 from .crew import ALONE, Crew
 from .layout import Columns, Rows
 
+PASSES = 50  # that a fit makes, about: a kernel is worth compiling by the work of them all
+
 
 def excluding_documents(
     rows: Rows,
@@ -28,7 +30,7 @@ def excluding_documents(
     """
     work = rows.size * table.shape[1]
     low, floor = table.dtype.type(low), table.dtype.type(floor)
-    if not compiled(work):
+    if not compiled(PASSES * work):
         return twins.excluding_documents(rows, table, inverse, shares, low, floor, near)
     from .compiled import excluding_documents as run
 
@@ -52,7 +54,7 @@ def excluding_words(
     """Σ c γ of each word (V, K), with the γ of a pass over documents: its shares, `near` and scale."""
     work = len(columns.entries) * table.shape[1]
     low, floor = table.dtype.type(low), table.dtype.type(floor)
-    if not compiled(work):
+    if not compiled(PASSES * work):
         return twins.excluding_words(columns, shares, near, scale, table, inverse, low, floor)
     from .compiled import excluding_words as run
 
@@ -65,7 +67,7 @@ def excluding_words(
 def plain_documents(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> Array:
     """Σ c γ of each document (n, K), γ = t·p/Σ t·p."""
     work = rows.size * table.shape[1]
-    if not compiled(work):
+    if not compiled(PASSES * work):
         return twins.plain_documents(rows, table, shares)
     from .compiled import plain_documents as run
 
@@ -78,7 +80,7 @@ def plain_documents(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE)
 def plain_words(rows: Rows, columns: Columns, table: Array, shares: Array, crew: Crew = ALONE) -> tuple[Array, Array]:
     """Σ c γ of each word (V, K), γ = t·p/Σ t·p; and c/Σ t·p of each entry."""
     work = rows.size * table.shape[1]
-    if not compiled(work):
+    if not compiled(PASSES * work):
         ratio = twins.ratios(rows, table, shares)
         return twins.plain_words(columns, shares, ratio, table), ratio
     from .compiled import plain_words as run
@@ -94,7 +96,7 @@ def plain_words(rows: Rows, columns: Columns, table: Array, shares: Array, crew:
 def row_log_likelihoods(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> Array:
     """(n,) Σ c log Σ t·p of each document."""
     work = rows.size * table.shape[1]
-    if not compiled(work):
+    if not compiled(PASSES * work):
         return twins.row_log_likelihoods(rows, table, shares)
     from .compiled import row_log_likelihoods as run
 
@@ -141,7 +143,7 @@ def entry_shares(
     dtype = held.dtype.type
     everything = np.arange(rows.size, dtype=np.int32)
     groups = ((rows.indptr, everything), (columns.starts, columns.entries))
-    if not compiled(work):
+    if not compiled(PASSES * work):
         held = twins.entry_shares(rows, prior, dtype(beta), of_document, of_word, of_all, held)
         sums = [twins.sum_entries(starts, entries, rows.data, held) for starts, entries in groups]
     else:
@@ -180,7 +182,7 @@ def word_rows(words: Array, counts: Array, scale: float, beta: float, inverse: A
     """p(w|t) of some words: (counts·scale + β)·inverse, (words, K)."""
     work = len(words) * counts.shape[1]
     scale, beta = counts.dtype.type(scale), counts.dtype.type(beta)
-    if not compiled(10 * work):
+    if not compiled(PASSES * work):
         return (counts[words] * scale + beta) * inverse
     from .compiled import word_rows as run
 
@@ -194,7 +196,7 @@ def add_rows(words: Array, found: Array, factor: float, counts: Array, crew: Cre
     """Add factor · found to the rows of some words, no two of them alike."""
     work = found.size
     factor = counts.dtype.type(factor)
-    if not compiled(10 * work):
+    if not compiled(PASSES * work):
         counts[words] += factor * found
         return
     from .compiled import add_rows as run
