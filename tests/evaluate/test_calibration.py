@@ -92,17 +92,19 @@ def test_offsets_and_length_aware_reach_the_least_cross_entropy(prior):
     table, codes, lengths = some_documents()
     weights = np.full(4, 0.25) if prior is None else np.array(prior)
     centred = table - table.max(axis=1, keepdims=True)
-    logs = np.log(lengths) - np.log(lengths).mean()
+    ours = LengthAware.fit(table, codes, lengths, prior)
+    assert 0.005 <= (lengths < ours.shortest).mean() <= 0.01
+    counted = np.maximum(lengths, ours.shortest)
+    logs = np.log(counted) - np.log(counted).mean()
 
     def cost(p):
         return cross_entropy(np.exp(p[0] - p[1] * logs)[:, None] * centred + p[2:], codes, weights)
 
-    ours = LengthAware.fit(table, codes, lengths, prior)
     starts = [np.r_[-4, gamma, np.zeros(4)] for gamma in (-0.5, 0.5, 1.5)]
     best = min(minimize(cost, start, method="BFGS").fun for start in starts)
     assert_allclose(cost(np.r_[ours.log_scale, ours.shrinkage, ours.offsets]), best, rtol=1e-5)
     assert_allclose(ours.shrinkage, 0.7, atol=0.1)
-    assert_allclose(ours.reference_length, np.exp(np.log(lengths).mean()))
+    assert_allclose(ours.reference_length, np.exp(np.log(counted).mean()))
     one_scale = Offsets.fit(table, codes, prior)
     best = minimize(lambda p: cost(np.r_[p[0], 0, p[1:]]), np.r_[-4, np.zeros(4)], method="BFGS").fun
     assert_allclose(cost(np.r_[math.log(one_scale.scale), 0, one_scale.offsets]), best, rtol=1e-5)
@@ -207,6 +209,16 @@ def test_blocks_that_repeat_themselves_count_less():
         np.column_stack([3 * llr, honest]), is_h1
     )
     assert_allclose(np.exp(fitted.log_scales), theirs.coef_[0], rtol=5e-3)
+
+
+def test_lengths_that_nobody_has_seen_are_not_extrapolated_to():
+    table, codes, lengths = some_documents(800)
+    long = lengths + 40.0
+    for made, some in ((LengthAware.fit(table, codes, long), table), (Blockwise.fit([table], codes, [long]), [table])):
+        again = calibrator_from_dict(made.to_dict())
+        each = [size if some is table else [size] for size in (np.full(800, 1.0), np.full(800, float(long.min())))]
+        assert_array_equal(*(made.apply(some, size) for size in each))
+        assert_array_equal(*(again.apply(some, size) for size in each))
 
 
 def test_an_empty_row_counts_as_one_token():

@@ -34,7 +34,7 @@ class DocumentScorer:
         self._law: Any = None
         if calibration is not None and isinstance(calibration.calibrator, LengthAware):
             made = calibration.calibrator
-            self._law = made.log_scale, made.shrinkage, log(made.reference_length)
+            self._law = made.log_scale, made.shrinkage, log(made.reference_length), made.shortest
             self._bias = calibration.offsets(self._names) + log_prior
         elif calibration is None:
             self._bias = log_prior
@@ -51,8 +51,8 @@ class DocumentScorer:
         if self._law is not None:
             if scores[0] == scores[-1] and (scores == scores[0]).all():
                 return self.log_prior.copy()  # a document that says nothing still says nothing
-            a, shrinkage, reference = self._law
-            scores *= exp(a - shrinkage * (log(length or 1) - reference))
+            a, shrinkage, reference, shortest = self._law
+            scores *= exp(a - shrinkage * (log(max(length, shortest)) - reference))
         scores += self._bias
         highest = scores.max()
         if highest == -np.inf:  # impossible in every class: the prior is all there is

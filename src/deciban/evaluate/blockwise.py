@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError
-from deciban.evaluate.checks import class_prior, class_scores, row_lengths, score_table
+from deciban.evaluate.checks import class_prior, class_scores, row_lengths, score_table, shortest
 from deciban.evaluate.scaled_softmax import fit_scaled_softmax
 from deciban.score import Array
 
-NUMBERS = ("log_scales", "shrinkages", "reference_lengths", "offsets")
+NUMBERS = ("log_scales", "shrinkages", "reference_lengths", "offsets", "shortest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,14 @@ class Blockwise:
     shrinkages: Array  # (B,)  γ: 0 where lengths do not matter
     reference_lengths: Array  # (B,)  L₀ ≥ 1
     offsets: Array  # (K,)  nats, 0 on average; 0 for classes without rows
+    shortest: Array  # (B,)  ≥ 1: rows that are shorter count as long as this
 
     def __post_init__(self) -> None:
         numbers = [np.asarray(getattr(self, name), dtype=float) for name in NUMBERS]
-        alike = len({number.shape for number in numbers[:3]}) == 1 and all(number.ndim == 1 for number in numbers)
-        if not (alike and all(np.isfinite(number).all() for number in numbers) and (numbers[2] >= 1).all()):
+        blocks = numbers[:3] + numbers[4:]
+        alike = len({number.shape for number in blocks}) == 1 and all(number.ndim == 1 for number in numbers)
+        long = alike and (np.stack(blocks[2:]) >= 1).all()
+        if not (long and all(np.isfinite(number).all() for number in numbers)):
             raise InputError("this is no calibrator: each block needs a finite scale and a reference length ≥ 1.")
 
     @classmethod
@@ -63,17 +66,20 @@ class Blockwise:
         """
         checked = [class_scores(table, codes) for table in tables]
         n, K = checked[0][0].shape
-        logs = [None if long is None else np.log(row_lengths(long, n)) for long in lengths or [None] * len(checked)]
+        counted = [None if long is None else row_lengths(long, n) for long in lengths or [None] * len(checked)]
+        least = np.array([1.0 if long is None else shortest(long) for long in counted])
+        logs = [None if long is None else np.log(np.maximum(long, low)) for long, low in zip(counted, least)]
         means = np.array([0.0 if log is None else log.mean() for log in logs])
         centred = [None if log is None else log - mean for log, mean in zip(logs, means)]
         fit = fit_scaled_softmax([table for table, _ in checked], checked[0][1], class_prior(prior, K), centred)
-        return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets)
+        return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
 
     def scales(self, lengths: Sequence[ArrayLike | None], n: int) -> Array:
         """The factor (B, n) by which each block's evidence counts in each row."""
         logs = np.zeros((len(self.log_scales), n))
         for b in np.flatnonzero(self.shrinkages).tolist():
-            logs[b] = np.log(row_lengths(lengths[b], n) / self.reference_lengths[b])
+            counted = np.maximum(row_lengths(lengths[b], n), self.shortest[b])
+            logs[b] = np.log(counted / self.reference_lengths[b])
         return np.exp(self.log_scales[:, None] - self.shrinkages[:, None] * logs)
 
     def apply(self, tables: Sequence[ArrayLike], lengths: Sequence[ArrayLike | None] | None = None) -> Array:

@@ -7,7 +7,8 @@
     PAV           any monotone llr' (module pav)                   two classes
 
 Naive Bayes counts every word as independent news, so its overconfidence grows with the length L of a document (tokens,
-at least 1); L₀ is the geometric mean length. Rows are weighed so that the classes have a prior of your choice (equal
+at least 1); L₀ is the geometric mean length. Rows shorter than nearly all that were seen count as long as those: what a
+scale does there, nobody has seen. Rows are weighed so that the classes have a prior of your choice (equal
 ones unless given), and the offsets leave it out: the result is a likelihood, into which any prior can be plugged.
 
 Scales are positive: a calibrator never turns evidence round, and what was impossible stays so. Separable scores leave
@@ -28,7 +29,15 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, PriorError
 from deciban.evaluate.blockwise import Blockwise
-from deciban.evaluate.checks import class_prior, class_scores, row_lengths, score_column, score_table, two_class_scores
+from deciban.evaluate.checks import (
+    class_prior,
+    class_scores,
+    row_lengths,
+    score_column,
+    score_table,
+    shortest,
+    two_class_scores,
+)
 from deciban.evaluate.pav import PAV
 from deciban.evaluate.scaled_softmax import fit_scaled_softmax
 from deciban.score import Array
@@ -132,9 +141,11 @@ class LengthAware:
     shrinkage: float  # γ: 0 is one scale for all lengths, 1 is evidence per token
     reference_length: float  # L₀ ≥ 1
     offsets: Array  # (K,)  nats, 0 on average; 0 for classes without rows
+    shortest: float = 1.0  # rows that are shorter count as long as this
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.log_scale) and isfinite(self.shrinkage) and 1 <= self.reference_length < np.inf):
+        lengths = self.reference_length, self.shortest
+        if not (isfinite(self.log_scale) and isfinite(self.shrinkage) and all(1 <= long < np.inf for long in lengths)):
             raise InputError(f"{self!r} is no calibrator: its scale must be finite and its reference length ≥ 1.")
 
     @classmethod
@@ -143,14 +154,16 @@ class LengthAware:
     ) -> LengthAware:
         """The scale, shrinkage and offsets of least cross-entropy at the given prior (K,), else an equal one."""
         table, numbers = class_scores(log_likelihood, codes)
-        logs = np.log(row_lengths(lengths, len(table)))
+        least = shortest(row_lengths(lengths, len(table)))
+        logs = np.log(np.maximum(row_lengths(lengths, len(table)), least))
         fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), [logs - logs.mean()])
-        return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(logs.mean())), fit.offsets)
+        return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(logs.mean())), fit.offsets, least)
 
     def scale(self, lengths: ArrayLike | None) -> Array:
         """The factor (n,) by which evidence of each length counts."""
         n = 0 if lengths is None else np.size(lengths)
-        return np.exp(self.log_scale - self.shrinkage * np.log(row_lengths(lengths, n) / self.reference_length))
+        counted = np.maximum(row_lengths(lengths, n), self.shortest)
+        return np.exp(self.log_scale - self.shrinkage * np.log(counted / self.reference_length))
 
     def apply(self, log_likelihood: ArrayLike, lengths: ArrayLike | None = None) -> Array:
         """Calibrated log-likelihoods of rows with so many tokens."""
@@ -159,13 +172,13 @@ class LengthAware:
         return self.scale(lengths)[:, None] * table + self.offsets
 
     def to_dict(self) -> dict[str, Any]:
-        numbers = {name: getattr(self, name) for name in ("log_scale", "shrinkage", "reference_length")}
+        numbers = {name: getattr(self, name) for name in ("log_scale", "shrinkage", "reference_length", "shortest")}
         return {"kind": "length-aware", **numbers, "offsets": self.offsets.tolist()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LengthAware:
         a, shrinkage, length = (float(values[name]) for name in ("log_scale", "shrinkage", "reference_length"))
-        return cls(a, shrinkage, length, np.array(values["offsets"], dtype=float))
+        return cls(a, shrinkage, length, np.array(values["offsets"], dtype=float), float(values.get("shortest", 1.0)))
 
     def __repr__(self) -> str:
         law = f"scale={exp(self.log_scale):.3g}·(L/{self.reference_length:.3g})^{-self.shrinkage:z.2f}"

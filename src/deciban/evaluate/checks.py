@@ -114,6 +114,11 @@ def class_log_prior(log_prior: ArrayLike, K: int, n: int | None = None) -> Array
     return values
 
 
+def shortest(lengths: Array) -> float:
+    """The length that one row in a hundred stays below: how the scale goes on below it, no row can tell."""
+    return float(max(1.0, np.quantile(lengths, 0.01, method="lower"))) if len(lengths) else 1.0
+
+
 def row_lengths(lengths: ArrayLike | None, n: int) -> Array:
     """How many tokens each of n rows has, at least 1: an empty row counts as one token.
 
