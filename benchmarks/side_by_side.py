@@ -12,7 +12,7 @@ from sklearn.base import clone
 from harness import Reach, Row, first_call, largest_difference, versus
 from workloads import Workload
 
-WARM_ROWS = 100_000  # enough for every kernel to be wanted
+WARM_ROWS = 200_000  # enough for every kernel to be wanted
 COMPARED_ROWS = 100_000
 UNDERFLOW = -700.0  # some peers take the log of a probability that has become 0
 
