@@ -27,6 +27,7 @@ import mnist  # noqa: E402, F401
 import startup  # noqa: E402, F401
 import tables  # noqa: E402, F401
 import text  # noqa: E402, F401
+import text_memory  # noqa: E402, F401
 import text_one  # noqa: E402, F401
 import text_quality  # noqa: E402, F401
 import topics  # noqa: E402, F401

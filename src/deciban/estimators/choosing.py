@@ -2,8 +2,8 @@
 
 A family offers lines of candidates, along which the loss falls and then rises: they are walked downhill. Each candidate
 is judged on a sample of the first rows as the classifier would use it, calibrated: on a few of them first, and the best
-of the best lines again on more. Of near equals, that of the first line is taken: the one least above the least loss by
-no more than the standard error of the difference.
+of the best lines again on more. Of near equals, whose losses differ by no more than the standard error of the
+difference, the first is taken: along a line the stronger prior, of lines the one that the family names first.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
     if len(rows) < len(head):
         first, head = first[rows], head.take(rows)
     judge = Judge(first, head, rule)
-    best = [min(judge.walk(line), key=lambda pair: pair[0]) for line in lines]
+    best = [judge.best(line) for line in lines]
     limit = sorted(loss for loss, _ in best)[:FINALISTS][-1]
     finalists = [one for loss, one in best if loss <= limit]
-    return first_of_near_equals(finalists, [judge.losses(one) for one in finalists])
+    winner = first_of_near_equals(finalists, [judge.losses(one) for one in finalists])
+    rivals = judge.with_stronger(winner, next(line for line in lines if any(one is winner for one in line)))
+    return first_of_near_equals(rivals, [judge.losses(one) for one in rivals])
 
 
 def first_of_near_equals(candidates: Sequence[Any], losses: Sequence[Array]) -> Any:
@@ -67,24 +69,24 @@ def first_of_near_equals(candidates: Sequence[Any], losses: Sequence[Array]) -> 
     return candidates[int(np.argmin([own.mean() for own in losses]))]
 
 
-def downhill(line: Sequence[Any], loss: Callable[[Any], float]) -> list[tuple[float, Any]]:
-    """The losses met on the way from the second candidate to the least one.
+def downhill(line: Sequence[Any], loss: Callable[[Any], float]) -> list[float]:
+    """The losses met on the way from the second candidate to the least one, and on its other side.
 
-    >>> downhill([5, 3, 2, 1, 4], float)
-    [(3.0, 3), (2.0, 2), (1.0, 1), (4.0, 4)]
+    >>> downhill([5, 3, 2, 1, 4], float), downhill([1, 3, 5], float)
+    ([3.0, 2.0, 1.0, 4.0], [3.0, 5.0, 1.0])
     """
     at = min(1, len(line) - 1)
     met = {at: loss(line[at])}
     for step in (1, -1):
         now = at
-        while 0 <= now + step < len(line) and (len(met) == 1 or met[now] == min(met.values())):
+        while 0 <= now + step < len(line):
             now += step
             met[now] = loss(line[now])
             if met[now] > met[now - step]:
                 break
         if met[at] > min(met.values()):
             break  # it fell on this side
-    return [(value, line[place]) for place, value in met.items()]
+    return list(met.values())
 
 
 class Judge:
@@ -94,24 +96,38 @@ class Judge:
         self.X, self.members, self.rule = X, members, rule
         self._summed: list[tuple[Any, Any]] = []
         self._calibrators: dict[int, Any] = {}
+        self._on_more: dict[int, Array] = {}
 
-    def walk(self, line: Sequence[Any]) -> list[tuple[float, Any]]:
-        """The mean losses of candidates on the way down a line, on a few rows and calibrated on them."""
+    def best(self, line: Sequence[Any]) -> tuple[float, Any]:
+        """The best candidate of a line and its mean loss, on a few rows and calibrated on them."""
         line[0].lengths(self.X)  # rows that are counted once serve the whole line
         X, members = self._some(FEW)
+        met: dict[int, Array] = {}
 
         def loss(candidate: Any) -> float:
             scores, lengths = self._scores(candidate, X, members)
             self._calibrators[id(candidate)] = made = _calibrator(scores, members.codes, lengths)
-            return float(self._losses(made.apply(scores, lengths), members).mean())
+            met[id(candidate)] = self._losses(made.apply(scores, lengths), members)
+            return float(met[id(candidate)].mean())
 
-        return downhill(line, loss)
+        downhill(line, loss)
+        walked = [candidate for candidate in line if id(candidate) in met]
+        chosen = first_of_near_equals(walked, [met[id(candidate)] for candidate in walked])
+        return float(met[id(chosen)].mean()), chosen
+
+    def with_stronger(self, winner: Any, line: Sequence[Any]) -> list[Any]:
+        """The winner, behind the candidate before it in its line if that was met: a few rows tell them apart badly."""
+        at = next(place for place, one in enumerate(line) if one is winner)
+        return [one for one in line[max(at - 1, 0) : at + 1] if id(one) in self._calibrators]
 
     def losses(self, candidate: Any) -> Array:
         """(n,) the losses on more rows, calibrated on the few."""
-        X, members = self._some(MORE)
-        scores, lengths = self._scores(candidate, X, members)
-        return self._losses(self._calibrators[id(candidate)].apply(scores, lengths), members)
+        if id(candidate) not in self._on_more:
+            X, members = self._some(MORE)
+            scores, lengths = self._scores(candidate, X, members)
+            made = self._calibrators[id(candidate)]
+            self._on_more[id(candidate)] = self._losses(made.apply(scores, lengths), members)
+        return self._on_more[id(candidate)]
 
     def _some(self, most: int) -> tuple[Any, Members]:
         rows = chosen_rows(len(self.members), most)
