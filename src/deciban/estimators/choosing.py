@@ -63,7 +63,10 @@ def first_of_near_equals(candidates: Sequence[Any], losses: Sequence[Array]) -> 
     """
     least = min(losses, key=lambda each: each.mean())
     for candidate, own in zip(candidates, losses):
-        above = own - least
+        with np.errstate(invalid="ignore"):
+            above = np.where(own == least, 0.0, own - least)  # a rule may find rows impossible
+        if not np.isfinite(above).all():
+            continue
         if above.mean() <= above.std() / np.sqrt(len(above)):
             return candidate
     return candidates[int(np.argmin([own.mean() for own in losses]))]

@@ -21,8 +21,8 @@ class DocumentScorer:
     >>> from deciban import GenerativeClassifier
     >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
     >>> score = clf.scorer()
-    >>> score("prize").round(2), score.predict("see you at noon")
-    (array([-3.96, -0.02]), 'ham')
+    >>> score("prize").round(1), score.predict("see you at noon")
+    (array([-4., -0.]), 'ham')
     """
 
     def __init__(self, density: Any, classes: Array, log_prior: Array, calibration: Any = None) -> None:
