@@ -134,7 +134,9 @@ def votes(folder: Path, share: float) -> Task:
     gaps = np.array([[None if cell == "?" else cell for cell in row[1:]] for row in held], dtype=object)
     codes = np.array([["?ny".index(cell) for cell in row[1:]] for row in held])
     splitter = StratifiedKFold(10, shuffle=True, random_state=0)
-    return Task("house votes, 10 folds", labels, [list(splitter.split(codes, labels))], lambda _: (gaps, codes), Categorical())
+    return Task(
+        "house votes, 10 folds", labels, [list(splitter.split(codes, labels))], lambda _: (gaps, codes), Categorical()
+    )
 
 
 def polarity(folder: Path, share: float) -> Task:

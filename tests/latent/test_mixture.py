@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning as PeerWarning
 from sklearn.mixture import GaussianMixture
 
 from cases import CASES
-from deciban import Bernoulli, Gaussian, Mixture, Multinomial, Poisson, Product
+from deciban import Bernoulli, Gaussian, Mixture, Multinomial, Poisson, Product, Text
 from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError, InputError, NotAvailableError
 
 DICE = np.array([[0.5, 0.1, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.1, 0.5]])
@@ -63,7 +63,9 @@ def test_a_gaussian_mixture_is_scikit_learns_from_the_same_start(structure, thei
 
 
 @pytest.mark.parametrize("rule", ["ml", "map"])
-@pytest.mark.parametrize("case", [c for c in CASES if "toy" not in c.name and "joint" not in c.name], ids=repr)
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.family.mixes and "toy" not in c.name and "joint" not in c.name], ids=repr
+)
 @given(seed=st.integers(0, 2**32 - 1), weighted=st.booleans(), gaps=st.booleans())
 @settings(max_examples=5, deadline=None)
 def test_the_objective_never_falls(case, rule, seed, weighted, gaps):
@@ -91,6 +93,11 @@ def test_the_objective_never_falls_for_mixed_tables_with_gaps(rule, seed):
         X, rng.uniform(0, 2, 80), rule=rule, start=rng.dirichlet(np.ones(3), 80), max_iter=20, tol=0
     )
     assert (np.diff(fitted.trace.objective) > -1e-9 * np.abs(fitted.trace.objective[0])).all()
+
+
+def test_a_family_that_cannot_be_mixed_says_what_to_mix_instead():
+    with pytest.raises(HyperparameterError, match="Count words once"):
+        Mixture(Product({"a": Gaussian(), "b": Text()}), 2)
 
 
 def test_readings_after_convergence():

@@ -27,6 +27,8 @@ from deciban.families.poisson import Poisson, PoissonDensity
 from deciban.families.product import Product, ProductDensity
 from deciban.families.protocol import Density
 from deciban.families.tables import CategoricalDensity
+from deciban.families.text import Text
+from deciban.families.text.density import TextDensity
 from deciban.families.through import Through
 from deciban.families.tokens import MultinomialDensity
 from deciban.linalg import whiten
@@ -105,6 +107,12 @@ def _draw_matrices(post: MatrixPosterior, rng: np.random.Generator) -> NormalDen
     noise = np.einsum("kde,ke->kd", np.broadcast_to(spread, (K, D, D)), rng.standard_normal((K, D)))
     mean = post.mean + noise / np.sqrt(post.kappa)[:, None]
     return NormalDensity(post.stats.origin, mean, scale, np.ones(K))
+
+
+@draw.register
+def _(family: Text, stats: Any, rng: np.random.Generator) -> TextDensity:
+    axis, sums = family.readable(stats)
+    return TextDensity(family, family.estimate(stats, "mean").length, axis, draw(family.family(axis.size), sums, rng))
 
 
 @draw.register

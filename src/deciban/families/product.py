@@ -137,6 +137,11 @@ class Product(Family):
         return any(family.open for family in self.families.values())
 
     @property
+    def mixes(self) -> bool:
+        """If all blocks do."""
+        return all(family.mixes for family in self.families.values())
+
+    @property
     def calibration(self) -> str | None:
         """Block by block, if any block asks for it."""
         asked = any(family.calibration is not None for family in self.families.values())

@@ -143,6 +143,11 @@ class Family(ABC):
         return True
 
     @property
+    def mixes(self) -> bool:
+        """Whether groups that nobody has named can be made of it: its sums under soft members are all it needs."""
+        return True
+
+    @property
     def calibration(self) -> str | None:
         """How answers are calibrated unless the asker says: by nothing, for most families."""
         return None

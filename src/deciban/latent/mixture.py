@@ -70,6 +70,11 @@ class Mixture(ClassMixtures, Family):
             )
         if not isinstance(self.component, Family):
             raise HyperparameterError(f"{self.component!r} is not a family. Use one such as Gaussian().")
+        if not self.component.mixes:
+            raise HyperparameterError(
+                f"{self.component!r} cannot be mixed. Count words once, with deciban.sklearn.CountVectorizer, and mix "
+                "the counts: Mixture(Multinomial(), 2)."
+            )
         check_start(self.start)
         _check_climbing(self.rule)
 

@@ -121,6 +121,11 @@ class Text(TextOptions):
         return offers.is_open(self)
 
     @property
+    def mixes(self) -> bool:
+        """Documents would be read again in every iteration: count them once, and mix the counts."""
+        return False
+
+    @property
     def calibration(self) -> str:
         """By the length of the document."""
         return "length"
