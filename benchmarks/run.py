@@ -30,6 +30,7 @@ import text  # noqa: E402, F401
 import text_memory  # noqa: E402, F401
 import text_one  # noqa: E402, F401
 import text_quality  # noqa: E402, F401
+import topic_evidence  # noqa: E402, F401
 import topics  # noqa: E402, F401
 import trust  # noqa: E402, F401
 from harness import BENCHMARKS, HEADINGS, Row, line, rule  # noqa: E402

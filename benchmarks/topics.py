@@ -20,9 +20,10 @@ import numpy as np
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 
 from deciban import PLSA, TopicModel
+from deciban.topics import starts
 from deciban.topics.stochastic import Stochastic
 from harness import Row, at_least, benchmark, timed
-from topic_courses import BETA, OUR_PASSES, Clock, Corpus, Point, alpha_of, corpus, ours, reached, tomotopy
+from topic_courses import BETA, Clock, Corpus, Point, alpha_of, corpus, ours, reached, tomotopy
 
 SEEDS = (1, 2, 3)
 SIZES = (100, 400)
@@ -44,7 +45,7 @@ def topics(share: float) -> Iterator[Row | str]:
         yield from _beside_tomotopy(data, K, 1, SEEDS)
     yield from _beside_sklearn(data, 100)
     yield from _growth(X)
-    yield from _exclusion(data)
+    yield from _choices(data)
     for K in SIZES:
         yield from _beside_tomotopy(data, K, 2, SEEDS[:1])
 
@@ -149,18 +150,20 @@ def _growth(X: Any) -> Iterator[Row | str]:
     yield "memory beside the corpus, K = 100: " + ", ".join(said)
 
 
-def _exclusion(data: Corpus) -> Iterator[str]:
-    """What it costs to let tokens speak for themselves."""
-    K = 100
-    with_it, _ = ours(data, K, 2, 1)
-    try:
-        Stochastic.excluding = False
-        without, _ = ours(data, K, 2, 1)
-    finally:
-        Stochastic.excluding = True
-    for name, course in (("with", with_it), ("without", without)):
-        best = min(course, key=lambda point: point.perplexity)
-        yield (
-            f"{name} self-exclusion, K = {K}: best perplexity {best.perplexity:,.0f}, "
-            f"after {OUR_PASSES[K]} passes {course[-1].perplexity:,.0f}"
-        )
+def _choices(data: Corpus) -> Iterator[str]:
+    """What comes of letting tokens speak for themselves, and of starting at random."""
+    K, passes = 100, 40
+    for name, module, attribute, value in (
+        ("as it is", None, "", None),
+        ("tokens speak for themselves", Stochastic, "excluding", False),
+        ("started at random", starts, "SEEDED", 0.0),
+    ):
+        usual = getattr(module, attribute) if module else None
+        try:
+            if module:
+                setattr(module, attribute, value)
+            ends = [ours(data, K, 2, seed, passes)[0][-1].perplexity for seed in SEEDS]
+        finally:
+            if module:
+                setattr(module, attribute, usual)
+        yield f"{name}, K = {K}: perplexity after {passes} passes, each seed: {', '.join(f'{p:,.0f}' for p in ends)}"

@@ -1,0 +1,73 @@
+"""What the choices behind topics are worth, on simulated corpora: decision 0012.
+
+Perplexity where topics are nearly alike, with a token taken out of its own counts and left in; and how many runs end at
+the true topics, started around documents and at random.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deciban import TopicModel
+from deciban.kernels.topics.crew import ALONE
+from deciban.topics import starts
+from deciban.topics.completion import Completion
+from deciban.topics.priors import Priors
+from deciban.topics.stochastic import Stochastic
+from deciban.topics.words import matched
+from harness import Row, benchmark
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "topics"))
+from simulated import corpus, near_identical
+
+PASSES, RUNS, FOUND = 100, 10, 0.1
+SEEDS = (0, 1, 2)
+HELD = 300
+
+
+@benchmark("topic-evidence")
+def topic_evidence(share: float) -> Iterator[Row | str]:
+    """Self-exclusion where topics are nearly alike; runs that find the true topics, by how they start."""
+    for name, alpha, beta in (("learnt", "learnt", "learnt"), (".1 and .01", 0.1, 0.01)):
+        for excluding in (True, False):
+            ends = [_alike(alpha, beta, excluding, seed) for seed in SEEDS]
+            said = "; ".join(f"{best:.1f}, {last:.1f}" for best, last in ends)
+            yield f"α, β {name}, own token {'taken out' if excluding else 'left in'}: best, last of each seed: {said}"
+    for D in (500, 2000):
+        for method in ("scvb0", "cvb0", "gibbs"):
+            yield f"{D} documents, {method}: true topics found in {_recovered(D, method)} of {RUNS} runs"
+    seeded = starts.SEEDED
+    try:
+        starts.SEEDED = 0.0
+        for D in (500, 2000):
+            yield f"{D} documents, scvb0, random start: true topics found in {_recovered(D, 'scvb0')} of {RUNS} runs"
+    finally:
+        starts.SEEDED = seeded
+
+
+def _alike(alpha: Any, beta: Any, excluding: bool, seed: int) -> tuple[float, float]:
+    """The least perplexity along the way, and that after all passes."""
+    X, _ = near_identical(seed=seed)
+    judge = Completion.of(X[:HELD])
+    engine = Stochastic(X[HELD:], 20, Priors.asked(alpha, beta, 20), seed, ALONE)
+    engine.excluding = excluding
+    course = []
+    for _ in range(PASSES):
+        engine.step()
+        course.append(judge(engine.table(judge.words), engine.priors.alpha))
+    return min(course), course[-1]
+
+
+def _recovered(D: int, method: Any) -> int:
+    """Runs in which every topic is within total variation FOUND of a true one of its own."""
+    count = 0
+    for seed in range(RUNS):
+        X, phi = corpus(D=D, seed=seed)
+        found = TopicModel(len(phi), method=method, random_state=seed).fit(X).topics_
+        count += int(np.max(matched(found, phi)[1]) < FOUND)
+    return count
