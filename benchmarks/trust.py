@@ -228,7 +228,9 @@ def _round(task: Task, folds: list[tuple[Any, Any]]) -> dict[str, Evaluation]:
 
 
 def _calibrator(task: Task, scores: Any, codes: Any, lengths: Any) -> Any:
-    return LengthAware.fit(scores, codes, lengths) if task.words else Offsets.fit(scores, codes)
+    if not task.words:
+        return Offsets.fit(scores, codes)
+    return LengthAware.fit(scores, codes, lengths, np.bincount(codes) / len(codes))  # at the proportions met, as ours
 
 
 def _fold(task: Task, train: Any, test: Any) -> dict[str, Any]:
