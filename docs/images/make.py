@@ -15,7 +15,16 @@ import matplotlib
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, HiddenMarkovModel, Mixture, plots
+from deciban import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    GenerativeClassifier,
+    HiddenMarkovModel,
+    Mixture,
+    TopicModel,
+    plots,
+)
 
 HERE = Path(__file__).parent
 PICTURES: dict[str, Callable[[], Any]] = {}
@@ -214,6 +223,40 @@ def state_sequence() -> Any:
     casino = HiddenMarkovModel.from_densities(dice, start=[0.5, 0.5], transitions=[[0.98, 0.02], [0.05, 0.95]])
     rolls, rolled = casino.sample(300, random_state=3)
     return plots.state_sequence(casino, rolls, rolled)
+
+
+@cache
+def tales() -> tuple[Any, list[str]]:
+    """Short tales of four subjects, each with its own words, some of two."""
+    subjects = [
+        ["ship", "sail", "sea", "harbour", "captain", "storm", "wave", "anchor"],
+        ["wolf", "sheep", "forest", "shepherd", "night", "howl", "flock", "hill"],
+        ["bread", "oven", "flour", "baker", "dough", "salt", "yeast", "loaf"],
+        ["king", "crown", "castle", "knight", "throne", "sword", "queen", "banner"],
+    ]
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(4, 0.15), 300)
+    habits = [rng.dirichlet(np.full(8, 2.0)) for _ in subjects]
+    texts = [" ".join(rng.choice(subjects[t], p=habits[t]) for t in rng.choice(4, 40, p=p)) for p in shares]
+    return TopicModel(4, random_state=0).fit(texts), texts
+
+
+@picture
+def topic_map() -> Any:
+    """Topics, the nearer the more alike."""
+    return plots.topic_map(tales()[0])
+
+
+@picture
+def topic_words() -> Any:
+    """The words of a topic."""
+    return plots.topic_words(tales()[0], 0)
+
+
+@picture
+def topic_shares() -> Any:
+    """What one document is about, and how sure that is."""
+    return plots.topic_shares(*tales(), row=3)
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ def topic_map(model: Any, *, words: int = 2, ax: Axes | None = None) -> Axes:
         if words:
             ax.annotate("\n".join(named), (x, y), ha="center", va="center", fontsize="x-small")
     ax.margins(0.2)
-    ax.set(xticks=[], yticks=[], xlabel="alike topics lie close", title="")
+    ax.set(xticks=[], yticks=[], title="alike topics lie close")
     return finish(ax, None)
 
 
@@ -80,4 +80,5 @@ def topic_shares(model: Any, X: Any, row: int = 0, *, level: float = 0.9, ax: Ax
     colours = [PALETTE[k % len(PALETTE)] for k in range(len(mean))]
     ax.bar(np.arange(len(mean)), mean, yerr=around, color=colours, capsize=2, ecolor=GREY)
     ax.set(xlabel="topic", ylabel="share of the document", ylim=(0, 1))
+    ax.xaxis.get_major_locator().set_params(integer=True)
     return finish(ax, None)
