@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from deciban.errors import InputError
 from deciban.plots.canvas import AGAINST, GREY, PALETTE, canvas, finish
@@ -80,5 +81,5 @@ def topic_shares(model: Any, X: Any, row: int = 0, *, level: float = 0.9, ax: Ax
     colours = [PALETTE[k % len(PALETTE)] for k in range(len(mean))]
     ax.bar(np.arange(len(mean)), mean, yerr=around, color=colours, capsize=2, ecolor=GREY)
     ax.set(xlabel="topic", ylabel="share of the document", ylim=(0, 1))
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return finish(ax, None)
