@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +47,9 @@ class ColumnarSource(FileSource):
                 raise
             raise self.unreadable(error) from None
 
+    @abstractmethod
     def _file(self) -> Any:
-        raise NotImplementedError
+        """The file as a context: its schema, and its batches."""
 
     def _seekable(self, stream: Any) -> Any:
         """These formats are read from their end: what is compressed as a whole is unpacked into memory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ HELD_OUT = 0.05  # of the documents, at most MOST_HELD, watch over the others
 MOST_HELD, LEAST_DOCUMENTS = 500, 100
 
 
-class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A topic model as scikit-learn knows them; `_topics()` and `_weights()` are what a kind of model adds."""
 
     n_topics: Any
@@ -137,14 +138,17 @@ class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return Completion(held, held)
 
     # -- answers -----------------------------------------------------------------------------------------------------
+    @abstractmethod
     def _topics(self) -> Array:
-        raise NotImplementedError
+        """(K, V) the probabilities of the words of each topic."""
 
+    @abstractmethod
     def _weights(self) -> Array:
-        raise NotImplementedError
+        """(K,) how much of the tokens each topic has."""
 
+    @abstractmethod
     def _prior(self) -> Array:
-        raise NotImplementedError
+        """(K,) the prior of a document's shares."""
 
     @property
     def topics_(self) -> Array:
