@@ -10,8 +10,8 @@ from cases import RULES, close
 from deciban.errors import (
     HyperparameterError,
 )
+from deciban.families.abilities import HasPolynomial
 from deciban.families.gaussian import Gaussian
-from deciban.families.protocol import HasPolynomial
 from gaussian_truth import CONCRETE, DIAGONAL, blobs, fitted
 
 each_structure = pytest.mark.parametrize("structure", CONCRETE)

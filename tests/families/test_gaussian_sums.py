@@ -14,8 +14,8 @@ from deciban.errors import (
     PrecisionWarning,
     UnlearnError,
 )
+from deciban.families.abilities import HasParts, HasSelection
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
-from deciban.families.protocol import HasParts, HasSelection
 from deciban.statistics import Members
 from gaussian_truth import CONCRETE, DIAGONAL, blobs, fitted, gaussian_truth
 

@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 
 from cases import CASES, RULES
 from deciban.errors import EmptyClassError
-from deciban.families.protocol import HasEvidence, HasParts
+from deciban.families.abilities import HasEvidence, HasParts
 from deciban.statistics import Members
 
 each_case = pytest.mark.parametrize("case", CASES, ids=repr)

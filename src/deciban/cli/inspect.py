@@ -93,7 +93,7 @@ def _ledger(clf: Any) -> str:
 def _log_evidence(clf: Any) -> float | None:
     import numpy as np
 
-    from deciban.families.protocol import HasEvidence
+    from deciban.families.abilities import HasEvidence
 
     parts = clf.family_.split(clf.stats_.family)
     if not all(isinstance(family, HasEvidence) for family, _ in parts):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deciban.families.protocol import HasPosterior
+from deciban.families.abilities import HasPosterior
 from deciban.families.text import Text
 from deciban.families.text.sums import UNK
 from deciban.score import convert

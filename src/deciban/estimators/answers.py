@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from deciban import decide, score
 from deciban.estimators.explaining import Explaining
 from deciban.estimators.one_document import DocumentScorer
-from deciban.families.product import Blocks
+from deciban.families.blocks import Blocks
 from deciban.statistics import Array
 
 

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.estimators import auto
+from deciban.families.blocks import Blocks
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import Blocks, Product
+from deciban.families.product import Product
 from deciban.families.protocol import Rule
 from deciban.latent.components import NOT_EXACT
 from deciban.latent.fitted_mixture import FittedMixture

@@ -14,8 +14,8 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.estimators import model
 from deciban.estimators.scoring import Scoring
 from deciban.explain import Explanation
+from deciban.families.abilities import HasParts, HasPolynomial, HasSelection
 from deciban.families.product import Product
-from deciban.families.protocol import HasParts, HasPolynomial, HasSelection
 from deciban.statistics import Array
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from deciban.families.blocks import Blocks
 from deciban.families.gaussian import Gaussian
 from deciban.families.poisson import Poisson
-from deciban.families.product import Blocks
 from deciban.features.labels import place_labels
 from deciban.score import convert
 from deciban.statistics import Array

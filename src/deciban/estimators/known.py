@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import NotAvailableError
-from deciban.families.protocol import Density, Family, HasParts, HasPolynomial, Rule
+from deciban.families.abilities import HasParts, HasPolynomial
+from deciban.families.protocol import Density, Family, Rule
 from deciban.statistics import Array, Axis, Members, Stats
 
 

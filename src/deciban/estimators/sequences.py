@@ -22,7 +22,7 @@ from deciban.estimators.known import KnownDensities
 from deciban.estimators.learning import _array
 from deciban.estimators.sequence_counting import Counting
 from deciban.estimators.sequence_files import SavedSequences
-from deciban.families.product import Blocks
+from deciban.families.blocks import Blocks
 from deciban.families.protocol import Density, Family, Rule, check_rule
 from deciban.latent import em
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats

@@ -17,7 +17,8 @@ from deciban.estimators.known import KnownDensities
 from deciban.estimators.learning import Learning
 from deciban.estimators.model import ModelStats
 from deciban.evaluate.calibration import Calibrator
-from deciban.families.product import Product, ProductStats
+from deciban.families.blocks import ProductStats
+from deciban.families.product import Product
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.read.column import Column
 from deciban.read.schema import Schema

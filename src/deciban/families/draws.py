@@ -17,6 +17,7 @@ from scipy.linalg import solve_triangular
 
 from deciban.errors import NotAvailableError
 from deciban.families.bernoulli import Bernoulli, BernoulliDensity
+from deciban.families.blocks import ProductDensity
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.axis_densities import DiagonalNormal
@@ -24,7 +25,7 @@ from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.matrix import MatrixPosterior
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson, PoissonDensity
-from deciban.families.product import Product, ProductDensity
+from deciban.families.product import Product
 from deciban.families.protocol import Density
 from deciban.families.tables import CategoricalDensity
 from deciban.families.text import Text

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from deciban.statistics import Array, Axis, Members, Stats
 
 if TYPE_CHECKING:
     from deciban.families.fitted import Fitted
-    from deciban.families.posterior import Posterior
 
 Rule: TypeAlias = Literal["ml", "map", "mean", "predictive"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -198,46 +197,6 @@ class Family(ABC):
         return all(_alike(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     __hash__ = None  # type: ignore[assignment]
-
-
-@runtime_checkable
-class HasEvidence(Protocol):
-    """Families whose marginal likelihood has a closed form."""
-
-    def log_evidence(self, stats: Any) -> Array:
-        """(K,) log ∫ p(D|θ) p(θ) dθ; one number where classes share parameters."""
-
-
-@runtime_checkable
-class HasPosterior(Protocol):
-    """Families that can describe the posterior of every parameter."""
-
-    def posterior(self, stats: Any) -> Posterior:
-        """Mean, mode, standard deviation and credible interval of every parameter."""
-
-
-@runtime_checkable
-class HasParts(Protocol):
-    """Densities that are a sum over features."""
-
-    def parts(self, X: Any) -> Array:
-        """(n, K, D) log density per feature; sums over D to `log_density`."""
-
-
-@runtime_checkable
-class HasSelection(Protocol):
-    """Densities that can be read for some of the features only."""
-
-    def select(self, features: Array) -> Density:
-        """The density of these features."""
-
-
-@runtime_checkable
-class HasPolynomial(Protocol):
-    """Densities whose logarithm is a polynomial of degree two at most."""
-
-    def polynomial(self) -> tuple[Array | None, Array, Array]:
-        """A (K, D, D) or None, b (K, D), c (K,) with log f(x|k) = xᵀA x + xᵀb + c, up to what all k share."""
 
 
 def check_rule(rule: str) -> None:

@@ -14,8 +14,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from deciban.families.abilities import HasParts
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, HasParts, Rule
+from deciban.families.protocol import Density, Family, Rule
 from deciban.features.numbers import dense_numbers, refuse_infinite
 from deciban.statistics import Array, Axis, Members, Stats, fixed, nested
 

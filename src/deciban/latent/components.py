@@ -154,7 +154,7 @@ def stacked(parts: Sequence[Any]) -> Any:
     """Rows of several samples, one after another: arrays, CSR, codes or blocks of them."""
     import scipy.sparse as sp
 
-    from deciban.families.product import Blocks
+    from deciban.families.blocks import Blocks
 
     if len(parts) == 1:
         return parts[0]

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators.known import SideBySide
+from deciban.families.blocks import ProductDensity
 from deciban.families.gaussian.axis_densities import AxisDensity
 from deciban.families.gaussian.densities import MatrixDensity
-from deciban.families.product import ProductDensity
 from deciban.plots.canvas import MARKERS, PALETTE, canvas, finish
 from deciban.plots.table import axis_name, column, position
 from deciban.statistics import Array
