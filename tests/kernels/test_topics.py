@@ -16,10 +16,10 @@ from deciban.kernels.topics import (
     excluding_words,
     fold_in,
     gibbs_sweep,
-    plain_documents,
-    plain_words,
+    plain_counts,
     prequential,
     row_log_likelihoods,
+    turned,
 )
 from deciban.kernels.topics import crew as crews
 
@@ -87,9 +87,18 @@ def test_passes_without_the_token_itself_agree(case, dtype):
 
 def test_plain_passes_agree(case, dtype):
     given = case["rows"], case["table"], case["shares"]
-    assert_alike(both(lambda: plain_documents(*given)), dtype)
-    assert_alike(both(lambda: plain_words(case["rows"], case["columns"], *given[1:])), dtype)
+    assert_alike(both(lambda: plain_counts(*given)), dtype)
+    assert_alike(both(lambda: plain_counts(turned(case["rows"], V), case["shares"], case["table"])), dtype)
     assert_alike(both(lambda: row_log_likelihoods(*given)), dtype)
+
+
+def test_a_plain_pass_over_words_shares_out_the_same_tokens(case):
+    (counts, ratio), (sums, by_word) = (
+        plain_counts(case["rows"], case["table"], case["shares"]),
+        plain_counts(turned(case["rows"], V), case["shares"], case["table"]),
+    )
+    np.testing.assert_allclose(sums.sum(axis=0), counts.sum(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(by_word, ratio[case["columns"].entries], rtol=1e-4)
 
 
 def test_folding_in_agrees_and_keeps_every_token(case, dtype):
@@ -161,7 +170,7 @@ def test_any_number_of_threads_gives_the_same_bits(case, monkeypatch):
                 case["columns"], shares, case["near"], one[2], table, case["inverse"], 0.05, 1e-4, crew
             )
             folded = fold_in(rows, table, case["prior"], crew=crew)
-            found.append((*one, sums, folded, *plain_words(rows, case["columns"], table, shares, crew)))
+            found.append((*one, sums, folded, *plain_counts(rows, table, shares, crew)))
     for others in found[1:]:
         for mine, theirs in zip(found[0], others):
             np.testing.assert_array_equal(mine, theirs)

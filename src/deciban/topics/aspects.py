@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from deciban.kernels.choice import Array
-from deciban.kernels.topics import Crew, Rows, by_word, plain_documents, plain_words
+from deciban.kernels.topics import Crew, Rows, plain_counts, turned
 from deciban.kernels.topics.crew import ALONE
 from deciban.topics.priors import Priors
 from deciban.topics.starts import start_counts
@@ -31,7 +31,7 @@ class Aspects:
     def __init__(self, X: Any, K: int, priors: Priors, seed: int, crew: Crew = ALONE, power: float = 1.0) -> None:
         rng = np.random.default_rng(seed)
         self.rows = Rows.of(X)
-        self.columns = by_word(self.rows, X.shape[1])
+        self.by_word = turned(self.rows, X.shape[1])
         self.tokens = float(X.data.sum())
         self.documents = np.full((X.shape[0], K), 1 / K, np.float32)  # p(t|d)
         words = start_counts(X, K, rng)
@@ -43,15 +43,17 @@ class Aspects:
     def step(self) -> None:
         """p(t|d), then p(w|t)."""
         table, shares = self._powered(self.words), self._powered(self.documents)
-        self.documents = normalised(plain_documents(self.rows, table, shares, self.crew), self.documents)
+        counts, _ = plain_counts(self.rows, table, shares, self.crew)
+        self.documents = normalised(counts, counts.sum(axis=1, keepdims=True), self.documents)
         shares = self._powered(self.documents)
-        sums, ratio = plain_words(self.rows, self.columns, table, shares, self.crew)
+        sums, ratio = plain_counts(self.by_word, shares, table, self.crew)
         totals = sums.sum(axis=0, dtype=float)
         self.weights = totals / totals.sum()
-        self.words = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), self.words).astype(np.float32)
+        self.words = normalised(sums, totals, self.words)
         if self.power == 1:
-            data = self.rows.data.astype(float)
-            self.likelihood.append(float(data @ np.log(data / ratio)) / self.tokens)
+            data = self.by_word.data
+            logs = np.log(data / ratio)  # float32: rounded one by one, and then summed in more
+            self.likelihood.append(float(np.einsum("j,j->", data, logs, dtype=float)) / self.tokens)
 
     def _powered(self, probabilities: Array) -> Array:
         return probabilities if self.power == 1 else probabilities ** np.float32(self.power)
@@ -69,10 +71,13 @@ class Aspects:
         self.documents, self.words, self.weights = kept
 
 
-def normalised(counts: Array, otherwise: Array) -> Array:
-    """Rows that sum to 1; those without counts stay as they were."""
-    totals = counts.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, counts / np.where(totals > 0, totals, 1), otherwise)
+def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
+    """Rows, or columns, divided by their totals; those without counts stay as they were."""
+    totals = totals.astype(counts.dtype)
+    if not totals.all():
+        counts = np.where(totals > 0, counts, otherwise)
+        totals = np.where(totals > 0, totals, 1)
+    return counts / totals
 
 
 def folded(X: Any, words: Array, steps: int, crew: Crew) -> Array:
@@ -80,5 +85,6 @@ def folded(X: Any, words: Array, steps: int, crew: Crew) -> Array:
     rows = Rows.of(X)
     shares = np.full((X.shape[0], words.shape[1]), 1 / words.shape[1], np.float32)
     for _ in range(steps):
-        shares = normalised(plain_documents(rows, words, shares, crew), shares)
+        counts, _ = plain_counts(rows, words, shares, crew)
+        shares = normalised(counts, counts.sum(axis=1, keepdims=True), shares)
     return shares

@@ -11,15 +11,14 @@ of threads. Arrays are float32 or float64 throughout one call; the small inputs'
 
 from .crew import Crew
 from .gibbs import gibbs_sweep
-from .layout import Columns, Rows, by_word
+from .layout import Columns, Rows, by_word, turned
 from .sweeps import (
     add_rows,
     entry_shares,
     excluding_documents,
     excluding_words,
     fold_in,
-    plain_documents,
-    plain_words,
+    plain_counts,
     prequential,
     row_log_likelihoods,
     word_rows,
@@ -36,9 +35,9 @@ __all__ = [
     "excluding_words",
     "fold_in",
     "gibbs_sweep",
-    "plain_documents",
-    "plain_words",
+    "plain_counts",
     "prequential",
     "row_log_likelihoods",
+    "turned",
     "word_rows",
 ]

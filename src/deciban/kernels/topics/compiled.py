@@ -13,6 +13,7 @@ import numpy as np
 
 from ..choice import Array
 from ..jit import any_order_kernel, kernel
+from .ahead import ask_row
 from .buffers import AROUND, inside
 
 TINY = 1e-30
@@ -43,6 +44,7 @@ def excluding_documents(
         t, n = shares[d], counts[d]
         n[:] = 0
         for j in range(indptr[d], indptr[d + 1]):
+            ask_row(table, indices, j, indptr[end])
             p, q = table[indices[j]], near[j]
             whole, left = tiny, tiny
             for k in range(K):
@@ -92,71 +94,34 @@ def excluding_words(
 
 
 @any_order_kernel
-def plain_documents(
+def plain_counts(
     indptr: Array,
     indices: Array,
     data: Array,
     table: Array,
     shares: Array,
     counts: Array,
+    ratio: Array,
     begin: int,
     end: int,
 ) -> None:
-    """Σ c γ of each document to counts, γ = t·p/Σ t·p."""
+    """Σ c γ of each row to counts, γ = t·p/Σ t·p; c/Σ t·p of each entry to ratio."""
     K = table.shape[1]
     tiny = table.dtype.type(TINY)
     for d in range(begin, end):
         t, n = shares[d], counts[d]
         n[:] = 0
         for j in range(indptr[d], indptr[d + 1]):
+            ask_row(table, indices, j, indptr[end])
             p, whole = table[indices[j]], tiny
             for k in range(K):
                 whole += t[k] * p[k]
             c = data[j] / whole
+            ratio[j] = c
             for k in range(K):
                 n[k] += c * p[k]
         for k in range(K):
             n[k] *= t[k]
-
-
-@any_order_kernel
-def ratios(
-    indptr: Array, indices: Array, data: Array, table: Array, shares: Array, ratio: Array, begin: int, end: int
-) -> None:
-    """c/Σ t·p of each entry to ratio."""
-    tiny = table.dtype.type(TINY)
-    for d in range(begin, end):
-        t = shares[d]
-        for j in range(indptr[d], indptr[d + 1]):
-            p, whole = table[indices[j]], tiny
-            for k in range(table.shape[1]):
-                whole += t[k] * p[k]
-            ratio[j] = data[j] / whole
-
-
-@any_order_kernel
-def plain_words(
-    starts: Array,
-    documents: Array,
-    entries: Array,
-    shares: Array,
-    ratio: Array,
-    table: Array,
-    sums: Array,
-    begin: int,
-    end: int,
-) -> None:
-    """Σ c γ of each word to sums, γ = t·p/Σ t·p."""
-    K = table.shape[1]
-    for w in range(begin, end):
-        a, p = sums[w], table[w]
-        a[:] = 0
-        for j in range(starts[w], starts[w + 1]):
-            t, c = shares[documents[j]], ratio[entries[j]]
-            for k in range(K):
-                a[k] += c * t[k]
-        for k in range(K):
-            a[k] *= p[k]
 
 
 @any_order_kernel

@@ -57,3 +57,13 @@ def by_word(rows: Rows, V: int) -> Columns:
     numbers = np.arange(rows.size, dtype=np.int32)
     turned = sp.csr_array((numbers, rows.indices, rows.indptr), (len(rows), V)).tocsc()
     return Columns(turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data)
+
+
+def turned(rows: Rows, V: int) -> Rows:
+    """Words as rows of documents.
+
+    >>> turned(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([5.0, 6.0, 7.0])), 2).data
+    array([5., 6., 7.])
+    """
+    starts, documents, entries = by_word(rows, V)
+    return Rows(starts, documents, rows.data[entries])

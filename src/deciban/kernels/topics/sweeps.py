@@ -64,33 +64,20 @@ def excluding_words(
     return sums
 
 
-def plain_documents(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> Array:
-    """Σ c γ of each document (n, K), γ = t·p/Σ t·p."""
+def plain_counts(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> tuple[Array, Array]:
+    """Σ c γ of each document (n, K), γ = t·p/Σ t·p; and c/Σ t·p of each entry (nnz,).
+
+    A pass over words is the same on rows that are words: `turned` rows, with `table` and `shares` changing places.
+    """
     work = rows.size * table.shape[1]
     if not compiled(PASSES * work):
-        return twins.plain_documents(rows, table, shares)
-    from .compiled import plain_documents as run
+        return twins.plain_counts(rows, table, shares)
+    from .compiled import plain_counts as run
 
-    counts = np.empty_like(shares)
-    fixed = (*rows, table, shares, counts)
+    counts, ratio = np.empty_like(shares), np.empty_like(rows.data)
+    fixed = (*rows, table, shares, counts, ratio)
     crew.share(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
-    return counts
-
-
-def plain_words(rows: Rows, columns: Columns, table: Array, shares: Array, crew: Crew = ALONE) -> tuple[Array, Array]:
-    """Σ c γ of each word (V, K), γ = t·p/Σ t·p; and c/Σ t·p of each entry."""
-    work = rows.size * table.shape[1]
-    if not compiled(PASSES * work):
-        ratio = twins.ratios(rows, table, shares)
-        return twins.plain_words(columns, shares, ratio, table), ratio
-    from .compiled import plain_words as run
-    from .compiled import ratios
-
-    ratio, sums = np.empty_like(rows.data), np.empty_like(table)
-    crew.share(lambda begin, end: ratios(*rows, table, shares, ratio, begin, end), rows.indptr, work)
-    fixed = (*columns, shares, ratio, table, sums)
-    crew.share(lambda begin, end: run(*fixed, begin, end), columns.starts, work)
-    return sums, ratio
+    return counts, ratio
 
 
 def row_log_likelihoods(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> Array:

@@ -50,21 +50,12 @@ def excluding_words(
     return _sums(columns.starts, np.arange(len(at)), parts)
 
 
-def plain_documents(rows: Rows, table: Array, shares: Array) -> Array:
-    """Counts of the documents."""
-    return shares * _of_documents(rows, ratios(rows, table, shares)[:, None] * table[rows.indices])
-
-
-def ratios(rows: Rows, table: Array, shares: Array) -> Array:
-    """c/Σ t·p of each entry."""
-    whole = np.einsum("jk,jk->j", shares[rows.owners()], table[rows.indices])
-    return (rows.data / (whole + TINY)).astype(table.dtype)
-
-
-def plain_words(columns: Columns, shares: Array, ratio: Array, table: Array) -> Array:
-    """Counts of the words."""
-    terms = shares[columns.documents] * ratio[columns.entries, None]
-    return table * _sums(columns.starts, np.arange(len(terms)), terms)
+def plain_counts(rows: Rows, table: Array, shares: Array) -> tuple[Array, Array]:
+    """Counts of the documents, and c/Σ t·p of each entry."""
+    p = table[rows.indices]
+    whole = np.einsum("jk,jk->j", shares[rows.owners()], p)
+    ratio = (rows.data / (whole + TINY)).astype(table.dtype)
+    return shares * _of_documents(rows, ratio[:, None] * p), ratio
 
 
 def row_log_likelihoods(rows: Rows, table: Array, shares: Array) -> Array:
