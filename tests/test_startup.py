@@ -66,9 +66,24 @@ def test_importing_deciban_loads_nothing_heavy():
     assert run(f"import deciban, sys; print([name for name in {heavy} if name in sys.modules])").strip() == "[]"
 
 
-def test_importing_the_classifier_loads_no_compiler():
-    code = "from deciban import GenerativeClassifier, Gaussian, Categorical, Multinomial; import sys"
-    assert run(f"{code}; print('numba' in sys.modules)").strip() == "False"
+def test_importing_the_classifier_loads_no_compiler_and_no_other_peoples_wishes():
+    code = "from deciban import GenerativeClassifier, Gaussian, Categorical, Multinomial, Text; import sys"
+    unused = ["numba", "pandas", "scipy.stats", "scipy.optimize"]
+    assert run(f"{code}; print([name for name in {unused} if name in sys.modules])").strip() == "[]"
+
+
+def test_what_waited_is_itself_when_it_is_imported():
+    code = """
+from deciban import GenerativeClassifier
+import pandas as pd, scipy.stats, sklearn.utils.fixes as fixes, sys
+assert type(pd).__name__ == "module" and sys.modules["pandas"] is pd and pd.DataFrame is fixes.pd.DataFrame
+assert sys.modules["scipy.stats"] is scipy.stats and scipy.stats.norm.cdf(0) == 0.5
+from sklearn.ensemble import RandomForestClassifier
+frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0]})
+print(RandomForestClassifier(random_state=0).fit(frame, [0, 0, 1, 1]).predict(frame),
+      GenerativeClassifier().fit(frame, [0, 0, 1, 1]).predict(frame))
+"""
+    assert run(code).strip() == "[0 0 1 1] [0 0 1 1]"
 
 
 @pytest.mark.parametrize("family", TABLES)

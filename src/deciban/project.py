@@ -14,10 +14,14 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import eigh, svd
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deciban.conventions import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    check_is_fitted,
+    validate_data,
+)
 from deciban.errors import HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.linalg import EPS, singular_columns, singular_reasons, whiten
@@ -137,6 +141,8 @@ class Fisher(_Projector):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find the directions that part the classes y."""
+        from sklearn.utils.multiclass import check_classification_targets  # imported after deciban.conventions
+
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)

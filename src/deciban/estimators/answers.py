@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from deciban import decide, score
+from deciban.conventions import check_is_fitted
 from deciban.estimators.explaining import Explaining
 from deciban.estimators.one_document import DocumentScorer
 from deciban.families.blocks import Blocks

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from deciban import score
+from deciban.conventions import check_is_fitted
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators import model
 from deciban.estimators.scoring import Scoring

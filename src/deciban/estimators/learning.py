@@ -6,8 +6,8 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from deciban.conventions import check_is_fitted
 from deciban.errors import HyperparameterError, InputError, NotLearntError
 from deciban.estimators import auto, model
 from deciban.estimators.merging import Merging

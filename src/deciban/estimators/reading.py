@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
+from deciban.conventions import validate_data
 from deciban.estimators import model
 from deciban.estimators.ledgered import Ledgered
 from deciban.estimators.streaming import Batch, Rows, split_label, typed_rows

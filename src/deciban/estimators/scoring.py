@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from deciban import decide, score
+from deciban.conventions import check_is_fitted
 from deciban.errors import InputError
 from deciban.estimators import model
 from deciban.estimators.calibration import total

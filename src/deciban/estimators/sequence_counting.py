@@ -5,8 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import Any, Self
 
-from sklearn.utils.validation import check_is_fitted
-
+from deciban.conventions import check_is_fitted
 from deciban.errors import MergeError, NotAvailableError, NotLearntError
 from deciban.latent.hmm import HMMStats
 from deciban.latent.hmm_reading import read_rows

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from deciban.conventions import check_is_fitted
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.latent.em import Trace
 from deciban.latent.hmm import HMMDensity, HMMStats

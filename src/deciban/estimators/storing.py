@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from deciban.conventions import check_is_fitted
 from deciban.errors import DecibanError, ModelFileError
 from deciban.estimators.calibration import Calibration
 from deciban.estimators.known import KnownDensities

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from deciban import score
+from deciban.conventions import check_is_fitted
 from deciban.errors import InputError, NotLearntError
 from deciban.estimators import model
 from deciban.estimators.fit_checks import FitReport, check_fit

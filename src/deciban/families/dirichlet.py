@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats as sps
 from scipy.special import gammaln
 
 from deciban.errors import HyperparameterError, NoModeError
@@ -143,6 +142,8 @@ def left_over(total: Any, part: Any) -> Array:
 
 def marginals(A: Array, A0: Array, mode: Array) -> Posterior:
     """Beta marginals of cells with posterior pseudo-counts A in tables that hold A0; `mode` is the joint one."""
+    from scipy import stats as sps  # a quarter of a second that answers need not wait for
+
     rest = A0 - A
     mean = A / A0
     sd = np.sqrt(mean * (rest / A0) / (A0 + 1))

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats as sps
 from scipy.special import gammaln, xlogy
 
 from deciban.errors import HyperparameterError, NoModeError
@@ -134,6 +133,8 @@ class Poisson(Family):
 
     def posterior(self, stats: PoissonStats) -> Posterior:
         """Gamma marginals of the rates, (K, D)."""
+        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+
         a, b = self._gamma(stats)
         return Posterior({"rate": Marginal.exact(sps.gamma(a, scale=1 / b), np.where(a >= 1, (a - 1) / b, np.nan))})
 

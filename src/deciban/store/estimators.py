@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
+from deciban.conventions import BaseEstimator
 from deciban.errors import ModelFileError
 from deciban.store import registry
 from deciban.store.checks import require

@@ -7,10 +7,15 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deciban.conventions import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
 from deciban.errors import HyperparameterError, InputError
 from deciban.features.limits import Limits
 from deciban.features.tokens import Tokens

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from deciban.conventions import check_is_fitted
 from deciban.store.checks import require
 from deciban.store.estimators import Estimator
 

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import stats as sps
 from scipy.special import gammaln
 
 from deciban.errors import SingularError
@@ -115,6 +114,8 @@ class CellPosterior:
 
     def marginals(self) -> dict[str, Marginal]:
         """Student means, (K, D), and inverse-gamma variances, as many as there are."""
+        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+
         mean = self.stats.origin + self.mean
         dof = np.broadcast_to(self.nu, self.mean.shape)
         scale = np.sqrt(self.psi / (self.kappa * self.nu))

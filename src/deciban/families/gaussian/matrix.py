@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import stats as sps
 from scipy.special import multigammaln
 
 from deciban.errors import SingularError
@@ -163,6 +162,8 @@ class MatrixPosterior:
 
     def marginals(self) -> dict[str, Marginal]:
         """Student means, inverse-gamma variances, and covariances by draws from the inverse Wishart."""
+        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+
         K, D = self.mean.shape
         dof = self.nu - D + 1
         variance = np.diagonal(self.psi, axis1=1, axis2=2)

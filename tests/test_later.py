@@ -1,0 +1,55 @@
+"""Stand-ins for modules: there while others are imported, gone afterwards."""
+
+import sys
+
+import pytest
+
+from deciban.later import Later, waiting
+
+
+@pytest.fixture
+def unloaded(monkeypatch):
+    """A small module of the standard library, not loaded yet."""
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    yield "colorsys"
+    sys.modules.pop("colorsys", None)
+
+
+def test_a_stand_in_is_there_for_a_while_and_then_gone(unloaded):
+    with waiting(unloaded):
+        import colorsys as early
+    assert isinstance(early, Later)
+    assert unloaded not in sys.modules
+    import colorsys
+
+    assert not isinstance(colorsys, Later)
+    assert early.rgb_to_hls is colorsys.rgb_to_hls
+
+
+def test_asking_for_something_meanwhile_loads_the_module_for_good(unloaded):
+    with waiting(unloaded):
+        from colorsys import rgb_to_hls
+    assert not isinstance(sys.modules[unloaded], Later)
+    assert rgb_to_hls is sys.modules[unloaded].rgb_to_hls
+
+
+def test_a_loaded_module_stays():
+    with waiting("sys", "os.path"):
+        import os.path as path
+    assert not isinstance(path, Later)
+
+
+def test_what_is_not_installed_is_still_not_there():
+    with waiting("no_such_module", "no_such_package.module"), pytest.raises(ModuleNotFoundError):
+        import no_such_module  # noqa: F401
+
+
+def test_a_stand_in_lacks_what_the_module_lacks():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        Later("colorsys").nothing  # noqa: B018
+
+
+def test_stand_ins_go_when_the_import_fails(unloaded):
+    with pytest.raises(ImportError), waiting(unloaded):
+        raise ImportError("of something else")
+    assert unloaded not in sys.modules
