@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import InputError
+from deciban.features.utf8 import encoded
 from deciban.kernels.text.chunks import Chunk
 
 Array = NDArray[Any]
@@ -180,22 +181,16 @@ def _cut(part: Any, row: int) -> Iterator[Chunk]:
 
 
 def _converted(texts: Sequence[Any], first: int, last: int) -> Iterator[Chunk]:
-    import pyarrow as pa
-
     begin, number = first, _FIRST_DOCUMENTS
     while begin < last:
         end = min(begin + number, last)
         try:
-            part = pa.array(texts[begin:end], pa.large_string())
-        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
+            text, offsets = encoded(texts[begin:end])
+        except (TypeError, UnicodeEncodeError):
             _refuse_strange(texts, begin, end)
             raise
-        if part.null_count:
-            _refuse_strange(texts, begin, end)
-        text, offsets = _buffers(part)
         yield Chunk(text, offsets, begin)
-        size = int(offsets[-1] - offsets[0])
-        number = int(np.clip(CHUNK_BYTES * (end - begin) // max(size, 1), 1, 2**16))
+        number = int(np.clip(CHUNK_BYTES * (end - begin) // max(len(text), 1), 1, 2**16))
         begin = end
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deciban.errors import InputError, MergeError, shortlist
+from deciban.features.utf8 import encoded
 from deciban.kernels.text.ordering import alphabetical
 
 Array = NDArray[Any]
@@ -44,8 +45,9 @@ class Vocabulary:
         words = words if isinstance(words, pa.Array | pa.ChunkedArray) else list(words)
         try:
             names = text_array(words)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
-            raise InputError("a vocabulary is a list of texts; this one holds something else.") from None
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, UnicodeEncodeError):
+            odd = "None" if any(word is None for word in words) else "something else"
+            raise InputError(f"a vocabulary is a list of texts; this one holds {odd}.") from None
         if names.null_count:
             raise InputError("a vocabulary is a list of texts; this one holds None.")
         if len(names.unique()) != len(names):
@@ -142,7 +144,8 @@ def text_array(words: Any) -> Any:
         words = words.combine_chunks()
     if isinstance(words, pa.Array):
         return words if pa.types.is_large_string(words.type) else words.cast(pa.large_string())
-    return pa.array(words, pa.large_string())
+    text, offsets = encoded(list(words))
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
 def in_order(names: Any) -> Array:
