@@ -51,7 +51,7 @@ def test_each_block_has_its_own_scale_and_parts_still_add_up(cancer):
     families = {("c0", "c2", "c3"): Gaussian("diagonal"), ("c1", "c4", "c5"): Gaussian("diagonal")}
     clf = GenerativeClassifier(families, calibrate="blocks").fit(frame, y)
     scales = np.exp(clf.calibration_.calibrator.log_scales)
-    assert scales[0] < 0.6 < scales[1]  # radius, perimeter and area say the same three times
+    assert 1.2 * scales[0] < scales[1] < 0.7  # radius, perimeter and area say the same three times
     told, raw = clf.evaluate(frame, y, learnt=True), clf.evaluate(frame, y, learnt=True, raw=True)
     assert told.cllr < raw.cllr
     shown = clf.explain(frame[:7])

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from deciban.errors import ConvergenceWarning, InputError, PriorError
 from deciban.evaluate import scaled_softmax
+from deciban.evaluate.belief import considered, vague
 from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.calibration import Affine, LengthAware, Offsets, calibrator_from_dict
 from deciban.evaluate.cllr import cllr
@@ -44,7 +45,8 @@ def cross_entropy(logits, codes, prior):
 
 @pytest.mark.parametrize("impossible", [False, True])
 @pytest.mark.parametrize("by_length", [(False,), (True,), (False, True, False)])
-def test_the_gradient_is_the_slope_of_the_objective_and_the_curvature_of_the_gradient(impossible, by_length):
+@pytest.mark.parametrize("believe", [vague, considered])
+def test_the_gradient_is_the_slope_of_the_objective_and_the_curvature_of_the_gradient(impossible, by_length, believe):
     tables = []
     for seed, _ in enumerate(by_length):
         table, codes, lengths = some_documents(60)
@@ -52,7 +54,7 @@ def test_the_gradient_is_the_slope_of_the_objective_and_the_curvature_of_the_gra
     if impossible:
         tables[-1][np.arange(0, 60, 7), (codes[::7] + 1) % 4] = -math.inf
     long = [np.log(lengths / 50) if long else None for long in by_length]
-    problem, kept, _ = scaled_softmax._problem(tables, codes, np.array([0.1, 0.2, 0.3, 0.4]), long)
+    problem, kept = scaled_softmax._problem(tables, codes, np.array([0.1, 0.2, 0.3, 0.4]), long, believe)
     point = np.random.default_rng(1).normal(0, 0.3, len(by_length) + sum(by_length) + len(kept))
     assert check_grad(lambda p: objective(problem, p)[0], lambda p: objective(problem, p)[1], point) < 1e-5
     for i in range(len(point)):
@@ -92,7 +94,7 @@ def test_offsets_and_length_aware_reach_the_least_cross_entropy(prior):
     table, codes, lengths = some_documents()
     weights = np.full(4, 0.25) if prior is None else np.array(prior)
     centred = table - table.max(axis=1, keepdims=True)
-    ours = LengthAware.fit(table, codes, lengths, prior)
+    ours = LengthAware.fit(table, codes, lengths, prior, vague)
     assert 0.005 <= (lengths < ours.shortest).mean() <= 0.01
     counted = np.maximum(lengths, ours.shortest)
     logs = np.log(counted) - np.log(counted).mean()
@@ -128,6 +130,25 @@ def test_separable_scores_keep_a_finite_scale():
     table = np.eye(3)[[0, 1, 2, 0, 1, 2]]
     assert 1 < Offsets.fit(table, [0, 1, 2, 0, 1, 2]).scale < 20
     assert np.isfinite(LengthAware.fit(table, [0, 1, 2, 0, 1, 2], [1, 10, 100, 5, 7, 9]).log_scale)
+
+
+@pytest.mark.parametrize("n", [12, 50, 400])
+def test_rows_told_apart_without_an_error_are_believed_no_further_than_their_number_goes(n):
+    rng = np.random.default_rng(n)
+    codes = np.arange(n) % 2
+    tables = [(np.eye(2)[codes] + rng.normal(0, 0.1, (n, 2))) * size for size in (1.0, 300.0, 0.5)]
+    many = Blockwise.fit(tables, codes)
+    one = LengthAware.fit(tables[1], codes, rng.integers(1, 100, n))
+    for told in (many.apply(tables), one.apply(tables[1], np.full(n, 50))):
+        assert 0.5 < np.ptp(told, axis=1).mean() < math.log(n) + 3  # nats
+    assert many.apply([10 * table for table in tables]).max() > many.apply(tables).max()  # and yet nothing is cut off
+
+
+def test_what_was_believed_fades_as_rows_come():
+    table, codes, lengths = some_documents(40_000)
+    fitted, plain = (LengthAware.fit(table, codes, lengths, believe=believe) for believe in (considered, vague))
+    assert_allclose([fitted.log_scale, fitted.shrinkage], [plain.log_scale, plain.shrinkage], atol=2e-3)
+    assert_allclose(fitted.offsets, plain.offsets, atol=2e-3)
 
 
 def test_evidence_is_never_turned_round():
@@ -184,9 +205,11 @@ def test_a_class_without_rows_has_offset_zero():
 
 def test_equal_lengths_make_length_aware_one_scale():
     table, codes, _ = some_documents(800)
-    fitted, plain = LengthAware.fit(table, codes, np.full(800, 9)), Offsets.fit(table, codes)
-    assert_allclose(fitted.apply(table, np.full(800, 9)), plain.apply(table), rtol=1e-6)
-    assert_allclose(fitted.shrinkage, 0, atol=1e-9)
+    for believe, shrinkage in ((vague, 0.0), (considered, 0.7)):  # what was believed, for rows say nothing of it
+        fitted = LengthAware.fit(table, codes, np.full(800, 9), believe=believe)
+        plain = Offsets.fit(table, codes, believe=believe)
+        assert_allclose(fitted.apply(table, np.full(800, 9)), plain.apply(table), rtol=1e-6)
+        assert_allclose(fitted.shrinkage, shrinkage, atol=1e-9)
 
 
 def test_equal_scores_calibrate_to_saying_nothing():

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
+from deciban.evaluate.belief import considered
 from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.calibration import Affine, LengthAware, Offsets
 from deciban.evaluate.pav import PAV
@@ -34,8 +35,8 @@ class Calibration:
     ) -> Calibration:
         """Fit a calibrator of log-likelihoods to true classes; no prior gets in.
 
-        Classes weigh equally, so that every prior is served alike; by length they weigh as they are, with their log
-        prior subtracted, which serves that prior best: most of the rows of a text classifier are of one class.
+        Classes weigh equally, so that every prior is served alike; by length and by blocks, which is how it is by
+        default, they weigh as they are, with their log prior subtracted, which serves that prior best.
         """
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
@@ -45,12 +46,12 @@ class Calibration:
         if method == "length" and length is None:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
         if method == "blocks":
-            return cls(Blockwise.fit(scores, codes, lengths), tuple(classes), rows)
+            return cls(Blockwise.fit(scores, codes, lengths, shares(codes, K)), tuple(classes), rows)
         whole = total(scores)
         if method == "length":
             made: Any = LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K))  # type: ignore[arg-type]
         elif method == "offsets":
-            made = Offsets.fit(whole, codes)
+            made = Offsets.fit(whole, codes, believe=considered)
         else:
             kind: Any = Affine if method == "affine" else PAV
             made = kind.fit(whole[:, 1] - whole[:, 0], codes == 1)

@@ -17,6 +17,7 @@ from deciban.errors import DecibanError
 from deciban.estimators.calibration import shares
 from deciban.estimators.priors import left_out_prior
 from deciban.estimators.reservoir import chosen_rows
+from deciban.evaluate.belief import considered
 from deciban.evaluate.calibration import LengthAware, Offsets
 from deciban.families.product import Product
 from deciban.families.protocol import Rule
@@ -167,7 +168,7 @@ class _AsItIs:
 def _calibrator(scores: Array, codes: Array, lengths: Array | None) -> Any:
     try:
         if lengths is None:
-            return Offsets.fit(scores, codes)
+            return Offsets.fit(scores, codes, believe=considered)
         return LengthAware.fit(scores, codes, lengths, shares(codes, scores.shape[1]))
     except DecibanError:
         return _AsItIs()

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError
+from deciban.evaluate.belief import Believe, considered
 from deciban.evaluate.checks import class_prior, class_scores, row_lengths, score_table, shortest
 from deciban.evaluate.scaled_softmax import fit_scaled_softmax
 from deciban.score import Array
@@ -33,7 +34,7 @@ class Blockwise:
     >>> noise = np.random.default_rng(0).normal(0, 3, (600, 2))
     >>> fitted = Blockwise.fit([told, noise], codes)
     >>> fitted
-    Blockwise(scales=0.355 0.0414, 2 offsets)
+    Blockwise(scales=0.354 0.0403, 2 offsets)
     >>> fitted.apply([[[0.0, 2.0]], [[1.0, 0.0]]]).round(1).tolist()
     [[0.0, 0.7]]
     """
@@ -59,6 +60,7 @@ class Blockwise:
         codes: ArrayLike,
         lengths: Sequence[ArrayLike | None] | None = None,
         prior: ArrayLike | None = None,
+        believe: Believe = considered,
     ) -> Blockwise:
         """Scales and offsets of least cross-entropy at the given prior (K,), else an equal one; (n, K) scores a block.
 
@@ -71,7 +73,8 @@ class Blockwise:
         logs = [None if long is None else np.log(np.maximum(long, low)) for long, low in zip(counted, least)]
         means = np.array([0.0 if log is None else log.mean() for log in logs])
         centred = [None if log is None else log - mean for log, mean in zip(logs, means)]
-        fit = fit_scaled_softmax([table for table, _ in checked], checked[0][1], class_prior(prior, K), centred)
+        scores = [table for table, _ in checked]
+        fit = fit_scaled_softmax(scores, checked[0][1], class_prior(prior, K), centred, believe)
         return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
 
     def scales(self, lengths: Sequence[ArrayLike | None], n: int) -> Array:

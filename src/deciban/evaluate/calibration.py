@@ -11,8 +11,9 @@ at least 1); L₀ is the geometric mean length. Rows shorter than nearly all tha
 scale does there, nobody has seen. Rows are weighed so that the classes have a prior of your choice (equal
 ones unless given), and the offsets leave it out: the result is a likelihood, into which any prior can be plugged.
 
-Scales are positive: a calibrator never turns evidence round, and what was impossible stays so. Separable scores leave
-the scale undetermined; a penalty that fades with the number of rows keeps it finite (module scaled_softmax).
+Scales are positive: a calibrator never turns evidence round, and what was impossible stays so. Few rows, and rows that
+scores tell apart without an error, leave the scale undetermined; what is believed beforehand fades as rows come (module
+belief). Affine and Offsets have next to no such belief unless told: they are the logistic regression everybody knows.
 
 Reference: Brümmer & van Leeuwen, On calibration of language recognition scores, Odyssey 2006.
 """
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, PriorError
+from deciban.evaluate.belief import Believe, considered, vague
 from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.checks import (
     class_prior,
@@ -63,13 +65,13 @@ class Affine:
         _check_scale(self.a)
 
     @classmethod
-    def fit(cls, llr: ArrayLike, is_h1: ArrayLike, prior: float = 0.5) -> Affine:
+    def fit(cls, llr: ArrayLike, is_h1: ArrayLike, prior: float = 0.5, believe: Believe = vague) -> Affine:
         """The a and b of least cross-entropy where h1 has the given prior."""
         llr, is_h1 = two_class_scores(llr, is_h1)
         if not 0 < prior < 1:
             raise PriorError(f"the prior of h1 is {prior!r}. Give a probability strictly between 0 and 1.")
         table = np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
-        fit = fit_scaled_softmax([table], is_h1.astype(np.intp), np.array([1 - prior, prior]))
+        fit = fit_scaled_softmax([table], is_h1.astype(np.intp), np.array([1 - prior, prior]), believe=believe)
         return cls(exp(fit.log_scales[0]), float(fit.offsets[1] - fit.offsets[0]))
 
     def apply(self, llr: ArrayLike, lengths: Any = None) -> Array:
@@ -105,10 +107,12 @@ class Offsets:
         _check_scale(self.scale)
 
     @classmethod
-    def fit(cls, log_likelihood: ArrayLike, codes: ArrayLike, prior: ArrayLike | None = None) -> Offsets:
+    def fit(
+        cls, log_likelihood: ArrayLike, codes: ArrayLike, prior: ArrayLike | None = None, believe: Believe = vague
+    ) -> Offsets:
         """The scale and offsets of least cross-entropy where the classes have the given prior (K,), else equal ones."""
         table, numbers = class_scores(log_likelihood, codes)
-        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]))
+        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), believe=believe)
         return cls(exp(fit.log_scales[0]), fit.offsets)
 
     def apply(self, log_likelihood: ArrayLike, lengths: Any = None) -> Array:
@@ -150,13 +154,19 @@ class LengthAware:
 
     @classmethod
     def fit(
-        cls, log_likelihood: ArrayLike, codes: ArrayLike, lengths: ArrayLike, prior: ArrayLike | None = None
+        cls,
+        log_likelihood: ArrayLike,
+        codes: ArrayLike,
+        lengths: ArrayLike,
+        prior: ArrayLike | None = None,
+        believe: Believe = considered,
     ) -> LengthAware:
         """The scale, shrinkage and offsets of least cross-entropy at the given prior (K,), else an equal one."""
         table, numbers = class_scores(log_likelihood, codes)
         least = shortest(row_lengths(lengths, len(table)))
         logs = np.log(np.maximum(row_lengths(lengths, len(table)), least))
-        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), [logs - logs.mean()])
+        share = class_prior(prior, table.shape[1])
+        fit = fit_scaled_softmax([table], numbers, share, [logs - logs.mean()], believe)
         return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(logs.mean())), fit.offsets, least)
 
     def scale(self, lengths: ArrayLike | None) -> Array:

@@ -1,15 +1,10 @@
 """The fit behind every parametric calibrator: a scale per block, perhaps shrinking with length, an offset per class.
 
     P(c|x) = softmax_c( Σ_b s_b·log f_b(x|c) + b_c + log π_c ),    s_b = e^(a_b)·ρ_b^(−γ_b),  ρ = length / reference
-    minimise  − Σ_c π_c · mean over rows of c of log P(c|x)  +  (Σ a² + Σ γ² + Σ b²/100) / 2n²  +  Σ a² / 2nτ²
+    minimise  − Σ_c π_c · mean over rows of c of log P(c|x)  −  log p(a, γ, b) / n
 
 Rows are weighed so that the classes have the prior π, whatever the rows' own proportions; so b leaves the prior out.
-
-The first penalty is a Normal prior of variance n on a (relative to the spread of the scores) and on γ, of 100·n on b.
-It is far below what n rows can tell, and is there for what they cannot tell: separable scores, which would drive s to
-infinity, keep it finite, at about 2·log n nats for a typical score. No llr is ever cut off. The second is for
-several blocks, which are models of their own: each is believed until rows show otherwise, a Normal prior of deviation
-τ = 3 on log scales. (Of 1, 2, 3 and 5, and of priors on their differences, 3 did best over five small tables.)
+p is what is believed of the parameters (module belief). No llr is ever cut off.
 
 Newton steps, downhill also where the objective bends the wrong way (it need not be convex in a and γ), each halved
 until it gains.
@@ -19,12 +14,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from math import log
 from typing import NamedTuple
 
 import numpy as np
 
 from deciban.errors import ConvergenceWarning, InputError
+from deciban.evaluate.belief import Belief, Believe, vague
 from deciban.evaluate.checks import Codes
 from deciban.score import Array, log_probability
 
@@ -32,7 +27,6 @@ MOST_STEPS = 200
 CLOSE_ENOUGH = 1e-12  # nats a row still to be gained
 LONGEST = 2.0  # step in log s: beyond it, the objective has little to do with its curvature here
 TOO_SHORT = 1e-12  # a step that changes nothing
-BELIEF = 3.0  # τ: how far the log scale of one block among several may well be from 0
 
 
 class Fit(NamedTuple):
@@ -46,14 +40,14 @@ class Fit(NamedTuple):
 class Problem(NamedTuple):
     """What the objective is made of, for n rows, K classes, all with rows and prior, and J parameters of scales."""
 
-    scores: Array  # (B, K, n)  log-likelihoods less each row's greatest, over their spread; 0 where impossible
+    scores: Array  # (B, K, n)  log-likelihoods less each row's greatest; 0 where impossible
     possible: Array | None  # (K, n)  0, or −inf where impossible; None where nothing is
     own: Codes  # (n,)  class of each row
     weight: Array  # (n,)  π_c over rows of c
     log_prior: Array  # (K,)
     slope: Array  # (J, n)  ∂ log s / ∂ a = 1, then ∂ log s / ∂ γ = −log ρ where lengths matter
     block: Codes  # (J,)  whose scale each parameter moves
-    penalty: Array  # (J + K,)  weights of the squares of all parameters
+    belief: Belief  # of all J + K parameters
 
     def scales(self, parameters: Array) -> Array:
         """(B, n) the factor of each block in each row."""
@@ -64,7 +58,11 @@ class Problem(NamedTuple):
 
 
 def fit_scaled_softmax(
-    tables: Sequence[Array], codes: Codes, prior: Array, log_lengths: Sequence[Array | None] = (None,)
+    tables: Sequence[Array],
+    codes: Codes,
+    prior: Array,
+    log_lengths: Sequence[Array | None] = (None,),
+    believe: Believe = vague,
 ) -> Fit:
     """The best scales and offsets; a block's `log_length` is log ρ, where its scale may shrink with it.
 
@@ -75,19 +73,23 @@ def fit_scaled_softmax(
     >>> round(float(np.exp(fit.log_scales[0]) * 4), 2)    # right two times of three: log 2
     0.69
     """
-    problem, kept, spread = _problem(tables, codes, prior, log_lengths)
+    problem, kept = _problem(tables, codes, prior, log_lengths, believe)
     J, B = len(problem.block), len(tables)
-    parameters = _minimise(problem, np.zeros(J + len(kept)))
+    parameters = _minimise(problem)
     offsets, shrinkages = np.zeros(len(prior)), np.zeros(B)
     offsets[kept] = parameters[J:] - parameters[J:].mean()  # what all share says nothing
     shrinkages[problem.block[B:]] = parameters[B:J]
-    return Fit(parameters[:B] - log(spread), shrinkages, offsets)
+    return Fit(parameters[:B], shrinkages, offsets)
 
 
 def _problem(
-    tables: Sequence[Array], codes: Codes, prior: Array, log_lengths: Sequence[Array | None]
-) -> tuple[Problem, Codes, float]:
-    """The problem among usable rows and the classes they are of, those classes, and the spread of the scores."""
+    tables: Sequence[Array],
+    codes: Codes,
+    prior: Array,
+    log_lengths: Sequence[Array | None],
+    believe: Believe,
+) -> tuple[Problem, Codes]:
+    """The problem among usable rows and the classes they are of, and those classes."""
     whole = sum(tables[1:], start=tables[0])
     usable = np.isfinite(whole[np.arange(len(codes)), codes]) & (prior[codes] > 0)
     kept, own = np.unique(codes[usable], return_inverse=True)
@@ -103,23 +105,12 @@ def _problem(
     scores[:, impossible] = 0.0
     share = prior[kept] / prior[kept].sum()
     weight = (share / np.bincount(codes)[kept])[own]  # over all rows of the class: the unusable ones count, too
-    spread = 1.0
-    if len(tables) == 1:
-        spread = float(np.sqrt(weight @ scores[0].var(axis=0) / weight.sum())) or 1.0
+    spread = np.sqrt(scores.var(axis=1) @ weight / weight.sum())  # (B,)  how much each block says of a row
     long = [b for b, log_length in enumerate(log_lengths) if log_length is not None]
     slope = np.stack([np.ones(len(own))] * len(tables) + [-log_lengths[b][usable] for b in long])  # type: ignore[index]
     block = np.r_[np.arange(len(tables)), np.array(long, dtype=np.intp)]
-    penalty = _penalty(len(tables), len(block), len(kept), len(own))
-    problem = Problem(scores / spread, possible, own, weight, log_probability(share), slope, block, penalty)
-    return problem, kept, spread
-
-
-def _penalty(B: int, J: int, K: int, n: int) -> Array:
-    """(J + K,) for scales, shrinkages and offsets."""
-    penalty = np.repeat([1.0, 0.01], [J, K]) / n**2
-    if B > 1:
-        penalty[:B] += 1 / (n * BELIEF**2)
-    return penalty
+    belief = believe(np.where(spread > 0, spread, 1.0), len(block), len(kept), len(own))
+    return Problem(scores, possible, own, weight, log_probability(share), slope, block, belief), kept
 
 
 def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]:
@@ -135,8 +126,8 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     posterior = np.exp(logits, out=logits)
     total = posterior.sum(axis=0)
     posterior /= total
-    pull = problem.penalty * parameters
-    loss = weight @ (lost + np.log(total)) + parameters @ pull / 2
+    energy, pull, curvature = problem.belief.energy(parameters)
+    loss = weight @ (lost + np.log(total)) + energy
 
     weighted = weight * posterior
     mean = np.einsum("ci,bci->bi", posterior, scaled)
@@ -148,7 +139,6 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     if J > B:
         long = about[problem.block[B:]] * problem.slope[B:, None, :]
         about = np.concatenate([about, long])  # (J, K, n)
-    curvature = np.diag(problem.penalty)
     curvature[:J, J:] += np.einsum("jci,ci->jc", about, weighted)
     curvature[J:, :J] = curvature[:J, J:].T
     about *= np.sqrt(weighted)
@@ -160,11 +150,12 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     return float(loss), gradient, curvature
 
 
-def _minimise(problem: Problem, parameters: Array) -> Array:
-    """Newton steps, each of which lowers the objective."""
+def _minimise(problem: Problem) -> Array:
+    """Newton steps from what is believed, each of which lowers the objective."""
+    parameters = problem.belief.centre
     with np.errstate(all="ignore"):  # a step too far overflows, and is then halved
         loss, gradient, curvature = objective(problem, parameters)
-        least = problem.penalty.min()
+        least = problem.belief.precision.diagonal().min()
         for _ in range(MOST_STEPS):
             bends, directions = np.linalg.eigh(curvature)
             step = -directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least))
