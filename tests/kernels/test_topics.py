@@ -92,6 +92,14 @@ def test_plain_passes_agree(case, dtype):
     assert_alike(both(lambda: row_log_likelihoods(*given)), dtype)
 
 
+@pytest.mark.parametrize("K", [8, 9, 15, 16, 20, 31, 40, 47, 50, 63, 64, 65])
+def test_plain_passes_agree_for_every_number_of_strips(K, dtype):
+    rng = np.random.default_rng(K)
+    rows = Rows.of(sp.csr_array(rng.poisson(0.4, (N, V)).astype(float)), dtype)
+    table, shares = rng.dirichlet(np.ones(V), K).T.astype(dtype).copy(), rng.dirichlet(np.ones(K), N).astype(dtype)
+    assert_alike(both(lambda: plain_counts(rows, table, shares)), dtype)
+
+
 def test_a_plain_pass_over_words_shares_out_the_same_tokens(case):
     (counts, ratio), (sums, by_word) = (
         plain_counts(case["rows"], case["table"], case["shares"]),

@@ -53,7 +53,7 @@ class Aspects:
         if self.power == 1:
             data = self.by_word.data
             logs = np.log(data / ratio)  # float32: rounded one by one, and then summed in more
-            self.likelihood.append(float(np.einsum("j,j->", data, logs, dtype=float)) / self.tokens)
+            self.likelihood.append(float((data * logs).sum(dtype=float)) / self.tokens)
 
     def _powered(self, probabilities: Array) -> Array:
         return probabilities if self.power == 1 else probabilities ** np.float32(self.power)

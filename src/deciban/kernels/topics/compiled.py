@@ -15,6 +15,7 @@ from ..choice import Array
 from ..jit import any_order_kernel, kernel
 from .ahead import ask_row
 from .buffers import AROUND, inside
+from .strips import MOST, WIDTH, share_out
 
 TINY = 1e-30
 
@@ -108,6 +109,11 @@ def plain_counts(
     """Σ c γ of each row to counts, γ = t·p/Σ t·p; c/Σ t·p of each entry to ratio."""
     K = table.shape[1]
     tiny = table.dtype.type(TINY)
+    strips = (K + WIDTH - 1) // WIDTH
+    if K >= WIDTH and strips <= MOST:
+        for d in range(begin, end):
+            share_out(strips, table, indices, data, shares, counts, ratio, indptr[d], indptr[d + 1], d, tiny)
+        return
     for d in range(begin, end):
         t, n = shares[d], counts[d]
         n[:] = 0
