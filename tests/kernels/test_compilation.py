@@ -83,6 +83,12 @@ def test_what_was_compiled_is_kept_until_any_part_of_it_changes(tmp_path):
     run(kept + "0", **place)
 
 
+def test_code_on_disk_is_loaded_without_what_compiling_needs(tmp_path):
+    ready = 'import sys; assert ("numba.cpython.heapq" in sys.modules) is '
+    for compiling in (True, False):
+        run(MOMENTS.replace("not add_moments", "add_moments") + ready + str(compiling), NUMBA_CACHE_DIR=str(tmp_path))
+
+
 def test_only_the_two_bodies_can_be_forced():
     with pytest.raises(ValueError, match="fortran"), kernels.forced("fortran"):
         pass

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
 
 # Fused multiply-adds are welcome. Flags that assume away NaN or inf would break the checks that rely on them.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
@@ -29,6 +31,25 @@ def _sources() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
+class Kept(FunctionCache):
+    """A kernel's machine code on disk."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        # numba compares the kernel's own file only, and would go on using what it made of parts since changed.
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _sources())
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """What was compiled for a signature, or None.
+
+        numba makes ready to compile before it looks, a tenth of a second in each process; code that is there needs the
+        runtime only, and when there is none numba makes ready as it begins to compile.
+        """
+        rtsys.initialize(target)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target)
+
+
 class Kernel:
     """A function compiled on its first call for each combination of argument types.
 
@@ -41,9 +62,7 @@ class Kernel:
         self.function, self.options, self.cached = function, options, True
         try:
             self.run = numba.njit(cache=True, **options)(function)
-            # numba compares the kernel's own file only, and would go on using what it made of parts since changed.
-            kept = self.run._cache._cache_file
-            kept._source_stamp = (kept._source_stamp, _sources())
+            self.run._cache = Kept(function)
         except (RuntimeError, OSError, AttributeError):
             self._forgo_cache()
 
