@@ -1,5 +1,7 @@
 """Text: what documents become, and what is left of them when they go."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,36 @@ def test_left_out_of_a_classifier_is_never_having_been_there(transform):
         rest = clf.family_ if "idf" in transform else Text(transform=transform, pseudo_count=0.7)
         again = GenerativeClassifier(rest, calibrate=None).fit(TEXT[:i] + TEXT[i + 1 :], LABEL[:i] + LABEL[i + 1 :])
         np.testing.assert_allclose(left[i], again.log_likelihood([TEXT[i]])[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("transform", ["counts", "log", "binary", "log+idf"])
+def test_long_documents_and_frequent_words_are_left_out_exactly_too(transform):
+    """Products of their words' shares would leave the range of floats."""
+    rng = np.random.default_rng(4)
+    often = " ".join(["often"] * 40)
+    texts = [" ".join(f"w{j}" for j in rng.zipf(1.3, 900) % 997) + f" alone{i} {often}" for i in range(6)]
+    family = Text(transform=transform, pseudo_count=1e-9)
+    members = Members.hard(np.array([0, 1, 0, 1, 0, 1]), 2, rng.uniform(0.5, 2, 6))
+    family = family.unjudged(family.encode(texts, []), members)
+    stats = family.collect(family.encode(texts, []), members)
+    with kernels.forced("numba"):
+        left = family.leave_one_out(stats, family.encode(texts, []), members, "mean")
+    for i in range(6):
+        rest = np.arange(6) != i
+        again = family.collect(family.encode([texts[j] for j in np.flatnonzero(rest)], []), members.take(rest))
+        refitted = family.estimate(again, "mean").log_density(family.encode(texts[i : i + 1], []))
+        np.testing.assert_allclose(left[i], refitted[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", TEXTS, ids=repr)
+def test_texts_that_differ_in_the_prior_alone_leave_out_as_each_by_itself(case):
+    family, X, members = case.data(3, 40)
+    stats, rows = family.collect(X, members), np.array([1, 5, 6, 30])
+    stronger = replace(family, pseudo_count=2.5)
+    alike = family.left_out_alike(stats, X, members, "mean")
+    for one in (stronger, family, stronger):
+        alone = one.leave_one_out(stats, X[rows], members.take(rows), "mean")
+        np.testing.assert_array_equal(alike(one, rows), alone)
 
 
 def test_words_outside_a_learnt_vocabulary_say_nothing_and_are_not_learnt():

@@ -98,20 +98,21 @@ class Judge:
 
     def __init__(self, X: Any, members: Members, rule: Rule) -> None:
         self.X, self.members, self.rule = X, members, rule
-        self._summed: list[tuple[Any, Any]] = []
-        self._calibrators: dict[int, Any] = {}
+        self.few, self.more = (chosen_rows(len(members), most) for most in (FEW, MORE))  # the few are among the more
+        self._summed: list[tuple[Any, Any]] = []  # a candidate, and what scores all that are summed as it is
+        self._met: dict[int, tuple[Array, Any]] = {}  # scores of a few rows, and the calibrator fitted to them
         self._on_more: dict[int, Array] = {}
 
     def best(self, line: Sequence[Any]) -> tuple[float, Any]:
         """The best candidate of a line and its mean loss, on a few rows and calibrated on them."""
         line[0].lengths(self.X)  # rows that are counted once serve the whole line
-        X, members = self._some(FEW)
         met: dict[int, Array] = {}
 
         def loss(candidate: Any) -> float:
-            scores, lengths = self._scores(candidate, X, members)
-            self._calibrators[id(candidate)] = made = _calibrator(scores, members.codes, lengths)
-            met[id(candidate)] = self._losses(made.apply(scores, lengths), members)
+            scores = self._scores(candidate)(candidate, self.few)
+            made = _calibrator(scores, self.members.codes[self.few], self._lengths(candidate, self.few))
+            self._met[id(candidate)] = scores, made
+            met[id(candidate)] = self._losses(candidate, made, scores, self.few)
             return float(met[id(candidate)].mean())
 
         downhill(line, loss)
@@ -122,39 +123,38 @@ class Judge:
     def with_stronger(self, winner: Any, line: Sequence[Any]) -> list[Any]:
         """The winner, behind the candidate before it in its line if that was met: a few rows tell them apart badly."""
         at = next(place for place, one in enumerate(line) if one is winner)
-        return [one for one in line[max(at - 1, 0) : at + 1] if id(one) in self._calibrators]
+        return [one for one in line[max(at - 1, 0) : at + 1] if id(one) in self._met]
 
     def losses(self, candidate: Any) -> Array:
         """(n,) the losses on more rows, calibrated on the few."""
         if id(candidate) not in self._on_more:
-            X, members = self._some(MORE)
-            scores, lengths = self._scores(candidate, X, members)
-            made = self._calibrators[id(candidate)]
-            self._on_more[id(candidate)] = self._losses(made.apply(scores, lengths), members)
+            known, made = self._met[id(candidate)]
+            scores, seen = np.empty((len(self.more), known.shape[1])), np.isin(self.more, self.few)
+            scores[seen] = known
+            if not seen.all():
+                scores[~seen] = self._scores(candidate)(candidate, self.more[~seen])
+            self._on_more[id(candidate)] = self._losses(candidate, made, scores, self.more)
         return self._on_more[id(candidate)]
 
-    def _some(self, most: int) -> tuple[Any, Members]:
-        rows = chosen_rows(len(self.members), most)
-        return (self.X, self.members) if len(rows) == len(self.members) else (self.X[rows], self.members.take(rows))
+    def _lengths(self, candidate: Any, rows: Array) -> Array | None:
+        lengths = candidate.lengths(self.X)
+        return None if lengths is None else np.maximum(1.0, lengths[rows])
 
-    def _scores(self, candidate: Any, X: Any, members: Members) -> tuple[Array, Array | None]:
-        scores = candidate.leave_one_out(self._sums(candidate), X, members, self.rule)
-        lengths = candidate.lengths(X)
-        return scores, None if lengths is None else np.maximum(1.0, lengths)
-
-    def _losses(self, scores: Array, members: Members) -> Array:
+    def _losses(self, candidate: Any, calibrator: Any, scores: Array, rows: Array) -> Array:
         """(n,) −log P(label), times the row's share of the weight and their number."""
-        weight = members.row_weights()
-        prior = left_out_prior(self.members.weights(), members.codes, weight)
-        log_p = log_posterior(scores, prior)[np.arange(len(weight)), members.codes]
+        codes, weight = self.members.codes[rows], self.members.row_weights()[rows]
+        prior = left_out_prior(self.members.weights(), codes, weight)
+        calibrated = calibrator.apply(scores, self._lengths(candidate, rows))
+        log_p = log_posterior(calibrated, prior)[np.arange(len(weight)), codes]
         return -log_p * (weight / weight.mean())
 
-    def _sums(self, candidate: Any) -> Any:
-        """Its sums; candidates that differ in the prior alone share them."""
-        for other, stats in self._summed:
+    def _scores(self, candidate: Any) -> Any:
+        """What gives its scores of some rows; candidates that differ in the prior alone share their sums."""
+        for other, scores in self._summed:
             if candidate.summed_as(other) == candidate:
-                return stats
-        self._summed.append((candidate, candidate.collect(self.X, self.members)))
+                return scores
+        stats = candidate.collect(self.X, self.members)
+        self._summed.append((candidate, candidate.left_out_alike(stats, self.X, self.members, self.rule)))
         return self._summed[-1][1]
 
 

@@ -16,7 +16,7 @@ then `check` is called to say which value it was.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
@@ -91,6 +91,10 @@ class Family(ABC):
     def left_out_of(self, density: Any, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
         """As `leave_one_out`, for who has the density of the sums at hand: families that begin with it override it."""
         return self.leave_one_out(stats, X, members, rule)
+
+    def left_out_alike(self, stats: Any, X: Any, members: Members, rule: Rule) -> Callable[[Any, Array], Array]:
+        """`leave_one_out` of some rows, by families that differ from this in the prior alone: they may share work."""
+        return lambda other, rows: other.leave_one_out(stats, X[rows], members.take(rows), rule)
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Self:
         """Freeze what was left open (origin, prior scale and strength, structure) from the first rows' statistics."""

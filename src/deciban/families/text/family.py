@@ -24,7 +24,7 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Rule, require_rows
 from deciban.families.text import offers
 from deciban.families.text.density import TextDensity
-from deciban.families.text.left_out import left_out
+from deciban.families.text.left_out import LeaveOneOut
 from deciban.families.text.options import TextOptions
 from deciban.families.text.rows import TextRows
 from deciban.families.text.sums import (
@@ -222,4 +222,8 @@ class Text(TextOptions):
 
     def leave_one_out(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> Array:
         """Only the row's own words move, and leave where nobody else has them."""
-        return left_out(self, stats, X, members, rule)
+        return LeaveOneOut(self, stats, X, members, rule)(self)
+
+    def left_out_alike(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
+        """Which words move and leave is found once."""
+        return LeaveOneOut(self, stats, X, members, rule)

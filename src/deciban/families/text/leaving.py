@@ -3,20 +3,71 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.families.dirichlet import left_over
+from deciban.families.dirichlet import ROUNDING, left_over
 from deciban.families.protocol import own_codes
+from deciban.families.text.sums import TextStats, known_words
 from deciban.families.text.terms import weighed
+from deciban.features.known import KnownWords
 from deciban.features.sparse import entries
 from deciban.statistics import Array, Axis, Members
 from deciban.statistics.axes import undeclared
 
 if TYPE_CHECKING:
     from deciban.families.text.family import Text
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What was learnt of the words, from all documents; shared by texts that differ in the prior alone."""
+
+    text: Text
+    axis: Axis
+    sums: Any  # with unk last, idf multiplied in
+
+    @classmethod
+    def of(cls, text: Text, stats: TextStats) -> Learnt:
+        return cls(text, *text.readable(stats))
+
+    @cached_property
+    def known(self) -> KnownWords:
+        """The words, ready to read by."""
+        return known_words(self.axis, self.text.kind, self.text.tokens)
+
+    @cached_property
+    def factors(self) -> Array | None:
+        """(V,) the idf."""
+        return self.text.factors(self.known.vocabulary)
+
+    @cached_property
+    def totals(self) -> Array:
+        """(V,) how much there is of each word."""
+        return self.sums.counts.sum(axis=0)
+
+    @cached_property
+    def whole(self) -> Array:
+        """(K,) how much there is of all words."""
+        return self.sums.counts.sum(axis=1)
+
+    @cached_property
+    def prunable(self) -> Array:
+        """(V,) whether a word goes when there is nothing left of it."""
+        free = undeclared(self.axis)
+        return np.roll(free, -1) if self.text.kind == "growing" else free
+
+    @property
+    def simple(self) -> bool:
+        """Whether what goes leaves a document's other words as they are."""
+        return not self.text.terms.unit and self.text.kind != "growing"
+
+    def terms(self, counts: Any) -> Any:
+        """Counts as the words count."""
+        return weighed(self.text.terms.rows(counts, self.factors), self.factors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +83,21 @@ class LeftOut:
 
 
 @dataclass(frozen=True, eq=False)
-class Leaving:
-    """What a document takes with it when it goes: how much of each word, and whether anybody else has it."""
+class Words:
+    """The words that occur in n documents, and what there is of them: a small table, soon read."""
 
-    text: Text
+    used: Array  # (U,) their columns
+    places: Array  # of each entry of the documents: where its word is among them
+    counts: Array  # (U, K)
+    limits: Array  # (U,) who takes so much of a word takes the word; inf for those that stay
+
+
+@dataclass(frozen=True, eq=False)
+class Leaving:
+    """What documents take with them when they go: how much of each word, and whether anybody else has it."""
+
+    learnt: Learnt
     counted: Any  # (n, V) CSR
-    factors: Array | None  # (V,) the idf
-    axis: Axis
-    sums: Any  # with unk last, idf multiplied in
     members: Members
 
     @property
@@ -47,42 +105,34 @@ class Leaving:
         """(n,) the class of each document."""
         return own_codes(self.members)
 
-    @property
-    def totals(self) -> Array:
-        """(V,) how much there is of each word."""
-        return self.sums.counts.sum(axis=0)
+    @cached_property
+    def words(self) -> Words:
+        """The words that occur."""
+        columns, V, counts = self.counted.indices, self.counted.shape[1], self.learnt.sums.counts
+        used = np.flatnonzero(np.bincount(columns, minlength=V))
+        place = np.zeros(V, columns.dtype)
+        place[used] = np.arange(len(used))
+        table = np.ascontiguousarray(counts.T[used] if counts.flags.f_contiguous else counts[:, used].T)
+        limits = np.where(self.learnt.prunable[used], self.learnt.totals[used] * (1 - ROUNDING), np.inf)
+        return Words(used, place[columns], table, limits)
 
-    @property
-    def prunable(self) -> Array:
-        """(V,) whether a word goes when there is nothing left of it."""
-        free = undeclared(self.axis)
-        return np.roll(free, -1) if self.text.kind == "growing" else free
-
-    @property
-    def simple(self) -> bool:
-        """Whether what goes leaves the document's other words as they are."""
-        return not self.text.terms.unit and self.text.kind != "growing"
-
-    def terms(self, counts: Any) -> Any:
-        """Counts as the words count."""
-        return weighed(self.text.terms.rows(counts, self.factors), self.factors)
-
+    @cached_property
     def rows(self) -> LeftOut:
         """The documents as models without them see them."""
-        n, V = self.counted.shape
-        weight, terms = self.members.row_weights(), self.terms(self.counted)
+        (n, V), learnt = self.counted.shape, self.learnt
+        weight, terms = self.members.row_weights(), learnt.terms(self.counted)
         row, word, _ = entries(terms)
         removed = terms.data * weight[row]
         lost = np.bincount(row, removed, n)
-        gone = self.prunable[word] & (left_over(self.totals[word], removed) == 0)
+        gone = learnt.prunable[word] & (left_over(learnt.totals[word], removed) == 0)
         if not gone.any():
             return LeftOut(terms, removed, lost, sp.csr_array((n, V)), self.codes, weight)
         absent = sp.csr_array((np.ones(int(gone.sum())), (row[gone], word[gone])), (n, V))
-        if self.text.kind == "learnt":
+        if learnt.text.kind == "learnt":
             starts = np.r_[0, np.cumsum(np.bincount(row[~gone], minlength=n))]
             kept = sp.csr_array((self.counted.data[~gone], word[~gone], starts), (n, V))
-            return LeftOut(self.terms(kept), removed[~gone], lost, absent, self.codes, weight)
+            return LeftOut(learnt.terms(kept), removed[~gone], lost, absent, self.codes, weight)
         place = np.where(gone, V - 1, word)  # unk is last
         kept = sp.coo_array((self.counted.data, (row, place)), (n, V)).tocsr()
         own = sp.coo_array((np.where(gone, 0.0, removed), (row, place)), (n, V)).tocsr()
-        return LeftOut(self.terms(kept), own.data, lost, absent, self.codes, weight)
+        return LeftOut(learnt.terms(kept), own.data, lost, absent, self.codes, weight)

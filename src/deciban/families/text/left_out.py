@@ -11,6 +11,8 @@ V − g words in all, of which g are gone,
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +22,9 @@ from deciban.families.bernoulli import Bernoulli, BernoulliDensity
 from deciban.families.dirichlet import left_over, log_rising, log_rising_counts
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Family, Rule
-from deciban.families.text.leaving import Leaving, LeftOut
+from deciban.families.text.leaving import Learnt, Leaving, LeftOut
 from deciban.families.text.left_words import multinomial
 from deciban.families.text.rows import TextRows
-from deciban.families.text.sums import known_words
 from deciban.families.tokens import PolyaDensity
 from deciban.features.sparse import entries
 from deciban.statistics import Array, Members
@@ -33,27 +34,53 @@ if TYPE_CHECKING:
     from deciban.families.text.sums import TextStats
 
 
-def left_out(text: Text, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> Array:
-    """(n, K) log densities without each document."""
-    here, at = X.there()
-    if at is not None:
-        scores = np.zeros((len(X), members.K))
-        scores[at] = left_out(text, stats, here, members.take(at), rule)
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Scores of documents without themselves, by texts that differ in the prior alone and share the rest."""
+
+    text: Text
+    stats: TextStats
+    X: TextRows
+    members: Members
+    rule: Rule
+    _ready: dict[bytes, tuple[Leaving, TextRows, Array | None]] = field(default_factory=dict)
+
+    @cached_property
+    def learnt(self) -> Learnt:
+        return Learnt.of(self.text, self.stats)
+
+    def __call__(self, other: Text, rows: Array | None = None) -> Array:
+        """(n, K) log densities of these rows, or of all; a missing document says nothing."""
+        leaving, here, at = self._leaving(rows)
+        scores = self._scores(other, leaving, here)
+        if at is None:
+            return scores
+        every = np.zeros((len(self.X) if rows is None else len(rows), scores.shape[1]))
+        every[at] = scores
+        return every
+
+    def _leaving(self, rows: Array | None) -> tuple[Leaving, TextRows, Array | None]:
+        """Of some rows those that are not missing, and where they stand; kept, for they are asked for again."""
+        asked = b"" if rows is None else rows.tobytes()
+        if asked not in self._ready:
+            X, members = (self.X, self.members) if rows is None else (self.X[rows], self.members.take(rows))
+            here, at = X.there()
+            counted = here.count_known(self.learnt.known).matrix
+            self._ready[asked] = Leaving(self.learnt, counted, members if at is None else members.take(at)), here, at
+        return self._ready[asked]
+
+    def _scores(self, other: Text, leaving: Leaving, here: TextRows) -> Array:
+        family: Any = other.family(self.learnt.axis.size)
+        if isinstance(family, Bernoulli):
+            if self.rule in ("ml", "map") and leaving.rows.gone.nnz:  # an absence may be impossible
+                return Family.leave_one_out(other, self.stats, here, leaving.members, self.rule)
+            return _bernoulli(family, self.learnt.sums, leaving.rows, self.rule)
+        if other.rule_of(self.rule) == "predictive":
+            scores = _polya(family, self.learnt.sums, leaving.rows)
+        else:
+            scores = multinomial(family, leaving, self.rule)
+        scores[np.isnan(scores)] = -np.inf  # no class left
         return scores
-    axis, sums = text.readable(stats)
-    known = known_words(axis, text.kind, text.tokens)
-    leaving = Leaving(text, X.count_known(known).matrix, text.factors(known.vocabulary), axis, sums, members)
-    family: Any = text.family(axis.size)
-    if isinstance(family, Bernoulli):
-        left = leaving.rows()
-        if rule in ("ml", "map") and left.gone.nnz:
-            return Family.leave_one_out(text, stats, X, members, rule)  # an absence may be impossible
-        return _bernoulli(family, sums, left, rule)
-    if text.rule_of(rule) == "predictive":
-        scores = _polya(family, sums, leaving.rows())
-    else:
-        scores = multinomial(family, sums, leaving, rule)
-    return np.where(np.isnan(scores), -np.inf, scores)  # no class left
 
 
 def _polya(family: Multinomial, sums: Any, left: LeftOut) -> Array:

@@ -60,13 +60,20 @@ class Terms:
         """What the t-th occurrence of a word adds, for t up to a number; None where it adds 1, or nothing but once."""
         return log_steps if self.amount == "log" else None
 
+    def amounts(self, most: int) -> Array:
+        """(most + 1,) what a word counts that occurs t times, without factors.
+
+        >>> Terms("log").amounts(2).round(3), Terms("binary").amounts(2)
+        (array([0.   , 0.693, 1.099]), array([0., 1., 1.]))
+        """
+        if self.amount == "log":
+            return np.cumsum(log_steps(most))  # exact: all are multiples of 2⁻²⁰
+        times = np.arange(most + 1.0)
+        return np.minimum(times, 1.0) if self.amount == "binary" else times
+
     def rows(self, counts: Any, idf: Array | None) -> Any:
         """Rows of counts (CSR) as rows of what is summed: rounded, and without the idf."""
-        x = counts.data.astype(float)
-        if self.amount == "binary":
-            x = np.ones(len(x))
-        elif self.amount == "log":
-            x = np.cumsum(log_steps(int(x.max(initial=0))))[counts.data]  # exact: all are multiples of 2⁻²⁰
+        x = self.amounts(int(counts.data.max(initial=0)))[counts.data]
         if self.unit:
             row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
             whole = x if idf is None else x * idf[counts.indices]
