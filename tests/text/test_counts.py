@@ -185,3 +185,19 @@ def test_one_document_larger_than_the_table_is_read_on_after_the_table_has_grown
     assert X[[0]].nnz == 60_000
     assert X.max() == 1
     assert list(vocabulary) == sorted(set(text.split()))
+
+
+@pytest.mark.parametrize("words", [3, 500, 40_000])
+def test_rows_of_any_length_are_in_order(words):
+    rng = np.random.default_rng(words)
+    lengths = [0, 1, 2, 63, 64, 65, 66, 127, 128, 129, 700, 30_000]
+    texts = [" ".join(f"w{number}" for number in (words * rng.random(m) ** 2).astype(int)) for m in lengths]
+    for binary in (False, True):
+        with forced("numba"):
+            ours, names = count_rows(texts, Tokens(ngrams=(1, 2)), binary=binary)
+        vectorizer = CountVectorizer(ngram_range=(1, 2), binary=binary)
+        theirs = vectorizer.fit_transform(texts)
+        theirs.sort_indices()
+        assert list(names) == vectorizer.get_feature_names_out().tolist()
+        for mine, other in zip((ours.indptr, ours.indices, ours.data), (theirs.indptr, theirs.indices, theirs.data)):
+            np.testing.assert_array_equal(mine, other)

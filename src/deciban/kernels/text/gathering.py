@@ -45,15 +45,16 @@ def sparse_rows(parts: Sequence[Part], V: int, binary: bool, fast: bool) -> tupl
 
 def _write(part: Part, V: int, binary: bool, indices: Array, data: Array, written: int) -> Array:
     """Rows of a part, from entry `written` on; where each ends."""
-    from .sparse_rows import sorted_rows
+    from .sparse_rows import DIGIT, WIDTH, sorted_rows
 
     ends = np.empty(part.rows, np.int64)
-    counts = np.zeros(V, np.int32)
-    bits = [np.zeros((V >> shift) + 1, np.uint64) for shift in (6, 12, 18)]
+    bits = max(V.bit_length(), 1)
+    digits = -(-bits // DIGIT)
+    tallies = np.empty(1 << -(-bits // digits), np.int32)
     flat = np.concatenate(part.columns).astype(np.int32, copy=False)
     sizes = np.array([len(level) for level in part.columns])
     row, longest = 0, max(np.sum([stream.lengths for stream in streams], axis=0).max() for streams in part.read)
-    work = np.empty(longest + 1, np.int32), counts, *bits
+    work = digits, *np.empty((2, max(longest + 1, 2 * WIDTH)), np.int32), tallies
     for streams in part.read:
         m = len(streams[0].lengths)
         ids = streams[0].ids if len(streams) == 1 else np.concatenate([stream.ids for stream in streams])

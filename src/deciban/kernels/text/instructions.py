@@ -23,8 +23,8 @@ def _all(value: int) -> Any:
 
 
 def _spread(builder: Any, value: Any) -> Any:
-    """The same byte in every place."""
-    nothing = ir.Constant(_BLOCK, ir.Undefined)
+    """The same value in every place."""
+    nothing = ir.Constant(ir.VectorType(value.type, WIDTH), ir.Undefined)
     first = ir.Constant(ir.VectorType(_INT32, WIDTH), [0] * WIDTH)
     return builder.shuffle_vector(builder.insert_element(nothing, value, _INT32(0)), nothing, first)
 
@@ -59,6 +59,21 @@ def classify(typing: Any, text: Any, at: Any, low: Any, to: Any, case: Any) -> A
         return context.make_tuple(builder, signature.return_type, masks)
 
     return types.UniTuple(types.uint64, 2)(text, types.intp, low, types.intp, types.uint8), emit
+
+
+@intrinsic
+def below_and_equal(typing: Any, numbers: Any, value: Any) -> Any:
+    """Two masks of the first 64 of an int32 array: which lie below a value, and which are equal to it."""
+    many = ir.VectorType(_INT32, WIDTH)
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start = _at(context, builder, signature.args[0], args[0], _INT64(0))
+        block = builder.load(builder.bitcast(start, many.as_pointer()), align=4)
+        wanted = _spread(builder, args[1])
+        masks = [builder.bitcast(builder.icmp_signed(sign, block, wanted), _INT64) for sign in ("<", "==")]
+        return context.make_tuple(builder, signature.return_type, masks)
+
+    return types.UniTuple(types.uint64, 2)(numbers, types.int32), emit
 
 
 @intrinsic

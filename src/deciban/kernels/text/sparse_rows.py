@@ -1,7 +1,7 @@
-"""Streams of word numbers to sparse rows in order of the columns, without sorting.
+"""Streams of word numbers to sparse rows in order of the columns.
 
-A row's columns are noted as bits. A bit of the second level says that sixty-four of the first are not all zero, and so
-on: walking down from the third level finds a row's columns in order, in time proportional to their number.
+A row is sorted digit by digit, from the lowest to the highest, each time keeping the order of the last: in time
+proportional to its length, within a few kilobytes. In a short row every column is compared with all others at once.
 """
 
 from __future__ import annotations
@@ -10,11 +10,64 @@ import numpy as np
 
 from ..choice import Array
 from ..intrinsics import prefetch
-from ..jit import kernel
-from .instructions import lowest_bit
+from ..jit import kernel, part
+from .instructions import WIDTH, below_and_equal, set_bits
 
 AHEAD = 24  # numbers between asking for a column and using it
-_ONE = np.uint64(1)
+BEYOND = np.int32(2**31 - 1)  # above all columns
+DIGIT = 9  # bits of a digit at most: what is counted of one stays in the nearest cache
+
+
+@part
+def _write_short(row: Array, total: int, binary: bool, place: Array, indices: Array, data: Array, written: int) -> int:
+    """Append what WIDTH columns at most come to: each goes to the place that as many smaller ones leave it."""
+    for p in range(total, WIDTH):
+        row[p] = BEYOND
+    for p in range(total):
+        below, equal = below_and_equal(row, row[p])
+        to = np.uint64(set_bits(below))
+        place[to], place[to + np.uint64(WIDTH)] = row[p], set_bits(equal)
+    at = 0
+    while at < total:
+        often = place[at + WIDTH]
+        indices[written], data[written] = place[at], 1 if binary else often
+        written += 1
+        at += often
+    return written
+
+
+@part
+def _by_digit(source: Array, target: Array, total: int, shift: int, tallies: Array) -> None:
+    """Copy columns in order of one digit, those that agree in it in the order in which they are."""
+    less, last = np.uint32(shift), np.uint32(tallies.size - 1)
+    tallies[:] = 0
+    for p in range(total):
+        tallies[np.uint64((np.uint32(source[p]) >> less) & last)] += 1
+    before = np.int32(0)
+    for at in range(tallies.size):
+        here = tallies[at]
+        tallies[at] = before
+        before += here
+    for p in range(total):
+        column = source[p]
+        digit = np.uint64((np.uint32(column) >> less) & last)
+        target[np.uint64(tallies[digit])] = column
+        tallies[digit] += 1
+
+
+@part
+def _write_distinct(row: Array, total: int, binary: bool, indices: Array, data: Array, written: int) -> int:
+    """Append each of some sorted columns once, and how often it is there; how many entries there are then."""
+    at, often, last, more = written - 1, 0, np.int32(-1), 0 if binary else 1
+    for p in range(total):
+        column = row[np.uint64(p)]
+        # Written whether or not it is the last of its kind: nobody could foresee that, and asking costs more.
+        new = column != last
+        at += new
+        often = 1 if new else often + more
+        indices[np.uint64(at)], data[np.uint64(at)] = column, often
+        last = column
+    return at + 1
 
 
 @kernel
@@ -24,11 +77,10 @@ def sorted_rows(
     columns: Array,
     first_columns: Array,
     binary: bool,
+    digits: int,
     row: Array,
-    counts: Array,
-    fine: Array,
-    middle: Array,
-    coarse: Array,
+    other: Array,
+    tallies: Array,
     indices: Array,
     data: Array,
     ends: Array,
@@ -37,40 +89,26 @@ def sorted_rows(
     """Append rows to indices and data and where they end to `ends`; how many entries there are then.
 
     Row i is the numbers ids[starts[l, i] : starts[l, i + 1]] for all levels l. The column of a number at a level is
-    columns[first_columns[l] + number], or −1 for none. `row` is room for the longest row;
-    `counts` and the bits are zero before and after.
+    columns[first_columns[l] + number], or −1 for none. `row` and `other` are room for the longest row and one more,
+    2 WIDTH at least. Columns have so many digits, of which there are tallies.size, a power of 2.
     """
+    width = 0
+    while np.int64(1) << width < tallies.size:
+        width += 1
     for i in range(starts.shape[1] - 1):
         total = 0
         for level in range(starts.shape[0]):
             for p in range(starts[level, i], starts[level, i + 1]):
                 prefetch(columns, first_columns[level] + ids[min(p + AHEAD, ids.size - 1)])
                 column = columns[np.uint64(first_columns[level] + ids[p])]
-                prefetch(counts, column)
                 row[np.uint64(total)] = column
                 total += column >= 0
-        for p in range(total):
-            at = np.uint64(row[p])
-            # Set whether or not it is set already: nobody could foresee that, and asking costs more.
-            fine[at >> np.uint64(6)] |= _ONE << (at & np.uint64(63))
-            middle[at >> np.uint64(12)] |= _ONE << ((at >> np.uint64(6)) & np.uint64(63))
-            coarse[at >> np.uint64(18)] |= _ONE << ((at >> np.uint64(12)) & np.uint64(63))
-            counts[at] += 1
-        for high in range(coarse.size):
-            while coarse[high] != 0:
-                mid = high * 64 + lowest_bit(coarse[high])
-                coarse[high] &= coarse[high] - _ONE
-                while middle[mid] != 0:
-                    low = mid * 64 + lowest_bit(middle[mid])
-                    middle[mid] &= middle[mid] - _ONE
-                    left = fine[low]
-                    fine[low] = 0
-                    while left != 0:
-                        at = np.uint64(low * 64 + lowest_bit(left))
-                        left &= left - _ONE
-                        indices[written] = at
-                        data[written] = 1 if binary else counts[at]
-                        counts[at] = 0
-                        written += 1
+        if total <= WIDTH:
+            written = _write_short(row, total, binary, other, indices, data, written)
+        else:
+            for digit in range(digits):
+                _by_digit(row, other, total, digit * width, tallies)
+                row, other = other, row
+            written = _write_distinct(row, total, binary, indices, data, written)
         ends[i] = written
     return written
