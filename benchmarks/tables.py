@@ -84,7 +84,7 @@ def _judged(name: str, folder: Path, data: Data, share: float) -> list[str]:
     if share < 1:
         frame = frame.sample(max(200, int(share * len(frame))), random_state=0)
     y, X = frame[data.label].to_numpy(), frame.drop(columns=data.label)
-    sides = {"ours": GenerativeClassifier} | _peers(X)
+    sides = {"ours": GenerativeClassifier} | peers(X)
     losses: dict[str, list[float]] = {side: [] for side in sides}
     for turn in range(ROUNDS):
         for train, test in StratifiedKFold(10, shuffle=True, random_state=turn).split(X, y):
@@ -92,7 +92,7 @@ def _judged(name: str, folder: Path, data: Data, share: float) -> list[str]:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # bins that are too narrow for the peers
                     model = _tuned(make, X.iloc[train], y[train])
-                    losses[side].append(_log_loss(model, X.iloc[test], y[test]))
+                    losses[side].append(log_loss(model, X.iloc[test], y[test]))
     means = {side: float(np.mean(each)) for side, each in losses.items()}
     best = min(PEERS, key=lambda peer: means[peer])
     paired = np.array(losses["ours"]) - np.array(losses[best])
@@ -102,7 +102,7 @@ def _judged(name: str, folder: Path, data: Data, share: float) -> list[str]:
     return [name, f"{len(y):,}", *shown, f"{bound:.4f}", met, f"{means['logistic']:.4f}"]
 
 
-def _peers(X: pd.DataFrame) -> dict[str, Callable[..., Any]]:
+def peers(X: pd.DataFrame) -> dict[str, Callable[..., Any]]:
     """Naive Bayes and logistic regression; each takes alpha where it has one."""
     kinds = Schema.infer(Table.of(X)).kinds
     numbers = [name for name, kind in kinds.items() if kind in NUMBERS]
@@ -145,11 +145,11 @@ def _tuned(make: Callable[..., Any], X: pd.DataFrame, y: Any) -> Any:
     losses = {}
     for alpha in ALPHAS:
         model = make(alpha).fit(X.iloc[some], y[some])
-        losses[alpha] = _log_loss(model, X.iloc[rest], y[rest])
+        losses[alpha] = log_loss(model, X.iloc[rest], y[rest])
     return make(min(losses, key=lambda alpha: losses[alpha])).fit(X, y)
 
 
-def _log_loss(model: Any, X: pd.DataFrame, y: Any) -> float:
+def log_loss(model: Any, X: pd.DataFrame, y: Any) -> float:
     place = {name: at for at, name in enumerate(model.classes_)}
     p = model.predict_proba(X)[np.arange(len(y)), [place[name] for name in y]]
     return float(-np.log(np.maximum(p, 1e-15)).mean())

@@ -60,6 +60,15 @@ def test_a_logarithm_of_zero_is_refused_by_row():
         Transformed("log").fit([[1.0], [0.0]])
 
 
+def test_what_has_no_logarithm_may_be_a_gap():
+    lenient = Transformed("log", outside="gap")
+    given, missing = ([[1.0, 4.0], [odd, 2.0], [3.0, 5.0]] for odd in (-2.0, np.nan))
+    fitted, without = lenient.fit(given), Transformed("log").fit(missing)
+    np.testing.assert_allclose(fitted.log_density(given), without.log_density(missing))
+    with pytest.raises(DomainError, match="outside='gap'"):
+        without.log_density(given)
+
+
 def test_bins_hold_as_many_values_each_and_frequent_values_are_alone():
     x = np.r_[np.zeros(500), rng.normal(100, 10, 500).round(2)]
     edges = np.array(find_edges(x, np.ones(len(x)), 10))
@@ -89,7 +98,13 @@ def test_the_grid_that_numbers_were_rounded_to():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: Transformed("sqrt"), lambda: Transformed(power=3), lambda: Binned(0), lambda: Binned(edges=[[1, 1]])],
+    [
+        lambda: Transformed("sqrt"),
+        lambda: Transformed(outside="no"),
+        lambda: Transformed(power=3),
+        lambda: Binned(0),
+        lambda: Binned(edges=[[1, 1]]),
+    ],
 )
 def test_maps_that_are_none_are_refused(make):
     with pytest.raises(HyperparameterError):

@@ -76,7 +76,7 @@ def candidates(X: Array, members: Members, kind: str) -> dict[str, Family]:
     seen = X[~np.isnan(X)]
     found: dict[str, Family] = {"Gaussian": Gaussian("diagonal")}
     if kind == "number" and len(seen) and seen.min() > 0:
-        found["log-Gaussian"] = Transformed("log")
+        found["log-Gaussian"] = Transformed("log", outside="gap")  # later rows may hold a zero: it says nothing
     found["Yeo–Johnson–Gaussian"] = Transformed("yeo-johnson")
     if kind == "count":
         found["Poisson"] = Poisson()

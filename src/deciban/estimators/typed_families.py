@@ -138,7 +138,7 @@ def _blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[tuple[s
             found.append((columns, Gaussian("auto")))
             by = tuple(_transform(choices[name].family) for name in columns)
             if set(by) != {"none"}:
-                found.append((columns, Transformed(by, inner=Gaussian("auto"))))
+                found.append((columns, Transformed(by, inner=Gaussian("auto"), outside="gap")))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is believed of a calibrator's scales and offsets before any row speaks, so that few rows are not trusted too far.
+"""What is believed of a calibrator before any row speaks, so that few rows are not trusted too far.
 
     log scales a   each about 2 from what all blocks share, that about 3 from the centre below; above the centre ½ more
     shrinkages γ   .7 ± .3: in six collections of texts it came out between .6 and .9
@@ -8,9 +8,9 @@ Columns repeat each other, so scales far below the centre are common, and shared
 mean that a model doubts itself too much, which is rare, and is what separable rows ask for without end. A block that
 says a nat or less is taken at its word (a = 0); one that says more is taken to say a nat, until rows show otherwise.
 
-All are Normal, weigh as much as one row, and fade as rows come. The widths were chosen by the log loss of rows held
-out, over samples of 12 to 1,000 rows of seven tables and six collections of texts (the training parts of those that
-have a test part). Without them, 50 texts could give a log loss above that of knowing nothing (`benchmarks/few_rows.py`).
+All are Normal and fade as rows come. The widths were chosen by the log loss of rows held out, over samples of 12 to
+1,000 rows of seven tables and six collections of texts (the training part, where there is a test part). With next to no
+belief, 50 texts could give a log loss far above that of knowing nothing (`benchmarks/few_rows.py`).
 """
 
 from __future__ import annotations

@@ -25,11 +25,13 @@ from deciban.errors import HyperparameterError
 from deciban.families.gaussian import Gaussian
 from deciban.families.protocol import Family
 from deciban.families.through import Through
-from deciban.features.numbers import refuse
+from deciban.features.numbers import dense_numbers, refuse
 from deciban.statistics import Array, Members
 
 Transform = Literal["none", "log", "yeo-johnson"]
+Outside = Literal["refuse", "gap"]
 TRANSFORMS = ("none", "log", "yeo-johnson")
+OUTSIDE = ("refuse", "gap")
 ENOUGH = 4096  # rows on which a power is found
 NEAR = 5e-3  # to the smallest or largest power is as good as there: the search never quite arrives
 
@@ -48,6 +50,7 @@ class Transformed(Through):
     inner: Family = field(default_factory=lambda: Gaussian("diagonal"))
     power: Any = None  # (D,) λ, frozen at the first fit
     unit: Any = None  # (D,) what numbers are divided by, frozen at the first fit
+    outside: Outside = "refuse"  # what has no logarithm: an error, or a gap that says nothing
 
     def __post_init__(self) -> None:
         if isinstance(self.by, list):
@@ -55,6 +58,8 @@ class Transformed(Through):
         for by in self.by if isinstance(self.by, tuple) else (self.by,):
             if by not in TRANSFORMS:
                 raise HyperparameterError(f"by={by!r} is not one of {', '.join(TRANSFORMS)}.")
+        if self.outside not in OUTSIDE:
+            raise HyperparameterError(f"outside={self.outside!r} is not one of {', '.join(OUTSIDE)}.")
         for name in ("power", "unit"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
@@ -72,13 +77,25 @@ class Transformed(Through):
             raise HyperparameterError(f"there are {D} features, but transforms for {len(self.by)}. Give one each.")
         return self.by if isinstance(self.by, tuple) else (self.by,) * D
 
+    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Array:
+        """Numbers, NaN where missing, or where there is no logarithm if that is a gap."""
+        X = dense_numbers(X, columns)
+        if self.outside == "gap":
+            X = np.where((X <= 0) & self._logs(X), np.nan, X)
+        return super().encode(X, columns, stats)
+
+    def _logs(self, X: Array) -> Array:
+        """(D,) where a logarithm is taken."""
+        return np.array([by == "log" for by in self._each(X.shape[1])])
+
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         """Finite, and above zero where a logarithm is taken."""
         super().check(X, columns, learning)
-        logs = np.array([by == "log" for by in self._each(X.shape[1])])
+        logs = self._logs(X)
         if logs.any() and X.size and np.nanmin(np.where(logs, X, 1.0), initial=1.0) <= 0:
             must = "only numbers above zero have a logarithm"
-            refuse(np.where(logs, X, 1.0), columns, lambda x: x <= 0, must, "Use 'yeo-johnson' for this column.")
+            remedy = "Use 'yeo-johnson' for this column, or outside='gap'."
+            refuse(np.where(logs, X, 1.0), columns, lambda x: x <= 0, must, remedy)
 
     # -- the map: (D, 2) power and unit --------------------------------------------------------------------------------
     def frozen_map(self) -> Array | None:

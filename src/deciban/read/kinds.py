@@ -145,7 +145,7 @@ def _of_numbers(column: Column, floats: Any) -> Column:
         return replace(column, reason="nothing but gaps")
     low, high = seen.min(), seen.max()
     if low == high:
-        return _unless_constant(replace(column, kind="number", reason=f"always {low:g}"), 1, f"always {low:g}")
+        return replace(column, kind="constant" if len(seen) > 1 else "number", reason=f"always {low:g}")  # no scale
     finite = seen[np.isfinite(seen)]
     said = f"from {low:g} to {high:g}{', thousands separated' if column.thousands else ''}"
     if not (finite == np.round(finite)).all():
