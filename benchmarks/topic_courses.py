@@ -1,89 +1,109 @@
-"""Programs that find topics, each as a course: how far it was after so many seconds."""
+"""Programs that find topics, each as a course: how far it was after so many seconds.
+
+All have the same α and β, which none learns. The clocks stand still while topics are judged.
+"""
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
+import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from sklearn.decomposition import LatentDirichletAllocation
 
 from deciban import TopicModel
-from deciban.features.counts import count_rows
-from deciban.features.limits import Limits
-from deciban.features.tokens import Tokens
-from deciban.topics.coherence import coherence
-from deciban.topics.completion import halves, perplexity
-from deciban.topics.words import ranked
+from topic_corpus import Corpus
 
-SETS = ("20newsgroups/20news_bydate.jsonl.gz", "r8/r8.jsonl.gz")
 BETA = 0.01
-OUR_PASSES, THEIR_SWEEPS = {100: 120, 400: 60}, {100: 300, 400: 150}
-
-
-class Corpus(NamedTuple):
-    """Documents to learn from, and the halves of those held out."""
-
-    learnt: Any
-    observed: Any
-    held: Any
-
-    def judge(self, topics: Any, alpha: float) -> float:
-        return perplexity(topics, self.observed, self.held, alpha, threads=None)
-
-    def coherence(self, topics: Any) -> float:
-        weights = np.full(len(topics), 1 / len(topics))
-        return float(coherence(ranked(np.asarray(topics), weights, 10), self.learnt).mean())
-
-
-class Point(NamedTuple):
-    """How far a program was after so many seconds."""
-
-    seconds: float
-    perplexity: float
-
-
-Course = tuple[list[Point], Any]  # and the topics at the end
-
-
-def corpus(share: float) -> Corpus | None:
-    folder = os.environ.get("DECIBAN_DATA")
-    if folder is None:
-        return None
-    texts = []
-    for name in SETS:
-        with gzip.open(Path(folder, name), "rt", encoding="utf-8") as lines:
-            texts += [json.loads(line)["text"] for line in lines]
-    texts = texts[:: max(round(1 / share), 1)]
-    X, _ = count_rows(texts, Tokens(stop_words="english"), limits=Limits(min_df=5, max_df=0.5))
-    X = sp.csr_array(X[np.flatnonzero(np.diff(X.indptr))], dtype=float)
-    order = np.random.default_rng(0).permutation(X.shape[0])
-    held = X.shape[0] // 10
-    return Corpus(X[np.sort(order[held:])], *halves(X[np.sort(order[:held])]))
 
 
 def alpha_of(K: int) -> float:
     return 5.0 / K
 
 
-def ours(data: Corpus, K: int, threads: int, seed: int, passes: int | None = None) -> Course:
-    """Through the public interface; nothing is held out of what is learnt, and the clock stops while it is judged."""
-    course: list[Point] = []
-    clock = Clock()
-    words = np.arange(data.learnt.shape[1])
+class Point(NamedTuple):
+    """How far a program was."""
+
+    step: int  # passes over all documents, or sweeps
+    seconds: float  # CPU, of all threads
+    elapsed: float
+    perplexity: float
+
+
+class Course(NamedTuple):
+    """The points along the way, and the topics at the end."""
+
+    points: list[Point]
+    topics: Any
+
+    @property
+    def last(self) -> Point:
+        return self.points[-1]
+
+    @property
+    def best(self) -> Point:
+        return min(self.points, key=lambda point: point.perplexity)
+
+    def reached(self, target: float, clock: str = "seconds") -> float:
+        """Seconds until a perplexity, between the points that lie around it; inf where it was not reached."""
+        before = None
+        for point in self.points:
+            if point.perplexity <= target:
+                now = getattr(point, clock)
+                if before is None:
+                    return now
+                part = (before.perplexity - target) / (before.perplexity - point.perplexity)
+                return getattr(before, clock) + part * (now - getattr(before, clock))
+            before = point
+        return float("inf")
+
+
+class Clock:
+    """CPU seconds of all threads, and elapsed ones, while it runs."""
+
+    def __init__(self) -> None:
+        self.seconds, self.elapsed = 0.0, 0.0
+
+    def start(self) -> None:
+        self.since = time.process_time(), time.perf_counter()
+
+    def stop(self) -> None:
+        self.seconds += time.process_time() - self.since[0]
+        self.elapsed += time.perf_counter() - self.since[1]
+
+
+def tell(said: str) -> None:
+    """Progress, apart from the table."""
+    print(f"{time.strftime('%H:%M:%S')} {said}", file=sys.stderr, flush=True)
+
+
+# -- ours -------------------------------------------------------------------------------------------------------------
+JUDGED = {1, 2, 3, 5, 7, *range(10, 30, 4), *range(30, 60, 6), *range(60, 1000, 10)}  # passes
+
+
+def ours(data: Corpus, K: int, threads: int, seed: int, passes: int, alone: Course | None = None) -> Course:
+    """Through the public interface, with 24 documents held out of what is learnt.
+
+    alone : the same with one thread; topics are then the same to the bit, so what was judged need not be again
+    """
+    points: list[Point] = []
+    clock, words = Clock(), np.arange(data.learnt.shape[1])
     last: list[Any] = []
-    passes = passes or OUR_PASSES[K]
+    seen: list[Any] = []
+    known = {} if alone is None else {point.step: point.perplexity for point in alone.points}
+
+    def judge(step: int, engine: Any) -> None:
+        last[:] = [engine.table(words).T]
+        found = known.get(step) or data.judge(last[0], alpha_of(K))
+        points.append(Point(step, clock.seconds, clock.elapsed, found))
 
     def watch(moment: Any) -> None:
         clock.stop()
-        if moment.step in (1, 2) or moment.step % 3 == 0 or moment.step == passes:
-            last[:] = [moment.engine.table(words).T]
-            course.append(Point(clock.spent, data.judge(last[0], alpha_of(K))))
+        if moment.step in JUDGED:
+            judge(moment.step, moment.engine)
+        seen[:] = [moment]
         clock.start()
 
     model = TopicModel(
@@ -99,21 +119,20 @@ def ours(data: Corpus, K: int, threads: int, seed: int, passes: int | None = Non
     )
     clock.start()
     model.fit(data.learnt, watch=watch)
-    return course, last[0]
+    if seen[0].step != points[-1].step:  # where it ended, if that was between two that are judged
+        judge(seen[0].step, seen[0].engine)
+    if alone is not None and not np.array_equal(last[0], alone.topics):
+        raise AssertionError(f"{threads} threads found other topics than one")
+    return Course(points, last[0])
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.spent, self.since = 0.0, 0.0
-
-    def start(self) -> None:
-        self.since = time.process_time()
-
-    def stop(self) -> None:
-        self.spent += time.process_time() - self.since
+# -- tomotopy ---------------------------------------------------------------------------------------------------------
+SCHEME = "COPY_MERGE"  # of several workers, see topic_tuning
 
 
-def tomotopy(data: Corpus, K: int, threads: int, seed: int) -> Course:
+def tomotopy(
+    data: Corpus, K: int, threads: int, seed: int, sweeps: int, every: int = 20, scheme: str = SCHEME
+) -> Course:
     import tomotopy as tp
 
     X = data.learnt
@@ -122,29 +141,65 @@ def tomotopy(data: Corpus, K: int, threads: int, seed: int) -> Course:
     names = np.array([str(w) for w in range(X.shape[1])], dtype=object)
     for begin, end in zip(X.indptr, X.indptr[1:]):
         model.add_doc(names[np.repeat(X.indices[begin:end], X.data[begin:end].astype(int))].tolist())
-    course, clock = [], Clock()
-    sweeps = THEIR_SWEEPS[K]
-    for at in range(0, sweeps, 10):
+    points, clock = [], Clock()
+    parallel = getattr(tp.ParallelScheme, scheme if threads > 1 else "DEFAULT")
+    for step in range(every, sweeps + 1, every):
         clock.start()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.train(10, workers=threads)
+            model.train(every, workers=threads, parallel=parallel)
         clock.stop()
-        if at % 20 == 10 or at + 10 >= sweeps:
-            found = np.zeros((K, X.shape[1]))
-            found[:, [int(name) for name in model.used_vocabs]] = [model.get_topic_word_dist(k) for k in range(K)]
-            course.append(Point(clock.spent, data.judge(found, alpha_of(K))))
-    return course, found
+        found = np.zeros((K, X.shape[1]))
+        found[:, [int(name) for name in model.used_vocabs]] = [model.get_topic_word_dist(k) for k in range(K)]
+        points.append(Point(step, clock.seconds, clock.elapsed, data.judge(found, alpha_of(K))))
+    return Course(points, found)
 
 
-def reached(course: list[Point], target: float) -> float:
-    """Seconds until a perplexity, between the points that lie around it; inf where it was not reached."""
-    before = Point(0.0, np.inf)
-    for point in course:
-        if point.perplexity <= target:
-            if not np.isfinite(before.perplexity):
-                return point.seconds
-            part = (before.perplexity - target) / (before.perplexity - point.perplexity)
-            return before.seconds + part * (point.seconds - before.seconds)
-        before = point
-    return float("inf")
+# -- scikit-learn -----------------------------------------------------------------------------------------------------
+class Online(NamedTuple):
+    """Settings of its online LDA; the winners of topic_tuning."""
+
+    batch: int = 512
+    decay: float = 0.7
+    offset: float = 10.0
+    steps: int = 100  # max_doc_update_iter
+
+
+GAIN = 0.001  # share of perplexity that PATIENCE passes together must gain, or it has arrived
+PATIENCE = 3
+
+
+def sklearn_online(data: Corpus, K: int, seed: int, seconds: float, settings: Online | None = None) -> Course:
+    """Pass by pass, in an order of its own each, until it no longer gains or has had so many CPU seconds."""
+    settings = settings or Online()
+    n, rng = data.learnt.shape[0], np.random.default_rng(seed)
+    model = LatentDirichletAllocation(
+        K,
+        doc_topic_prior=alpha_of(K),
+        topic_word_prior=BETA,
+        learning_method="online",
+        learning_decay=settings.decay,
+        learning_offset=settings.offset,
+        max_doc_update_iter=settings.steps,
+        total_samples=n,
+        random_state=seed,
+    )
+    points: list[Point] = []
+    clock = Clock()
+    while clock.seconds < seconds and not _arrived([point.perplexity for point in points]):
+        order = rng.permutation(n)
+        for at in range(0, n, settings.batch):
+            clock.start()
+            model.partial_fit(data.learnt[order[at : at + settings.batch]])
+            clock.stop()
+            if clock.seconds >= seconds:
+                break
+        reached = data.judge(model.components_, alpha_of(K))
+        points.append(Point(len(points) + 1, clock.seconds, clock.elapsed, reached))
+    return Course(points, model.components_)
+
+
+def _arrived(perplexities: list[float]) -> bool:
+    if len(perplexities) <= PATIENCE:
+        return False
+    return min(perplexities[-PATIENCE:]) > (1 - GAIN) * min(perplexities[:-PATIENCE])

@@ -1,7 +1,7 @@
-"""What the choices behind topics are worth, on simulated corpora: decision 0012.
+"""What the choices behind topics are worth: decision 0012.
 
-Perplexity where topics are nearly alike, with a token taken out of its own counts and left in; and how many runs end at
-the true topics, started around documents and at random.
+Perplexity where topics are nearly alike, with a token taken out of its own counts and left in; how many runs end at the
+true topics, started around documents and at random; and both choices on real text.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from deciban.topics.priors import Priors
 from deciban.topics.stochastic import Stochastic
 from deciban.topics.words import matched
 from harness import Row, benchmark
+from topic_corpus import Corpus
+from topic_corpus import corpus as real_corpus
+from topic_courses import ours
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "topics"))
 from simulated import corpus, near_identical
@@ -48,6 +51,48 @@ def topic_evidence(share: float) -> Iterator[Row | str]:
             yield f"{D} documents, scvb0, random start: true topics found in {_recovered(D, 'scvb0')} of {RUNS} runs"
     finally:
         starts.SEEDED = seeded
+    yield from overfitting()
+    data = real_corpus(share)
+    yield from [] if data is None else _choices(data)
+
+
+def overfitting() -> Iterator[str]:
+    """What the defaults do where topics are nearly alike: perplexity of documents that nothing of the fit has seen."""
+    for method in ("auto", "scvb0"):
+        ends = []
+        for seed in SEEDS:
+            X, _ = near_identical(seed=seed)
+            judge, course = Completion.of(X[:HELD]), []
+            model = TopicModel(20, method=method, random_state=seed)
+            model.fit(
+                X[HELD:],
+                watch=lambda moment, judge=judge, course=course: course.append(
+                    judge(moment.engine.table(judge.words), moment.engine.priors.alpha)
+                ),
+            )
+            ends.append((min(course), judge(model.topics_[:, judge.words].T, model.alpha_)))
+        said = "; ".join(f"{best:.1f}, {last:.1f}" for best, last in ends)
+        met = "yes" if all(last <= 1.02 * best for best, last in ends) else "NO"
+        yield f"topics nearly alike, method={method!r}: best on the way and at the end: {said}; within 2 %: {met}"
+
+
+def _choices(data: Corpus) -> Iterator[str]:
+    """What comes of letting tokens speak for themselves, and of starting at random."""
+    K, passes = 100, 40
+    for name, module, attribute, value in (
+        ("as it is", None, "", None),
+        ("tokens speak for themselves", Stochastic, "excluding", False),
+        ("started at random", starts, "SEEDED", 0.0),
+    ):
+        usual = getattr(module, attribute) if module else None
+        try:
+            if module:
+                setattr(module, attribute, value)
+            ends = [ours(data, K, 2, seed, passes).last.perplexity for seed in (1, 2, 3)]
+        finally:
+            if module:
+                setattr(module, attribute, usual)
+        yield f"{name}, K = {K}: perplexity after {passes} passes, each seed: {', '.join(f'{p:,.0f}' for p in ends)}"
 
 
 def _alike(alpha: Any, beta: Any, excluding: bool, seed: int) -> tuple[float, float]:
