@@ -8,7 +8,7 @@ import pytest
 from cases import TEXTS
 from deciban import GenerativeClassifier, Multinomial, Text, kernels
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
-from deciban.families.text.sums import UNK
+from deciban.families.text.sums import UNK, known_words
 from deciban.features.counts import count_rows
 from deciban.statistics import Members
 
@@ -112,6 +112,24 @@ def test_texts_that_differ_in_the_prior_alone_leave_out_as_each_by_itself(case):
     for one in (stronger, family, stronger):
         alone = one.leave_one_out(stats, X[rows], members.take(rows), "mean")
         np.testing.assert_array_equal(alike(one, rows), alone)
+
+
+@pytest.mark.parametrize("vocabulary", ["learnt", "growing", ["free", "noon", "absent"]])
+@pytest.mark.parametrize("rows", [[1, 4, 6], [0, 7, 4, 2], [2, 3, 5], [1, 3, 4, 6]])
+def test_rows_counted_ahead_are_counted_as_if_they_had_not_been(vocabulary, rows):
+    family = Text(**PLAIN, vocabulary=vocabulary)
+    gaps = [None if text == SPAM[1] else text for text in TEXT]
+    members = Members.hard(np.arange(8) % 2, 2)
+    plain, looked_at = family.encode(gaps, []), family.encode(gaps, [])
+    ahead = np.array([1, 3, 4, 6])
+    family.ahead(looked_at, ahead, looked_at[ahead]).count_openly(family.tokens)
+    stats, some = family.collect(plain, members), np.array(rows)
+    here, there = (family.leave_one_out(stats, X[some], members.take(some), "mean") for X in (plain, looked_at))
+    np.testing.assert_array_equal(here, there)
+    for X in (plain[some], looked_at[some]):
+        X.count_known(known_words(stats.labels["word"], family.kind, family.tokens))
+        words = [0 if i == 1 else len([w for w in TEXT[i].split() if len(w) > 1]) for i in rows]
+        np.testing.assert_array_equal(family.lengths(X), words)
 
 
 def test_words_outside_a_learnt_vocabulary_say_nothing_and_are_not_learnt():

@@ -39,6 +39,20 @@ def test_a_union_holds_both_and_knows_where(one, other):
     assert a.ids(other).tolist() == [sorted(one).index(name) if name in one else -1 for name in other]
 
 
+@given(words, words, st.booleans())
+@settings(deadline=None, max_examples=50)
+def test_words_are_found_where_they_are_by_a_walk_and_by_a_table(one, other, inside):
+    here, wanted = (
+        Vocabulary.of(dict.fromkeys([*one, *other] if inside else one), "given"),
+        Vocabulary.of(other, "learnt"),
+    )
+    for mine in (here, Vocabulary.of(list(here), "learnt")):
+        names = list(mine)
+        for body in ("numba", "numpy"):
+            with forced(body):
+                assert mine.positions(wanted).tolist() == [names.index(w) if w in names else -1 for w in wanted]
+
+
 def test_used_words_stay_and_declared_ones_too():
     growing = Vocabulary.of(["a", "b", "c"], "growing")
     assert growing.take(growing.used(np.array([1, 0, 2]))) == Vocabulary.of(["a", "c"], "growing")

@@ -45,7 +45,7 @@ def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
         return family.unjudged(first, head)
     rows = chosen_rows(len(head))
     if len(rows) < len(head):
-        first, head = first[rows], head.take(rows)
+        first, head = family.ahead(X, rows, first[rows]), head.take(rows)
     judge = Judge(first, head, rule)
     best = [judge.best(line) for line in lines]
     limit = sorted(loss for loss, _ in best)[:FINALISTS][-1]

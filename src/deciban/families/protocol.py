@@ -132,6 +132,10 @@ class Family(ABC):
         """
         return [[self]]
 
+    def ahead(self, X: Any, rows: Array, some: Any) -> Any:
+        """Rows of X that are looked at ahead; a family may keep what it finds out for when they come again."""
+        return some
+
     def unjudged(self, X: Any, members: Members) -> Self:
         """What it becomes where there are no labels to judge by."""
         return self

@@ -134,6 +134,10 @@ class Text(TextOptions):
         """What this could become, by the first rows: for each transform and length of run, a line of pseudo-counts."""
         return offers.candidates(self, X, members)
 
+    def ahead(self, X: TextRows, rows: Array, some: TextRows) -> TextRows:
+        """What is counted of them is not counted again."""
+        return X.note(rows, some)
+
     def unjudged(self, X: TextRows, members: Members) -> Text:
         """As textbooks have it: counts, and a pseudo-count of 1."""
         return offers.with_idf(offers.with_words(offers.textbook(self), X, members), X, members)

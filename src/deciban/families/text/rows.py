@@ -6,10 +6,12 @@ What was counted once is kept: leaving out, lengths and the choice between trans
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from deciban.families.text.recounting import Sample, moved, some_rows
 from deciban.features.counts import Counted, count_known, count_openly
 from deciban.features.documents import Documents
 from deciban.features.known import KnownWords
@@ -29,11 +31,13 @@ class TextRows:
     ((2, 1), array([ True, False]))
     """
 
-    documents: Documents  # empty where missing
+    texts: Documents  # empty where missing
     present: Array | None = None  # (n,) of bool; None where all are there
     known: Axis | None = None  # the words of the model that is asked or taught, once it has learnt some
     counted: dict[Tokens | KnownWords, Counted] = field(default_factory=dict)  # openly, or by a vocabulary
     measured: dict[Tokens, Array] = field(default_factory=dict)  # (n,) how many words each has
+    chosen: Array | None = None  # (n,) which of the texts these are; None for all
+    samples: list[Sample] = field(default_factory=list)  # of these rows some that were counted ahead
 
     @classmethod
     def of(cls, texts: Any, known: Axis | None = None) -> TextRows:
@@ -52,24 +56,38 @@ class TextRows:
         plain, present = _without_gaps(texts)
         return cls(Documents.of(plain), present, known)
 
+    @cached_property
+    def documents(self) -> Documents:
+        """The texts, taken when they are read: what was counted already need not be."""
+        return self.texts if self.chosen is None else self.texts.take(self.chosen)
+
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.documents), 1
+        return len(self), 1
 
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(object)
 
     def __len__(self) -> int:
-        return len(self.documents)
+        return len(self.texts) if self.chosen is None else len(self.chosen)
 
     def __getitem__(self, rows: Any) -> TextRows:
         present = None if self.present is None else self.present[rows]
-        counted = {
-            how: Counted(done.matrix[rows], done.vocabulary, done.lengths[rows]) for how, done in self.counted.items()
-        }
+        counted = {how: some_rows(done, rows) for how, done in self.counted.items()}
         measured = {tokens: lengths[rows] for tokens, lengths in self.measured.items()}
-        return TextRows(self.documents.take(rows), present, self.known, counted, measured)
+        if isinstance(rows, slice):
+            return TextRows(self.documents.take(rows), present, self.known, counted, measured)
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        samples = [sample.among(rows) for sample in self.samples]
+        chosen = rows if self.chosen is None else self.chosen[rows]
+        return TextRows(self.texts, present, self.known, counted, measured, chosen, samples)
+
+    def note(self, rows: Array, some: TextRows) -> TextRows:
+        """Keep what will be counted of some rows, in ascending order, for when they are asked for again."""
+        self.samples.append(Sample(some.counted, np.arange(len(rows)), rows))
+        return some
 
     def there(self) -> tuple[TextRows, Array | None]:
         """The documents that are not missing, and where they stand; None where all are there."""
@@ -88,9 +106,16 @@ class TextRows:
         """Rows of counts of the words of a vocabulary."""
         if known not in self.counted:
             openly = self.counted.get(known.tokens)
-            done = count_known(self.documents, known) if openly is None else moved(openly, known)
+            done = self._count_known(known) if openly is None else moved(openly, known)
             self._keep(known, known.tokens, done)
         return self.counted[known]
+
+    def _count_known(self, known: KnownWords) -> Counted:
+        for sample in self.samples:
+            done = sample.count_known(known, len(self), lambda new, tokens: self[new].count_openly(tokens))
+            if done is not None:
+                return done
+        return count_known(self.documents, known)
 
     def _keep(self, how: Tokens | KnownWords, tokens: Tokens, done: Counted) -> None:
         self.counted[how], self.measured[tokens] = done, done.lengths
@@ -100,22 +125,6 @@ class TextRows:
         if tokens not in self.measured:
             self.count_openly(tokens)
         return self.measured[tokens].astype(float)
-
-
-def moved(done: Counted, known: KnownWords) -> Counted:
-    """Rows that were counted already, under the columns of a vocabulary."""
-    import scipy.sparse as sp
-
-    if not known.vocabulary.unk and known.vocabulary.names.equals(done.vocabulary.names):
-        return done
-    place = known.vocabulary.positions(done.vocabulary)
-    outside = len(known.vocabulary) if known.vocabulary.unk else -1
-    column = np.where(place < 0, outside, place)[done.matrix.indices]
-    row = np.repeat(np.arange(done.matrix.shape[0]), np.diff(done.matrix.indptr))
-    kept = column >= 0
-    shape = done.matrix.shape[0], known.vocabulary.columns
-    matrix = sp.coo_array((done.matrix.data[kept], (row[kept], column[kept])), shape).tocsr()
-    return Counted(matrix, known.vocabulary, done.lengths)
 
 
 def _without_gaps(texts: Any) -> tuple[Any, Array | None]:
