@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 import cli  # noqa: E402, F401
 import counts  # noqa: E402, F401
 import dense  # noqa: E402, F401
+import few_rows  # noqa: E402, F401
 import growth  # noqa: E402, F401
 import hmm  # noqa: E402, F401
 import leave_one_out  # noqa: E402, F401
@@ -31,6 +32,7 @@ import text_memory  # noqa: E402, F401
 import text_one  # noqa: E402, F401
 import text_quality  # noqa: E402, F401
 import topic_evidence  # noqa: E402, F401
+import topic_tuning  # noqa: E402, F401
 import topics  # noqa: E402, F401
 import trust  # noqa: E402, F401
 from harness import BENCHMARKS, HEADINGS, Row, line, rule  # noqa: E402
