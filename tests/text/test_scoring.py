@@ -15,6 +15,8 @@ from deciban.features.scoring import Scorer
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced
+from deciban.kernels.text import plain
+from deciban.kernels.text.chunks import Finish
 from text.texts import documents
 
 WORDS = ["aa", "bb", "éé", "日本", "b b", "aa aa", "x" * 70, "σς"]
@@ -101,3 +103,21 @@ def test_impossible_words_stay_impossible():
     for body in ("numba", "numpy"):
         with forced(body):
             assert scorer.scores(["aa bb", "bb"]).tolist() == [[-np.inf, 1.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("law", [[], [0.3, 0.7, 2.0, 3.0]], ids=["plain", "by length"])
+@pytest.mark.parametrize("K", [1, 2, 7, 22])
+@given(texts=documents)
+@settings(max_examples=10, deadline=None)
+def test_the_kernel_finishes_scores_as_its_twin_does(law, K, texts):
+    rng = np.random.default_rng(K)
+    weights = rng.normal(size=(2, K)) * [[1.0], [300.0]]
+    weights = np.concatenate([weights, np.full((1, K), -np.inf), np.where(np.arange(K) == 0, -np.inf, weights[:1])])
+    scorer = Scorer(Vocabulary.of(["aa", "bb", "éé", "ff"], "learnt"), weights, np.zeros(K))
+    finish = Finish(np.array(law), rng.normal(size=K), np.log(np.full(K, 1 / K)))
+    answer = scorer.finished(finish)
+    for text in [*texts, "", "zz", "aa bb bb", "aa ff", "éé", "bb " * 200, "aa " * 9000]:
+        expected = plain.finished(*scorer.one(text), finish)
+        scores, length = answer(text)
+        np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
+        assert length == len(WORD.analyse(text))

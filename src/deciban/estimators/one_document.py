@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import log
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.evaluate.calibration import LengthAware
 from deciban.families.text.density import TextDensity
 from deciban.families.text.rows import TextRows
+from deciban.kernels.text.chunks import Finish
 from deciban.score import log_posterior
 from deciban.statistics import Array
 
@@ -22,44 +23,30 @@ class DocumentScorer:
     >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
     >>> score = clf.scorer()
     >>> score("prize").round(1), score.predict("see you at noon")
-    (array([-4., -0.]), 'ham')
+    (array([-1.8, -0.2]), 'ham')
     """
 
     def __init__(self, density: Any, classes: Array, log_prior: Array, calibration: Any = None) -> None:
         if not isinstance(density, TextDensity):
             raise NotAvailableError("only a model of texts has a scorer of single documents. Use predict for rows.")
+        self._given = density, classes, log_prior, calibration
         self.classes, self.log_prior = classes.tolist(), log_prior
         self._density, self._calibration, self._names = density, calibration, tuple(classes.tolist())
-        self._scorer = density.scorer
-        self._law: Any = None
-        if calibration is not None and isinstance(calibration.calibrator, LengthAware):
-            made = calibration.calibrator
-            self._law = made.log_scale, made.shrinkage, log(made.reference_length), made.shortest
-            self._bias = calibration.offsets(self._names) + log_prior
-        elif calibration is None:
-            self._bias = log_prior
-        else:
-            self._scorer = None  # other calibrations take the general way
+        scorer, finish = density.scorer, _finish(calibration, self._names, log_prior)
+        self._one: Any = self._general if scorer is None or finish is None else scorer.finished(finish)
+
+    def __reduce__(self) -> Any:
+        """A copy is made anew: what runs keeps addresses of its own memory."""
+        return DocumentScorer, self._given
 
     def __call__(self, text: str) -> Array:
         """(K,) log P(class|text)."""
         if not isinstance(text, str):
             raise InputError(f"a document is a text, not {type(text).__name__}: {text!r:.60}.")
-        if self._scorer is None:
-            return self._general(text)
-        scores, length = self._scorer.one(text)
-        if self._law is not None:
-            if scores[0] == scores[-1] and (scores == scores[0]).all():
-                return self.log_prior.copy()  # a document that says nothing still says nothing
-            a, shrinkage, reference, shortest = self._law
-            scores *= exp(a - shrinkage * (log(max(length, shortest)) - reference))
-        scores += self._bias
-        highest = scores.max()
-        if highest == -np.inf:  # impossible in every class: the prior is all there is
-            return self.log_prior.copy()
-        scores -= highest
-        scores -= log(np.exp(scores).sum())
-        return scores
+        try:
+            return self._one(text)[0]
+        except UnicodeEncodeError:
+            return self._general(text)[0]  # which says what is wrong with it
 
     def predict(self, text: str) -> Any:
         """The most probable class."""
@@ -69,13 +56,24 @@ class DocumentScorer:
         """Each class and its posterior probability."""
         return dict(zip(self.classes, np.exp(self(text)).tolist()))
 
-    def _general(self, text: str) -> Array:
+    def _general(self, text: str) -> tuple[Array, None]:
         rows = TextRows.of([text])
         scores = self._density.log_density(rows)
         if self._calibration is not None:
             lengths = rows.lengths(self._density.text.tokens)
             scores = self._calibration.apply([scores], [lengths], self._names)
-        return log_posterior(scores, self.log_prior)[0]
+        return log_posterior(scores, self.log_prior)[0], None
 
     def __repr__(self) -> str:
         return f"DocumentScorer({len(self.classes)} classes, {self._density.axis.size:,} words)"
+
+
+def _finish(calibration: Any, classes: tuple[Any, ...], log_prior: Array) -> Finish | None:
+    """What becomes of scores; None where only the general way knows."""
+    if calibration is None:
+        return Finish(np.empty(0), log_prior, log_prior)
+    made = calibration.calibrator
+    if not isinstance(made, LengthAware):
+        return None
+    law = made.log_scale, made.shrinkage, log(made.reference_length), made.shortest
+    return Finish(np.array(law), calibration.offsets(classes) + log_prior, log_prior)

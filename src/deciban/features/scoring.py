@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from deciban.features.known import KnownWords
 from deciban.features.reading import Reading, is_large
 from deciban.features.tokens import WORDS, Tokens
 from deciban.features.vocabulary import Vocabulary
+from deciban.kernels.text.chunks import Finish
 from deciban.kernels.text.counting import Amounts, Presence, add_scores
+from deciban.kernels.text.plain import finished
 
 Array = NDArray[Any]
 FEW = 16  # texts that are scored one by one
@@ -67,9 +70,16 @@ class Scorer:
 
     def one(self, text: str) -> tuple[Array, int]:
         """The scores of one text, (K,), and how many features it has."""
+        return self._one_by_one()(text)
+
+    def finished(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
+        """What gives the log-probabilities of one text at a time, (K,), and how many features it has."""
+        return self._one_by_one().finished(finish)
+
+    def _one_by_one(self) -> Any:
         if self._one is None:
             self._one = self._made()
-        return self._one(text)
+        return self._one
 
     def scores(self, texts: Any, threads: int | None = None) -> Array:
         """The scores of each text, (n, K)."""
@@ -104,7 +114,7 @@ class Scorer:
         """What scores one text: a kernel for plain words, else the general way."""
         plain_words = self.tokens.fast and self.tokens.unit == "word" and self.tokens.ngrams == (1, 1)
         if self.binary or not plain_words or self.tokens.stem or self.tokens.stop_words:
-            return self._general
+            return _OneOfMany(self)
         from deciban.kernels.text.one import OneByOne
 
         reader = self.tokens.reader(self.vocabulary, fast=True).reader
@@ -140,6 +150,18 @@ class Scorer:
             self._totals = np.cumsum(self.steps(2 * most))  # type: ignore[misc]
         return self._totals[times]
 
-    def _general(self, text: str) -> tuple[Array, int]:
-        scores, lengths = self.scores_and_lengths([text])
-        return scores[0], int(lengths[0])
+
+@dataclass(frozen=True)
+class _OneOfMany:
+    """Scores texts one at a time as it would many; the twin of `OneByOne`."""
+
+    scorer: Scorer
+    finish: Finish | None = None
+
+    def finished(self, finish: Finish) -> _OneOfMany:
+        return _OneOfMany(self.scorer, finish)
+
+    def __call__(self, text: str) -> tuple[Array, int]:
+        scores, lengths = self.scorer.scores_and_lengths([text])
+        length = int(lengths[0])
+        return scores[0] if self.finish is None else finished(scores[0], length, self.finish), length

@@ -25,6 +25,17 @@ class Stream(NamedTuple):
     lengths: Array  # (n,) of each document
 
 
+class Finish(NamedTuple):
+    """How scores of a document of L features become log-probabilities: s(L) · scores + offsets, normalised.
+
+    s(L) = exp(law₀ − law₁ (log max(L, law₃) − law₂)),   or 1 where there is no law
+    """
+
+    law: Array  # (4,) or empty
+    offsets: Array  # (K,)
+    prior: Array  # (K,) the answer where all scores are impossible, or where there is a law and they are equal
+
+
 class InvalidTextError(ValueError):
     """A document that is not UTF-8."""
 

@@ -118,7 +118,8 @@ def gather_counts(counts: Array, source: Array, out: Array) -> None:
 
 
 @part
-def _ask_for_rows(table: Array, ids: Array, begin: int, end: int) -> None:
+def ask_for_rows(table: Array, ids: Array, begin: int, end: int) -> None:
+    """Ask for the table's rows of some numbers."""
     K = table.shape[1]
     for p in range(begin, end):
         start = ids[p] * K
@@ -132,13 +133,13 @@ def add_scores(ids: Array, lengths: Array, weights: Array, bias: Array, out: Arr
     """Set out[i] to bias + Σ weights[id] over each document's numbers, a block of them asked for while one is added."""
     sums = np.empty((2, weights.shape[1]))
     begin = 0
-    _ask_for_rows(weights, ids, 0, min(ROWS, ids.size))
+    ask_for_rows(weights, ids, 0, min(ROWS, ids.size))
     for i in range(lengths.size):
         end, now = begin + lengths[i], 0
         sums[0] = bias
         while begin < end:
             stop = min(begin + ROWS, end)
-            _ask_for_rows(weights, ids, begin + ROWS, min(stop + ROWS, ids.size))
+            ask_for_rows(weights, ids, begin + ROWS, min(stop + ROWS, ids.size))
             sum_rows_of(weights, ids[begin:stop], sums[now], sums, 1 - now)
             begin, now = stop, 1 - now
         out[i] = sums[now]

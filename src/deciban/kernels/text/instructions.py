@@ -88,6 +88,16 @@ def address(typing: Any, array: Any) -> Any:
 
 
 @intrinsic
+def pointer(typing: Any, at: Any, kind: Any) -> Any:
+    """An address as one of numbers of a kind."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(kind.dtype)(types.int64, kind), emit
+
+
+@intrinsic
 def eight_bytes(typing: Any, at: Any) -> Any:
     """The eight bytes from an address on, as one number."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import exp, log
 
 import numpy as np
 
 from ..choice import Array
-from .chunks import Chunk, InvalidTextError, Stream
+from .chunks import Chunk, Finish, InvalidTextError, Stream
 
 Analyse = Callable[[str], Iterable[str]]
 
@@ -90,6 +91,22 @@ def scores(ids: Array, lengths: Array, weights: Array, bias: Array, values: Arra
     return bias + np.array([rows[end - n : end].sum(axis=0) for n, end in zip(lengths, ends)]).reshape(
         len(lengths), len(bias)
     )
+
+
+def finished(scores: Array, length: int, finish: Finish) -> Array:
+    """The answer that scores of one document come to; it may take their place."""
+    if len(finish.law):
+        if (scores == scores[0]).all():
+            return finish.prior.copy()  # a document that says nothing still says nothing
+        log_scale, shrinkage, reference, shortest = finish.law
+        scores *= exp(log_scale - shrinkage * (log(max(length, shortest)) - reference))
+    scores += finish.offsets
+    highest = scores.max()
+    if highest == -np.inf:  # impossible in every class: the prior is all there is
+        return finish.prior.copy()
+    scores -= highest
+    scores -= log(np.exp(scores).sum())
+    return scores
 
 
 def sorted_rows(rows: Array, columns: Array, n: int) -> tuple[Array, Array, Array]:

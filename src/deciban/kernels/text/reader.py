@@ -23,6 +23,11 @@ Prepare = Callable[[str], str]  # a text lower-cased and stripped as asked, in P
 _FIRST_SIZE = 2**14  # bytes of a document, before a longer one is met
 
 
+def room_for(size: int) -> tuple[Array, Array]:
+    """Where kernels put a document of so many bytes, and its masks."""
+    return np.zeros(size + PADDING, np.uint8), np.zeros((size // WIDTH + 3, 2), np.uint64)
+
+
 class WordReader:
     """Reads words of two or more characters into a table, which grows or stays as it is.
 
@@ -90,8 +95,7 @@ class WordReader:
     # -- what differs between words and runs of characters ------------------------------------------------------------
     def _make_room(self, size: int) -> None:
         """Memory for a document of that many bytes."""
-        self.low = np.zeros(size + PADDING, np.uint8)
-        self.masks = np.zeros((size // WIDTH + 3, 2), np.uint64)
+        self.low, self.masks = room_for(size)
 
     def _most(self, size: int, n: int) -> int:
         """Numbers that n documents of so many bytes can give: a word takes three, with what parts it from the next."""
