@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness import REPEATS, Row, at_least, at_most, benchmark
+from harness import REPEATS, Row, at_least, at_most, benchmark, leave_bytecode
 
 ROWS = 1_000_000
 PROGRAM = [sys.executable, "-m", "deciban"]
@@ -38,6 +38,7 @@ with open(answers, "wb") as file:
 @benchmark("cli")
 def cli(share: float) -> Iterator[Row | str]:
     """`deciban` as a process: --help, one row, a million rows; here the ratio is the library's seconds over ours."""
+    leave_bytecode()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = max(1000, int(share * ROWS))

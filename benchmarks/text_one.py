@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from deciban import GenerativeClassifier
+from first_call import start_rows
 from harness import Reach, Row, at_least, at_most, benchmark, timed
 from text import NOTHING, PEER, corpus, plain, theirs
 
 SHORT = 200  # characters of a short document
 FEW_WORDS, FEW_CLASSES, SOME = 5000, 2, 5000
-FIRST_CALL = """
-import time
-start = time.perf_counter()
-from deciban import GenerativeClassifier
-texts = ["the same few words once more " + str(i) for i in range(20_000)]
-GenerativeClassifier().fit(texts, [i % 2 for i in range(20_000)]).predict(texts)
-print(time.perf_counter() - start)
-"""
 
 
 @benchmark("text-one")
@@ -58,13 +47,3 @@ def beside(job: str, pipeline: Any, ours: Callable[[str], Any], short: list[str]
     each(ours, short)  # compiles
     times = [(each(lambda one: pipeline.predict_log_proba([one]), short[:20]), each(ours, short)) for _ in range(7)]
     return Row(job, PEER, [a for a, _ in times], [b for _, b in times], [a / b for a, b in times], reach)
-
-
-def start_rows() -> Iterator[Row]:
-    """Wall time of the first fit and answer in a new process, without and with compiled code on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-        for name, repeats, reach in (("nothing compiled", 1, at_most(15, "s")), ("compiled before", 5, None)):
-            command = [sys.executable, "-c", FIRST_CALL]
-            spent = [float(subprocess.check_output(command, env=environment, text=True)) for _ in range(repeats)]
-            yield Row(f"first fit and answer, 20,000 texts, {name}, wall", "", [], spent, [], reach)
