@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from deciban.estimators.prequential import Prequential
 from deciban.estimators.reading import members_of
 from deciban.estimators.reservoir import Reservoir
 from deciban.estimators.streaming import Batch, Rows, together
+from deciban.estimators.summing import Summing
 from deciban.estimators.typed_families import needs_every_row
 from deciban.families.named import brief
 from deciban.families.product import Product
@@ -134,7 +136,7 @@ class Learning(Merging):
         """`blocks`: numbers may be one block; should a gap come after the first rows, there is none, from the start."""
         check_rule(self.rule)
         rows = Rows(X, y, sample_weight, auto.reader(self.families, self.kinds, is_place(X)))
-        batches: Any = rows.batches()
+        batches: Any = rows.batches(parts=True)
         first = next(batches)
         with first.located():
             again = blocks and not getattr(rows.X, "stdin", False)
@@ -142,24 +144,31 @@ class Learning(Merging):
             if rows.schema is not None and needs_every_row(family):
                 first, batches = together([first, *batches]), iter(())
             block, members = members_of(family, first, None, declared)
-            frozen, stats = model.fit(family, block, members, first.table.columns, self.rule)
-            ledger = self._first_noted(first.table, first.labels, first.weight)
         method, kept, columns = self._calibrator(family), Reservoir(), first.table.columns
-        for batch in batches:
-            if block is not None:
-                if method is not None:
-                    kept.add(first.table, first.labels, first.weight)
-                first, block = batch, None  # room for the rest
-            if auto.gap_in_block(batch.table, reasons):
-                batches.close()
-                return self._fit(X, y, sample_weight, declared, blocks=False)
-            with batch.located():
-                stats = stats + model.collect(frozen, *members_of(frozen, batch, stats.family), columns)
-                ledger = self._noted(ledger, batch, columns)
+        second = next(batches, None)
+        with first.located():
+            if second is None:
+                frozen, stats = model.fit(family, block, members, columns, self.rule)
+            else:
+                summing = Summing(family, block, members, columns, self.rule)
+            ledger = self._first_noted(first.table, first.labels, first.weight)
+        if second is not None:
             if method is not None:
-                kept.add(batch.table, batch.labels, batch.weight)
-        if kept.seen:
-            block, members = members_of(frozen, Batch(*kept.rows()), stats.family, stats.classes)
+                kept.add(first.table, first.labels, first.weight)
+            first = block = None  # room for the rest
+            for batch in chain([second], batches):
+                if auto.gap_in_block(batch.table, reasons):
+                    batches.close()
+                    return self._fit(X, y, sample_weight, declared, blocks=False)
+                with batch.located():
+                    summing.add(*members_of(summing.family, batch, summing.known))
+                    ledger = self._noted(ledger, batch, columns)
+                if method is not None:
+                    kept.add(batch.table, batch.labels, batch.weight)
+            frozen, stats = summing.family, summing.total()
+            del summing
+            if method is not None:
+                block, members = members_of(frozen, Batch(*kept.rows()), stats.family, stats.classes)
         density = model.estimate(frozen, stats, self.rule, columns)
         calibration = model.calibrate(method, frozen, density, stats, block, members, self.rule)
         self._note_columns(X, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from deciban.read.source import Source
@@ -13,14 +13,14 @@ from deciban.read.tables import Table
 PATIENCE = 1.0  # seconds before a bar shows
 
 
-def watched(source: Source) -> Iterator[Table]:
+def watched(source: Source, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Table]:
     """The batches of a source; rows and megabytes a second, and the time left, are shown while they are read."""
     if source.quiet or not sys.stderr.isatty():
-        yield from source.batches()
+        yield from source.batches(texts=texts)
         return
     start, rows, shown = time.monotonic(), 0, _Bar(source)
     try:
-        for table in source.batches():
+        for table in source.batches(texts=texts):
             rows += len(table)
             yield table
             if time.monotonic() - start > PATIENCE:

@@ -14,6 +14,7 @@ from deciban.read.typed import TypedTable, joined
 from deciban.statistics import Array
 
 MOST_ROWS = 20_000  # on whose leave-one-out scores calibration is fitted
+SLACK = 1.2  # times as many are held, so that rows are thrown out many at a time
 
 
 def draws(start: int, stop: int) -> Array:
@@ -49,22 +50,31 @@ class Reservoir:
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self.most, self.seen = most, 0
+        self._limit: Any = None  # no row that draws more can be among the kept ones
         self._held: list[tuple[Array, Table, Array, Array]] = []  # draws, rows, labels, weights
 
     def add(self, table: Table, labels: Any, weight: Any) -> None:
         """Let a batch go by; weights may be None for 1 each."""
         n = len(table)
         drawn, self.seen = draws(self.seen, self.seen + n), self.seen + n
-        every = np.concatenate([*(held[0] for held in self._held), drawn])
-        limit = np.partition(every, self.most - 1)[self.most - 1] if len(every) > self.most else every.max(initial=0)
         whole = (drawn, table, np.asarray(labels), np.ones(n) if weight is None else np.asarray(weight, dtype=float))
-        self._held = [_below(held, limit) for held in [*self._held, whole]]
+        self._held.append(whole if self._limit is None else _below(whole, self._limit))
+        if sum(len(held[0]) for held in self._held) > SLACK * self.most:
+            self._tighten()
 
     def rows(self) -> tuple[Table, Array, Array]:
         """What was kept: rows, labels and weights, in the order of the stream."""
+        self._tighten()
         _, tables, labels, weights = zip(*self._held)
         whole = joined(tables) if isinstance(tables[0], TypedTable) else stacked(tables)
         return whole, np.concatenate(labels), np.concatenate(weights)
+
+    def _tighten(self) -> None:
+        """Keep no more rows than asked for."""
+        every = np.concatenate([held[0] for held in self._held])
+        if len(every) > self.most:
+            self._limit = np.partition(every, self.most - 1)[self.most - 1]
+            self._held = [_below(held, self._limit) for held in self._held]
 
 
 def _below(held: tuple[Array, Table, Array, Array], limit: Any) -> tuple[Array, Table, Array, Array]:

@@ -6,7 +6,7 @@ from memory. Arrays, sparse matrices and lists of texts are one batch, as they a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ from deciban.errors import DecibanError, InputError
 from deciban.estimators.ahead import ahead
 from deciban.estimators.progress import watched
 from deciban.features.weights import row_weights
+from deciban.read.batches import cuts
 from deciban.read.files import is_place, open_source
 from deciban.read.labels import Labels, labelled_rows
 from deciban.read.schema import Schema
@@ -36,6 +37,13 @@ class Batch:
     labels: Any  # one a row
     weight: Any = None  # (n,), or None for 1 each
     located: Callable[[], AbstractContextManager[None]] = nullcontext  # errors in it say where in the source a row is
+
+    def parts(self, texts: Sequence[str]) -> Iterator[Batch]:
+        """The same rows, in parts where they hold much text in these columns."""
+        held = [self.table.column(self.table.columns.index(name)) for name in texts]
+        for rows in cuts(held, len(self.table)):
+            weight = None if self.weight is None else self.weight[rows]
+            yield Batch(self.table.take(rows), self.labels[rows], weight, self.located)
 
 
 @dataclass
@@ -66,14 +74,17 @@ class Rows:
             self.reader = None
         self.X, self.y, self.weight = with_weight(table, self.y, self.weight)
 
-    def batches(self) -> Iterator[Batch]:
-        """In order; the first has the first 65,536 rows, from which choices are taken."""
+    def batches(self, parts: bool = False) -> Iterator[Batch]:
+        """In order, 65,536 rows each; the first has those from which choices are taken.
+
+        With `parts`, later ones with much text come in parts, for whom it is the same how rows are cut up.
+        """
         if isinstance(self.X, Source):
-            yield from ahead(self._of_source(self.X, self.y))
+            yield from ahead(self._of_source(self.X, self.y, self._texts if parts else tuple))
         elif self.reader is None or not self.X.framed:
             yield Batch(self.X, self.y, self.weight)
         else:
-            yield from self._of_frame(HEAD)
+            yield from self._of_frame(HEAD, parts)
 
     def whole(self) -> Batch:
         """All rows in one."""
@@ -83,7 +94,7 @@ class Rows:
             return Batch(self.X, self.y, self.weight)
         return next(self._of_frame(len(self.X)))
 
-    def _of_frame(self, rows: int) -> Iterator[Batch]:
+    def _of_frame(self, rows: int, parts: bool = False) -> Iterator[Batch]:
         labels = self.y.to_numpy() if hasattr(self.y, "to_numpy") else self.y
         labels = labels if hasattr(labels, "shape") else np.array(list(labels or ()), dtype=object)
         if len(labels) != len(self.X):
@@ -92,12 +103,18 @@ class Rows:
         for at in range(0, len(self.X), rows):
             part = slice(at, at + rows)
             some = self.X if len(self.X) <= rows else self.X.take(part)
-            yield Batch(schema.apply(some), labels[part], None if self.weight is None else self.weight[part])
+            typed, weight = schema.apply(some), None if self.weight is None else self.weight[part]
+            whole = Batch(typed, labels[part], weight)
+            yield from whole.parts(self._texts()) if parts and at else [whole]
 
-    def _of_source(self, source: Source, label: str) -> Iterator[Batch]:
+    def _texts(self) -> list[str]:
+        """The columns that hold texts, once the first rows have been seen."""
+        return [] if self.schema is None else [name for name, kind in self.schema.kinds.items() if kind == "text"]
+
+    def _of_source(self, source: Source, label: str, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Batch]:
         """Rows that do not fit are errors by line; or skipped and counted, where the source says so."""
         start = 0
-        for table in watched(source):
+        for table in watched(source, texts):
             with _located(source, start):
                 schema = self._read_by(table, label)
                 if source.skip_bad:

@@ -17,6 +17,7 @@ from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.families.blocks import Blocks, ProductDensity, ProductStats
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Family, Rule
+from deciban.families.running import RunningBlocks
 from deciban.read.tables import Table
 from deciban.statistics import Array, Members
 
@@ -46,10 +47,16 @@ class Product(Family):
         """What blocks are called."""
         return [",".join(map(str, _keys(key))) for key in self.families]
 
+    @property
+    def _columns(self) -> dict[str, list[str]]:
+        """The columns of each block."""
+        return {name: [str(key) for key in _keys(keys)] for name, keys in zip(self.names, self.families)}
+
     def _each(self, act: Callable[..., Any], *parts: Mapping[str, Any]) -> dict[str, Any]:
         return {n: act(f, *(p[n] for p in parts)) for n, f in zip(self.names, self.families.values())}
 
-    def _with(self, families: Mapping[str, Family]) -> Product:
+    def with_families(self, families: Mapping[str, Family]) -> Product:
+        """The same blocks under other families."""
         return replace(self, families=dict(zip(self.families, families.values())))
 
     def positions(self, columns: Sequence[Any]) -> dict[str, list[int]]:
@@ -75,8 +82,12 @@ class Product(Family):
 
     def check(self, X: Blocks, columns: Sequence[Any], learning: bool = False) -> None:
         """Let each family name its first bad value."""
-        names = {name: [str(key) for key in _keys(keys)] for name, keys in zip(self.names, self.families)}
-        self._each(lambda f, x, cs: f.check(x, cs, learning), X.parts, names)
+        self._each(lambda f, x, cs: f.check(x, cs, learning), X.parts, self._columns)
+
+    def begin(self, X: Blocks, members: Members, columns: Sequence[Any]) -> RunningBlocks:
+        """Each block's sums in the making."""
+        begun = self._each(lambda f, x, cs: f.begin(x, members, cs), X.parts, self._columns)
+        return RunningBlocks(self, members.classes, begun)
 
     def collect(self, X: Blocks, members: Members) -> ProductStats:
         """Each block's sums."""
@@ -90,21 +101,22 @@ class Product(Family):
         """Each block freezes its own choices."""
         X, members = rows or (None, None)
         part: Any = dict.fromkeys(self.names) if X is None or members is None else X.parts
-        return self._with(
+        return self.with_families(
             self._each(lambda f, s, x: f.choose(s, None if x is None else (x, members), rule), stats.blocks, part)
         )
 
     def with_blocks(self, act: Callable[[Family, Any], Family], X: Blocks) -> Product:
         """Each block's family as `act` makes it of the family and its rows."""
-        return self._with(self._each(act, X.parts))
+        return self.with_families(self._each(act, X.parts))
 
     def finished(self) -> Product:
         """Block by block."""
-        return self._with(self._each(lambda f: f.finished()))
+        return self.with_families(self._each(lambda f: f.finished()))
 
     def summed_as(self, chosen: Product) -> Product:
         """Block by block."""
-        return self._with(self._each(lambda f, c: f.summed_as(c), dict(zip(self.names, chosen.families.values()))))
+        theirs = dict(zip(self.names, chosen.families.values()))
+        return self.with_families(self._each(lambda f, c: f.summed_as(c), theirs))
 
     @property
     def open(self) -> bool:
@@ -140,11 +152,12 @@ class Product(Family):
         """Block by block."""
         each = self._each(lambda f, s, x: f.refined(s, x, members), stats.blocks, X.parts)
         families, sums = ({name: pair[at] for name, pair in each.items()} for at in (0, 1))
-        return self._with(families), ProductStats(stats.labels, sums)
+        return self.with_families(families), ProductStats(stats.labels, sums)
 
     def settled(self, chosen: Product) -> Product:
         """Block by block."""
-        return self._with(self._each(lambda f, c: f.settled(c), dict(zip(self.names, chosen.families.values()))))
+        theirs = dict(zip(self.names, chosen.families.values()))
+        return self.with_families(self._each(lambda f, c: f.settled(c), theirs))
 
     def rewritten(self, **hyper: Any) -> Product:
         """Every block that has such a hyper-parameter."""

@@ -100,6 +100,12 @@ class Family(ABC):
         """Freeze what was left open (origin, prior scale and strength, structure) from the first rows' statistics."""
         return self
 
+    def begin(self, X: Any, members: Members, columns: Sequence[Any]) -> Any:
+        """The first rows' sums, as the beginning of a stream's: what `running` describes."""
+        from deciban.families.running import Running
+
+        return Running(self, X, members, columns)
+
     def finished(self) -> Self:
         """As it is once the first fit is over: a vocabulary that was being learnt is then complete."""
         return self

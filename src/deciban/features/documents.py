@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from deciban.errors import InputError
 from deciban.features.utf8 import encoded
 from deciban.kernels.text.chunks import Chunk
+from deciban.read.arrow import taken
 
 Array = NDArray[Any]
 
@@ -52,6 +53,15 @@ class Documents:
             texts = [_decoded(text, row, encoding, decode_error) for row, text in enumerate(texts)]
         return cls(texts)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Documents]) -> Documents:
+        """The documents of several, one after the other."""
+        if any(isinstance(part.texts, list) for part in parts):
+            return cls([part[row] for part in parts for row in range(len(part))])
+        import pyarrow as pa
+
+        return cls(pa.chunked_array([chunk for part in parts for chunk in part.texts.chunks]))
+
     def __len__(self) -> int:
         return len(self.texts)
 
@@ -71,7 +81,7 @@ class Documents:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         if isinstance(self.texts, list):
             return Documents([self.texts[row] for row in rows])
-        return Documents(self.texts.take(np.asarray(rows, np.int64)))
+        return Documents(taken(self.texts, rows))
 
     def at_least(self, size: int) -> bool:
         """Whether there are that many bytes of text; a few may be missed where characters take several."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from deciban.errors import InputError
 from deciban.read.tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Array = NDArray[Any]
 
 
 def arrow_table(table: Table) -> pa.Table:
@@ -41,6 +46,26 @@ def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return pa.chunked_array([_mixed(table, position, native)])
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+
+
+def taken(column: Any, rows: Array) -> Any:
+    """Some rows of a column; one in chunks is not put together for it, where the rows are in order.
+
+    >>> import pyarrow as pa
+    >>> taken(pa.chunked_array([["a", "b"], ["c", "d"]]), np.array([1, 2])).to_pylist()
+    ['b', 'c']
+    """
+    import pyarrow as pa
+
+    rows = np.asarray(rows, np.int64)
+    if not isinstance(column, pa.ChunkedArray) or column.num_chunks < 2 or (rows[1:] < rows[:-1]).any():
+        return column.take(rows)
+    starts = np.cumsum([0, *map(len, column.chunks)])
+    cuts = np.searchsorted(rows, starts)
+    if cuts[0] > 0 or cuts[-1] < len(rows):
+        return column.take(rows)  # which says what is wrong with them
+    parts = zip(column.chunks, starts, cuts, cuts[1:])
+    return pa.chunked_array([chunk.take(rows[a:b] - start) for chunk, start, a, b in parts if a < b], column.type)
 
 
 def _mixed(table: Table, position: int, native: Any) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from deciban.errors import InputError
@@ -14,8 +15,9 @@ from deciban.read.source import checked_names
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK = 2**23  # bytes parsed at a time; a line must fit
-MOST = 2**28
+FIRST = 2**23  # bytes of which the first block has the columns and their types
+BLOCK = 2**21  # bytes parsed at a time: Arrow takes several times as much meanwhile
+MOST = 2**28  # bytes of a line
 
 
 class JSONLinesSource(FileSource):
@@ -25,14 +27,13 @@ class JSONLinesSource(FileSource):
         super().__init__(path, skip_bad=skip_bad)
         self._held: Any = None
         self._schema: Any = None
-        if self.stdin:  # the only chance to see the columns is to begin
-            self._held = self._read()
-            self._first = next(self._held, None)
-        else:
-            self._first = next(self._read(), None)
-        if self._first is None:
+        reading = self._read()
+        first = next(reading, None)
+        if first is None:
             raise InputError(f"{self.name} holds no rows. Give a file with data.")
-        self._columns = checked_names(self._first.schema.names, self.name)
+        self._columns = checked_names(first.schema.names, self.name)
+        if self.stdin:  # the only chance to see the columns was to begin
+            self._held = chain([first], reading)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -46,41 +47,47 @@ class JSONLinesSource(FileSource):
         if self._held is None:
             raise InputError("standard input can be read only once. Save it to a file first.")
         held, self._held = self._held, None
-        yield self._first
         yield from held
 
     def _read(self) -> Iterator[pa.Table]:
-        """Whole lines at a time; the first block says which columns there are, and of what type."""
+        """Some lines at a time; the first block says which columns there are, and of what type."""
+        for line, text in self._blocks():
+            if text.strip():
+                table = self._parsed(text, line)
+                self._schema = self._schema or _plain(table.schema)
+                yield table.select(self._schema.names).cast(self._schema)
+
+    def _blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines, and the number of the first."""
+        line, rest = 1, b""
+        with self.opened() as stream:
+            while True:
+                found = stream.read(max(FIRST if self._schema is None else BLOCK, len(rest)))
+                self.progressed()
+                end = found.rfind(b"\n") + 1 if found else 0
+                if found and not end:
+                    rest += found
+                else:
+                    text, rest = rest + found[:end], found[end:]
+                    yield line, text
+                    line += text.count(b"\n")
+                if len(rest) > MOST:
+                    raise InputError(f"{self.name}, line {line}: the line is longer than {MOST:,} bytes. Cut it up.")
+                if not found:
+                    return
+
+    def _parsed(self, text: bytes, line: int) -> pa.Table:
         import pyarrow as pa
         from pyarrow import json as arrow_json
 
-        line, block = 1, BLOCK
-        with self.opened() as stream:
-            rest = b""
-            while True:
-                found = stream.read(block)
-                self.progressed()
-                text = rest + found
-                end = text.rfind(b"\n") + 1 if found else len(text)
-                whole, rest = text[:end], text[end:]
-                if len(rest) > MOST:
-                    raise InputError(f"{self.name}, line {line}: the line is longer than {MOST:,} bytes. Cut it up.")
-                if whole.strip():
-                    options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
-                    reading = arrow_json.ReadOptions(block_size=max(len(whole) + 1, BLOCK))
-                    try:
-                        table = arrow_json.read_json(
-                            pa.BufferReader(whole),
-                            reading,
-                            options if self._schema is not None else arrow_json.ParseOptions(),
-                        )
-                    except pa.ArrowInvalid as error:
-                        table = self._line_by_line(whole, line, error)
-                    self._schema = self._schema or _plain(table.schema)
-                    yield table.select(self._schema.names).cast(self._schema)
-                line += whole.count(b"\n")
-                if not found:
-                    return
+        options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
+        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        try:
+            return arrow_json.read_json(
+                pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
+            )
+        except pa.ArrowInvalid as error:
+            return self._line_by_line(text, line, error)
 
     def _line_by_line(self, text: bytes, line: int, error: Exception) -> pa.Table:
         """The first bad line as an error; or all others, where bad ones are to be skipped."""
@@ -141,4 +148,4 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 def _lines(stream: Any) -> Iterator[bytes]:
     import io
 
-    yield from io.BufferedReader(Rewound(b"", stream), BLOCK)
+    yield from io.BufferedReader(Rewound(b"", stream), FIRST)

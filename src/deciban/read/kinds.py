@@ -24,6 +24,7 @@ FORMS = (
 GLANCE = 100  # values, none of which is a number in a column of names
 FEW = 20  # rows with fewer values say little about repeats
 MOSTLY = 0.9  # of the values being numbers makes the others a mistake, not names
+BY_HAND = "declared by you"
 COLLISIONS = 10  # expected by chance, where there is not a single one: an identifier
 
 
@@ -36,6 +37,8 @@ def infer(name: str, column: pa.ChunkedArray, kind: str | None = None) -> Column
     """
     import pyarrow as pa
 
+    if kind == "text" and values.is_text(column.type):
+        return _declared_text(name, column)
     array = values.whole(column)
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         raise InputError(f"column {name!r} holds {array.type}, which is no value of a table. Drop it, or unfold it.")
@@ -53,6 +56,13 @@ def infer(name: str, column: pa.ChunkedArray, kind: str | None = None) -> Column
         return replace(found, reason="nothing but gaps")
     declared = pa.types.is_dictionary(column.type)
     return _of_text(found, array, declared) if texts else _of_type(found, array, declared)
+
+
+def _declared_text(name: str, column: pa.ChunkedArray) -> Column:
+    """Chunk by chunk: texts are large, and nothing but their gaps and spaces is looked for."""
+    looked = [(array.null_count, trim) for array, trim in (_cleaned(chunk, "text") for chunk in column.chunks)]
+    gaps, trim = sum(gaps for gaps, _ in looked), any(trim for _, trim in looked)
+    return Column(name, "text", BY_HAND, gaps, len(column), trim)
 
 
 def _cleaned(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
@@ -187,7 +197,7 @@ def _declared(column: Column, array: pa.Array, kind: str) -> Column:
     """As somebody said; what reading needs to know is still looked up."""
     import pyarrow as pa
 
-    column = replace(column, kind=kind, reason="declared by you")  # type: ignore[arg-type]
+    column = replace(column, kind=kind, reason=BY_HAND)  # type: ignore[arg-type]
     if kind == "date":
         forms = FORMS if values.is_text(array.type) else ("",)
         for form in forms:

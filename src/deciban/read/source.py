@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deciban.errors import DecibanError, InputError, shortlist
+from deciban.read.batches import regrouped
 from deciban.read.tables import HEAD, Table
 
 if TYPE_CHECKING:
@@ -61,13 +62,16 @@ class Source(ABC):
     def pieces(self) -> Iterator[pa.Table]:
         """All rows, in pieces of whatever size is handy, from the beginning."""
 
-    def batches(self, rows: int = HEAD) -> Iterator[Table]:
-        """All rows, in tables of exactly `rows` rows, but for the last; how the file was written does not show."""
+    def batches(self, rows: int = HEAD, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Table]:
+        """All rows, in tables of exactly `rows` rows, but for the last; how the file was written does not show.
+
+        `texts` says after the first table which columns hold texts: tables with much text come in parts from then on.
+        """
         import pyarrow as pa
 
         self.skipped, self.read = Skipped(), 0
         found = 0
-        for table in _regrouped(self.pieces(), rows):
+        for table in regrouped(self.pieces(), rows, texts):
             found += len(table)
             yield Table.of(table)
             del table
@@ -127,21 +131,3 @@ def checked_names(names: Iterable[str], name: str) -> tuple[str, ...]:
             )
         seen[column] = at
     return tuple(seen)
-
-
-def _regrouped(pieces: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The same rows in tables of exactly `rows`, but for the last."""
-    import pyarrow as pa
-
-    held: list[Any] = []
-    count = 0
-    for piece in pieces:
-        while count + len(piece) >= rows:
-            cut = rows - count
-            yield pa.concat_tables([*held, piece.slice(0, cut)])
-            piece, held, count = piece.slice(cut), [], 0
-        if len(piece):
-            held.append(piece)
-            count += len(piece)
-    if count:
-        yield pa.concat_tables(held)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deciban.read.arrow import taken
 from deciban.read.tables import Kind, Table
 
 Array = NDArray[Any]
@@ -127,4 +128,4 @@ def _objects(column: Any) -> Array:
 def _taken(column: Any, rows: Array) -> Any:
     if isinstance(column, np.ndarray):
         return column[rows]
-    return (column[0][rows], column[1]) if isinstance(column, tuple) else column.take(rows)
+    return (column[0][rows], column[1]) if isinstance(column, tuple) else taken(column, rows)

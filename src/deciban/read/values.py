@@ -129,15 +129,16 @@ def _called(value: Any) -> str | None:
     return str(value)
 
 
-def text(values: pa.ChunkedArray, column: Column) -> pa.Array:
-    """Texts, empty where missing."""
+def text(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
+    """Texts, empty where missing; in chunks as they came, for texts are large."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = whole(values)
-    if not is_text(array.type):
-        array = pc.cast(array, pa.string())
-    return pc.fill_null(array, "")
+    if pa.types.is_dictionary(values.type):
+        values = pa.chunked_array([part.dictionary_decode() for part in values.chunks], values.type.value_type)
+    if not is_text(values.type):
+        values = pc.cast(values, pa.string())
+    return pc.fill_null(values, "") if values.null_count else values
 
 
 def moments(values: pa.ChunkedArray, column: Column, refuse: Refuse) -> pa.Array:

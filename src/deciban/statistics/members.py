@@ -6,8 +6,9 @@ ask for sums per group and never look at which of the two it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,19 @@ class Members:
     def one_group(cls, n: int, weight: Any = None) -> Members:
         """All rows in a single group: a fit without classes."""
         return cls.hard(np.zeros(n, dtype=np.intp), 1, weight)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Members]) -> Members:
+        """The rows of several, hard and weighed all or none, one after the other; groups are united.
+
+        >>> one, two = Members.hard([0, 0], Axis(("spam",))), Members.hard([0, 1], Axis(("ham", "spam")))
+        >>> Members.joined([one, two]).codes
+        array([1, 1, 0, 1])
+        """
+        axis = reduce(Axis.union, [part.classes for part in parts])
+        codes = np.concatenate([axis.positions(part.classes)[part.codes] for part in parts])
+        weighed = parts[0].weight is not None
+        return cls.hard(codes, axis, np.concatenate([part.row_weights() for part in parts]) if weighed else None)
 
     @property
     def K(self) -> int:

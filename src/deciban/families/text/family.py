@@ -27,6 +27,7 @@ from deciban.families.text.density import TextDensity
 from deciban.families.text.left_out import LeaveOneOut
 from deciban.families.text.options import TextOptions
 from deciban.families.text.rows import TextRows
+from deciban.families.text.running import RunningTerms, RunningText
 from deciban.families.text.sums import (
     TextStats,
     in_axis_order,
@@ -79,8 +80,8 @@ class Text(TextOptions):
         """Σ w·term per class and word; for plain counts in one pass over the text."""
         X, at = X.there()
         members = members if at is None else members.take(at)
-        axis = X.known if self.kind == "learnt" and self._frozen is None else None
-        known = self._frozen if axis is None else vocabulary_of(axis, self.kind)
+        axis = X.known if self.kind == "learnt" and self.frozen is None else None
+        known = self.frozen if axis is None else vocabulary_of(axis, self.kind)
         at_once = self.terms.plain and members.codes is not None and not X.counted
         if at_once:
             vocabulary, counts, tokens = self._in_one_pass(X, members, known)
@@ -88,13 +89,22 @@ class Text(TextOptions):
             done = X.count_openly(self.tokens) if known is None else X.count_known(KnownWords(known, self.tokens))
             vocabulary, tokens = done.vocabulary, members.total(done.lengths[:, None].astype(float))[:, 0]
             counts = members.total(self.terms.rows(done.matrix, self.factors(done.vocabulary)))
+        if axis is not None:
+            return TextStats({"class": members.classes, "word": axis}, counts, members.weights(), tokens)
+        stats = self.sums(members.classes, vocabulary, counts, members.weights(), tokens)
+        return stats if at_once and known is None else stats.pruned()
+
+    def begin(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningText | RunningTerms:
+        """Sums that grow in place, where documents are summed while they are read."""
+        return RunningText(self, X, members) if self.terms.plain else RunningTerms(self, X, members, columns)
+
+    def sums(self, classes: Axis, vocabulary: Vocabulary, counts: Array, rows: Array, tokens: Array) -> TextStats:
+        """Counts of the columns of a vocabulary, found or frozen, as statistics."""
         names: Any = vocabulary
-        if known is None and self.kind != "learnt":
+        if self.frozen is None and self.kind != "learnt":
             names, counts = with_unk(vocabulary, counts)
-        axis = word_axis(names, self.kind) if axis is None else axis
-        labels = {"class": members.classes, "word": axis}
-        stats = TextStats(labels, in_axis_order(counts, self.kind), members.weights(), tokens)
-        return stats if axis is X.known or (at_once and known is None) else stats.pruned()
+        labels = {"class": classes, "word": word_axis(names, self.kind)}
+        return TextStats(labels, in_axis_order(counts, self.kind), rows, tokens)
 
     def _in_one_pass(self, X: TextRows, members: Members, known: Vocabulary | None) -> tuple[Vocabulary, Array, Array]:
         binary = self.terms.amount == "binary"

@@ -91,7 +91,7 @@ class TextOptions(Family):
         return "growing" if self.vocabulary == "growing" else "learnt"
 
     @cached_property
-    def _frozen(self) -> Vocabulary | None:
+    def frozen(self) -> Vocabulary | None:
         """The words, where they are no longer open."""
         words = self.vocabulary if isinstance(self.vocabulary, tuple) else self.words
         return None if words is None else Vocabulary.of(words, "learnt" if self.kind == "learnt" else "given")
