@@ -14,6 +14,8 @@ from deciban.features.limits import Limits
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced
+from deciban.kernels.text.chunks import Stream
+from deciban.kernels.text.counting import MOST_IN_INT32, Amounts
 from text.texts import ODD, documents
 
 CASES = {
@@ -201,3 +203,14 @@ def test_rows_of_any_length_are_in_order(words):
         assert list(names) == vectorizer.get_feature_names_out().tolist()
         for mine, other in zip((ours.indptr, ours.indices, ours.data), (theirs.indptr, theirs.indices, theirs.data)):
             np.testing.assert_array_equal(mine, other)
+
+
+def test_amounts_go_on_where_the_number_of_tokens_leaves_32_bits():
+    rng = np.random.default_rng(1)
+    ours, twin = (Amounts(lambda most: 1 / np.arange(1, most + 2), fast) for fast in (True, False))
+    ours.mark = MOST_IN_INT32 - 1_000
+    for _ in range(12):
+        lengths = rng.integers(0, 20, 16)
+        stream = Stream(rng.integers(0, 9, lengths.sum()).astype(np.int32), lengths)
+        np.testing.assert_array_equal(ours(stream, 9), twin(stream, 9))
+    assert ours.mark < 12 * 16 * 20

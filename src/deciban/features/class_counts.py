@@ -84,8 +84,8 @@ class ClassCounter:
             here = slice(chunk.first, chunk.first + len(chunk.offsets) - 1)
             weights = None if weight is None else weight[here]
             for level, (stream, size) in enumerate(zip(streams, self.reading.sizes(self.reader))):
-                values = None if self.amounts is None else self.amounts[level](stream, size)
-                self.tallies[level].add(stream, size, codes[here], weights, K, values)
+                amounts = None if self.amounts is None else self.amounts[level]
+                self.tallies[level].add(stream, size, codes[here], weights, K, amounts)
                 if self.presence:
                     self.present[level].add(self.once[level](stream, size), size, codes[here], weights, K)
             lengths.append(features)

@@ -1,7 +1,5 @@
 """What is done with streams of word numbers: relabel, keep distinct ones, count per class, score.
 
-Where a word that occurs t times counts f(t), its t-th occurrence adds f(t) − f(t − 1): an amount for each token.
-
 A stream holds the numbers of one document after the other, lengths[i] for document i. Numbers come checked.
 """
 
@@ -15,7 +13,6 @@ from ..jit import kernel, part
 from ..register_sums import sum_rows_of, sum_scaled_rows_of
 
 AHEAD = 24  # numbers between asking for a place in a table and using it
-OFTEN = 2**31  # above how often a document can hold a word
 ROWS = 64  # rows of weights asked for at a time
 
 
@@ -52,42 +49,6 @@ def distinct(ids: Array, lengths: Array, last_row: Array, row: int) -> int:
         lengths[i] = to - start
         begin = end
     return to
-
-
-@kernel
-def amounts(ids: Array, lengths: Array, state: Array, row: int, steps: Array, values: Array) -> None:
-    """Set values[p] to steps[t] where token p is the t-th of its number in its document.
-
-    state[id] holds the document that had a number last, numbered from `row`, above all before, and how often.
-    """
-    begin, last = 0, steps.size - 1
-    for i in range(lengths.size):
-        end, mark = begin + lengths[i], (row + i) * OFTEN
-        for p in range(begin, end):
-            number = np.uint64(ids[p])
-            before = state[number]
-            now = before + 1 if before >= mark else mark + 1
-            state[number] = now
-            values[p] = steps[min(now - mark, last)]
-        begin = end
-
-
-@kernel
-def add_class_amounts(ids: Array, lengths: Array, codes: Array, weight: Array, values: Array, counts: Array) -> None:
-    """Add each document's weight, or 1, times the token's value to counts[class, id] for each of its numbers."""
-    width = counts.shape[1]
-    begin = 0
-    for i in range(lengths.size):
-        end = begin + lengths[i]
-        row = codes[i] * width
-        flat = counts[codes[i]]
-        amount = weight[i] if weight.size else 1.0
-        for p in range(begin, min(begin + AHEAD, end)):
-            prefetch(counts, row + ids[p])
-        for p in range(begin, end):
-            prefetch(counts, row + ids[min(p + AHEAD, ids.size - 1)])
-            flat[np.uint64(ids[p])] += amount * values[p]
-        begin = end
 
 
 @kernel

@@ -49,19 +49,21 @@ class Tally:
         self.counts = np.zeros((K, _FIRST_WIDTH), np.float64 if weighted else np.int32)
 
     def add(
-        self, stream: Stream, size: int, codes: Array, weight: Array | None, K: int, values: Array | None = None
+        self, stream: Stream, size: int, codes: Array, weight: Array | None, K: int, amounts: Amounts | None = None
     ) -> None:
-        """Count a stream whose numbers are below `size`, and class codes below K; each token by its value, or 1."""
+        """Count a stream whose numbers are below `size`, and class codes below K; each token by its amount, or 1."""
         self._make_room(K, size, len(stream.ids))
         if self.fast:
-            from .consumers import add_class_amounts, add_class_counts
+            from .amounts import add_class_amounts
+            from .consumers import add_class_counts
 
             given = readable(codes, np.int64), or_unweighted(weight)
-            if values is None:
+            if amounts is None:
                 add_class_counts(*stream, *given, self.counts)
             else:
-                add_class_amounts(*stream, *given, values, self.counts)
+                add_class_amounts(*stream, *given, *amounts.ready(stream, size), self.counts)
         else:
+            values = None if amounts is None else amounts(stream, size)
             new = plain.class_counts(*stream, codes, weight, *self.counts.shape, values)
             self.counts += new.astype(self.counts.dtype)
 
@@ -122,24 +124,31 @@ class Amounts:
     """What each token adds, where a word that occurs t times counts steps[1] + … + steps[t]."""
 
     def __init__(self, steps: Callable[[int], Array], fast: bool) -> None:
-        self.make, self.fast, self.row = steps, fast, 1
-        self.steps, self.state = steps(FIRST_STEPS), np.zeros(0, np.int64)
+        self.make, self.fast, self.mark = steps, fast, 0
+        self.steps, self.state = steps(FIRST_STEPS), np.zeros(0, np.int32)
 
     def __call__(self, stream: Stream, size: int) -> Array:
         """The amount of each token of a stream whose numbers are below `size`."""
+        ready = self.ready(stream, size)
+        if not self.fast:
+            return plain.amounts(*stream, self.steps)
+        from .amounts import amounts
+
+        values = np.empty(len(stream.ids))
+        amounts(*stream, *ready, values)
+        return values
+
+    def ready(self, stream: Stream, size: int) -> tuple[Array, int, Array]:
+        """What kernels need to find the amounts of a stream: the state that they change, its mark, and the steps."""
         longest = int(stream.lengths.max(initial=0))
         if longest >= len(self.steps):
             self.steps = self.make(2 * longest)
-        if not self.fast:
-            return plain.amounts(*stream, self.steps)
-        from .consumers import amounts
-
         if size > len(self.state):
-            self.state = np.concatenate([self.state, np.zeros(2 * size - len(self.state), np.int64)])
-        values = np.empty(len(stream.ids))
-        amounts(stream.ids, stream.lengths, self.state, self.row, self.steps, values)
-        self.row += len(stream.lengths)
-        return values
+            self.state = np.concatenate([self.state, np.zeros(2 * size - len(self.state), np.int32)])
+        if self.mark + len(stream.ids) > MOST_IN_INT32:
+            self.state[:], self.mark = 0, 0
+        mark, self.mark = self.mark, self.mark + len(stream.ids)
+        return self.state, mark, self.steps
 
 
 def add_scores(
