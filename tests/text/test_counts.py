@@ -214,3 +214,14 @@ def test_amounts_go_on_where_the_number_of_tokens_leaves_32_bits():
         stream = Stream(rng.integers(0, 9, lengths.sum()).astype(np.int32), lengths)
         np.testing.assert_array_equal(ours(stream, 9), twin(stream, 9))
     assert ours.mark < 12 * 16 * 20
+
+
+@pytest.mark.parametrize("kind", ["given", "learnt"])
+@pytest.mark.parametrize("ngrams", [(1, 3), (2, 3)])
+def test_a_run_that_only_begins_a_longer_one_is_outside(kind, ngrams):
+    vocabulary = Vocabulary.of(["aa bb cc", "dd ee"], kind)
+    with forced("numba"):
+        compiled, _ = count_rows(["aa bb cc zz dd", "dd ee aa"], Tokens(ngrams=ngrams), vocabulary)
+    with forced("numpy"):
+        plain, _ = count_rows(["aa bb cc zz dd", "dd ee aa"], Tokens(ngrams=ngrams), vocabulary)
+    assert compiled.toarray().tolist() == plain.toarray().tolist()

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deciban.features.vocabulary import Vocabulary, in_order, text_array
+from deciban.features.vocabulary import Vocabulary, text_array
 from deciban.kernels.text.plain import PlainReader
+from deciban.later import Later
 
 Array = NDArray[Any]
+pc: Any = Later("pyarrow.compute")  # a twentieth of a second that most texts need not wait for
 
 
 def sizes(reader: Any) -> list[int]:
@@ -26,9 +27,9 @@ def found(reader: Any) -> tuple[Any, list[Array]]:
     A place is −1 for the number after the last, that of features not taken in.
     """
     if isinstance(reader, PlainReader):
-        names = text_array(list(reader.number))
-        order = in_order(names)
-        names = names.take(order)
+        words = list(reader.number)
+        order = np.array(sorted(range(len(words)), key=words.__getitem__), np.intp)
+        names = text_array([words[at] for at in order])
     else:
         order, text, offsets = reader.features()
         names = pa.LargeStringArray.from_buffers(len(order), pa.py_buffer(offsets), pa.py_buffer(text))
@@ -47,7 +48,12 @@ def columns(reader: Any, vocabulary: Vocabulary) -> list[Array]:
 
 def _with_other(level: Array, vocabulary: Vocabulary) -> Array:
     """Columns, and behind them that of features outside."""
-    return np.append(level, len(vocabulary) if vocabulary.unk else -1).astype(np.int32)
+    return np.append(level, _other(vocabulary)).astype(np.int32)
+
+
+def _other(vocabulary: Vocabulary) -> int:
+    """The column of features outside a vocabulary."""
+    return len(vocabulary) if vocabulary.unk else -1
 
 
 def fill(reader: Any, vocabulary: Vocabulary) -> None:
@@ -71,7 +77,8 @@ def fill(reader: Any, vocabulary: Vocabulary) -> None:
             runs[longer] = reader.tables[n - 2].absorb(runs[longer], words[starts[longer] + n - 1])
         if n >= reader.lowest:
             whole = np.flatnonzero(number == n)
-            level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), -1, np.int32)
+            # Runs that only begin longer ones are outside too.
+            level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), _other(vocabulary), np.int32)
             level[runs[whole]] = whole
             found_columns.append(_with_other(level, vocabulary))
     reader.columns = found_columns
