@@ -1,9 +1,9 @@
 """Few rows: what a model says after a dozen, a hundred, a thousand, on tables and texts, as it is by default.
 
 Rows are drawn at random, and classes of which only one was drawn are left out. What is shown is the mean log loss of
-at most a thousand other rows of the same classes. Beside it: the same model without calibration, logistic regression
-(on one-hot and scaled columns, or log counts of words), and the proportions of the classes alone, which know nothing
-of the row. Of the texts that have a test part, the training part is used.
+at most a thousand other rows of the same classes. Beside it: the same model calibrated without any belief beforehand,
+and not at all; logistic regression (on one-hot and scaled columns, or log counts of words), and the proportions of the
+classes alone, which know nothing of the row. Of the texts that have a test part, the training part is used.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sklearn.dummy import DummyClassifier
 
 from deciban import GenerativeClassifier
 from deciban.errors import DecibanError
+from deciban.evaluate import belief
 from harness import Row, benchmark
 from tables import SETS, log_loss, peers
 from text_quality import FILES, models, parts
@@ -27,6 +28,7 @@ from text_quality import FILES, models, parts
 SIZES = (12, 25, 50, 100, 300, 1000)
 DRAWS = 8
 JUDGED = 1000
+WIDTHS = ("OWN", "SHARED", "UPWARD", "SHRINKAGES", "OFFSETS")
 
 
 @benchmark("few-rows")
@@ -50,6 +52,7 @@ def few_rows(share: float) -> Iterator[Row | str]:
 def _lines(name: str, X: Any, y: Any, logistic: Callable[[], Any], draws: int) -> Iterator[str]:
     sides = {
         "as it is": GenerativeClassifier,
+        "nothing believed": Unbelieving,
         "uncalibrated": lambda: GenerativeClassifier(calibrate=None),
         "logistic": logistic,
         "proportions": lambda: DummyClassifier(strategy="prior"),
@@ -76,6 +79,20 @@ def _loss(model: Any, X: Any, y: Any, train: Any, test: Any) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # categories that were not drawn
         return log_loss(model.fit(X.iloc[train], y[train]), X.iloc[test], y[test])
+
+
+class Unbelieving(GenerativeClassifier):
+    """Calibrated from rows alone: next to nothing is believed of scales and offsets beforehand."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        usual = {name: getattr(belief, name) for name in WIDTHS}
+        try:
+            for name in WIDTHS:
+                setattr(belief, name, 100.0)
+            return super().fit(X, y, sample_weight)
+        finally:
+            for name, width in usual.items():
+                setattr(belief, name, width)
 
 
 def _drawn(y: Any, n: int, rng: Any) -> tuple[Any, Any]:

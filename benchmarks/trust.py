@@ -4,6 +4,7 @@
     ours           calibrated on exact leave-one-out scores of the training rows; no row is held out
     on the test    the same calibrator fitted on the test scores themselves: at best, and a little better than honest
     on the others  the same calibrator fitted on nine tenths of the test scores, judged on the last tenth, in turn
+    easier         evidence of a class's test rows less that of its training rows, each left out, in standard errors
 
 Kept: ours is at most 1.05 × that fitted on the test, or .01 above it; figures are means over the rounds, and "alone"
 counts the rounds that keep it by themselves. Halved: at most half of the uncalibrated, where that exceeds .3.
@@ -12,24 +13,21 @@ Texts are read by `Text()` with its own choices; a word of one text alone leaves
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import CategoricalNB, MultinomialNB
 
-from deciban import Categorical, GenerativeClassifier, Text
+from deciban import GenerativeClassifier
 from deciban.evaluate import Evaluation, LengthAware, Offsets, cllr
 from harness import Row, benchmark
+from trust_data import Task, polarity, r8, r8_shuffled, sms, votes
 
 HEADINGS = [
     "Cllr of test rows",
@@ -41,26 +39,12 @@ HEADINGS = [
     "kept",
     "alone",
     "halved",
+    "easier",
     "scikit-learn's",
     "CalibratedClassifierCV",
 ]
-WIDTHS = [28, 14, 12, 5, 11, 13, 4, 7, 6, 14, 22]
+WIDTHS = [28, 14, 12, 5, 11, 13, 4, 7, 6, 11, 14, 22]
 SIDES = ("raw", "ours", "best", "others", "plain", "peer")
-
-
-class Task(NamedTuple):
-    """A data set, the rounds it is judged in (each a list of train and test rows), and how rows become columns."""
-
-    name: str
-    labels: Any
-    rounds: list[list[tuple[Any, Any]]]
-    columns: Callable[[Any], tuple[Any, Any]]  # training rows → our table and scikit-learn's, of all rows
-    family: Any
-
-    @property
-    def words(self) -> bool:
-        """Whether rows have a length, which calibration looks at."""
-        return not isinstance(self.family, Categorical)
 
 
 @dataclass(frozen=True)
@@ -71,6 +55,7 @@ class Figures:
     rows: str
     cllr: dict[str, float]
     alone: Sequence[bool] = ()  # whether each round, where there are several, keeps its own bound
+    easier: Sequence[float] = ()  # for each round, how far test rows differ from the training rows left out
 
     @property
     def kept(self) -> bool:
@@ -89,6 +74,7 @@ class Figures:
             self.rows,
             *(values[side] for side in ("raw", "ours", "best", "others")),
             *flags,
+            _range(self.easier),
             *(values[side] for side in ("plain", "peer")),
         ]
 
@@ -116,76 +102,6 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(words) + " |"
 
 
-# -- the data ---------------------------------------------------------------------------------------------------------
-def sms(folder: Path, share: float) -> Task:
-    """Ten random splits, 70/30."""
-    held = _documents(folder / "sms_spam" / "sms_spam.jsonl.gz", share)
-    orders = [np.random.default_rng(seed).permutation(len(held)) for seed in range(10)]
-    cut = int(0.7 * len(held))
-    rounds = [[(order[:cut], order[cut:])] for order in orders]
-    return Task("SMS spam, 10 splits", *_labels(held), rounds, _counted(held), Text())
-
-
-def votes(folder: Path, share: float) -> Task:
-    """Ten folds, pooled; what was not voted is missing for us, and a third answer for scikit-learn."""
-    with open(folder / "house_votes_84" / "house_votes_84.csv", newline="") as file:
-        held = list(csv.reader(file))[1 :: _every(share)]
-    labels = np.array([row[0] for row in held])
-    gaps = np.array([[None if cell == "?" else cell for cell in row[1:]] for row in held], dtype=object)
-    codes = np.array([["?ny".index(cell) for cell in row[1:]] for row in held])
-    splitter = StratifiedKFold(10, shuffle=True, random_state=0)
-    return Task(
-        "house votes, 10 folds", labels, [list(splitter.split(codes, labels))], lambda _: (gaps, codes), Categorical()
-    )
-
-
-def polarity(folder: Path, share: float) -> Task:
-    """The ten official folds, pooled."""
-    held = _documents(folder / "review_polarity" / "review_polarity_v2.jsonl.gz", share)
-    folds = np.array([str(row["fold"]) for row in held])
-    rounds = [[(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]]
-    return Task("review polarity, 10 folds", *_labels(held), rounds, _counted(held), Text())
-
-
-def r8(folder: Path, share: float) -> Task:
-    """The official split; each class against the rest."""
-    held = _documents(folder / "r8" / "r8.jsonl.gz", share)
-    part = np.array([row["split"] for row in held])
-    rounds = [[(np.flatnonzero(part == "train"), np.flatnonzero(part == "test"))]]
-    return Task("R8", *_labels(held), rounds, _counted(held), Text())
-
-
-def r8_shuffled(folder: Path, share: float) -> Task:
-    """Four random splits of the same sizes, averaged: what is left when chance has less of a say than in one split."""
-    official = r8(folder, share)
-    tested = len(official.rounds[0][0][1])
-    splits = StratifiedShuffleSplit(4, test_size=tested, random_state=0).split(official.labels, official.labels)
-    return official._replace(name="R8 shuffled", rounds=[[split] for split in splits])
-
-
-def _documents(path: Path, share: float) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [json.loads(row) for row in file][:: _every(share)]
-
-
-def _every(share: float) -> int:
-    return max(1, round(1 / share))
-
-
-def _labels(held: list[dict[str, Any]]) -> tuple[Any]:
-    return (np.array([row["label"] for row in held]),)
-
-
-def _counted(held: list[dict[str, Any]]) -> Callable[[Any], tuple[Any, Any]]:
-    texts = [row["text"] for row in held]
-
-    def columns(train: Any) -> tuple[Any, Any]:
-        counts = CountVectorizer().fit([texts[i] for i in train]).transform(texts).tocsr()
-        return np.array(texts, dtype=object), counts
-
-    return columns
-
-
 # -- the judgement ----------------------------------------------------------------------------------------------------
 def judge(task: Task) -> Iterator[Figures]:
     """One line for two classes; for more, one for each class against the rest, and their mean."""
@@ -196,13 +112,25 @@ def judge(task: Task) -> Iterator[Figures]:
         return
     each = {label: [_cllr(told, label) for told in rounds] for label in first.classes}
     for k, (label, figures) in enumerate(each.items()):
-        yield _figures(f"{task.name}: {label}", f"{(first.codes == k).sum():,} of {len(first):,}", figures)
+        name, rows = f"{task.name}: {label}", f"{(first.codes == k).sum():,} of {len(first):,}"
+        yield _figures(name, rows, figures, [_easier(told, label) for told in rounds])
     yield _figures(f"{task.name}: mean", f"{len(first):,}", [_mean(list(one)) for one in zip(*each.values())])
 
 
-def _figures(name: str, rows: str, rounds: list[dict[str, float]]) -> Figures:
+def _figures(name: str, rows: str, rounds: list[dict[str, float]], easier: Sequence[float] = ()) -> Figures:
     alone = [Figures(name, rows, figures).kept for figures in rounds] if len(rounds) > 1 else ()
-    return Figures(name, rows, _mean(rounds), alone)
+    return Figures(name, rows, _mean(rounds), alone, easier)
+
+
+def _easier(told: dict[str, Evaluation], label: Any) -> float:
+    """The difference of means of the evidence for a class in its own rows, in standard errors."""
+    test, left = (llr[own] for llr, own in (told[side].scores(label) for side in ("ours", "left")))
+    return float((test.mean() - left.mean()) / np.sqrt(test.var() / len(test) + left.var() / len(left)))
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = (f"{value:.1f}".replace("-", "−") for value in (min(values, default=0.0), max(values, default=0.0)))
+    return "" if not values else low if len(values) == 1 else f"{low} to {high}"
 
 
 def _cllr(told: dict[str, Evaluation], over: Any = None) -> dict[str, float]:
@@ -224,7 +152,8 @@ def _round(task: Task, folds: list[tuple[Any, Any]]) -> dict[str, Evaluation]:
         fitted = _calibrator(task, tables["raw"][rest], codes[rest], lengths[rest])
         tables["others"][part] = fitted.apply(tables["raw"][part], lengths[part])
     classes = np.unique(task.labels).tolist()
-    return {side: Evaluation(tables[side], codes, classes, prior) for side in SIDES}
+    judged = {side: Evaluation(tables[side], codes, classes, prior) for side in SIDES}
+    return judged | {"left": Evaluation(tables["left"], tables["left codes"], classes, prior)}
 
 
 def _calibrator(task: Task, scores: Any, codes: Any, lengths: Any) -> Any:
@@ -252,4 +181,6 @@ def _fold(task: Task, train: Any, test: Any) -> dict[str, Any]:
         "peer": answers - plain.class_log_prior_,
         "lengths": np.maximum(length, 1.0),
         "codes": np.searchsorted(clf.classes_, task.labels[test]),
+        "left": clf.leave_one_out(ours[train], y, method="predict_log_proba", prior="uniform"),
+        "left codes": np.searchsorted(clf.classes_, y),
     }
