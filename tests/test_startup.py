@@ -72,6 +72,18 @@ def test_importing_the_classifier_loads_no_compiler_and_no_other_peoples_wishes(
     assert run(f"{code}; print([name for name in {unused} if name in sys.modules])").strip() == "[]"
 
 
+@pytest.mark.parametrize("n", [12, 40_000])
+def test_texts_wait_for_nothing_but_what_reads_them(n):
+    code = f"""
+import sys
+from deciban import GenerativeClassifier
+texts = ["the same few words " + str(i % 50) for i in range({n})]
+GenerativeClassifier().fit(texts, [i % 2 for i in range({n})]).predict(texts)
+print([name for name in ("numba", "pandas", "pyarrow.compute", "scipy.stats", "scipy.optimize") if name in sys.modules])
+"""
+    assert run(code).strip() == ("[]" if n == 12 else "['numba']")
+
+
 def test_what_waited_is_itself_when_it_is_imported():
     code = """
 from deciban import GenerativeClassifier

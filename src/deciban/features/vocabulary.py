@@ -12,15 +12,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deciban.errors import InputError, MergeError, shortlist
 from deciban.features.utf8 import encoded
 from deciban.kernels.choice import compiled, readable
 from deciban.kernels.text.ordering import alphabetical
+from deciban.later import Later
 
 Array = NDArray[Any]
+pc: Any = Later("pyarrow.compute")  # a twentieth of a second that most texts need not wait for
 Kind = Literal["learnt", "given", "capped", "growing"]
 WORK_PER_WORD = 10  # elementary operations that looking a word up takes
 UNK = "unk"  # what the column of words outside is called
@@ -58,7 +59,7 @@ class Vocabulary:
             raise InputError(f"Duplicate term in vocabulary: {shortlist(list(map(repr, twice)))}.")
         if kind in ("given", "capped"):
             return cls(names, kind, len(names) if kind == "given" else 0)
-        return cls(names.take(in_order(names)), kind)
+        return cls(taken(names, in_order(names)), kind)
 
     @property
     def unk(self) -> bool:
@@ -129,17 +130,16 @@ class Vocabulary:
         declared = pa.concat_arrays([self.names[: self.declared], other.names[: other.declared]]).unique()
         found = pa.concat_arrays([self.names[self.declared :], other.names[other.declared :]]).unique()
         found = found.filter(pc.invert(pc.is_in(found, declared)))
-        return Vocabulary(pa.concat_arrays([declared, found.take(in_order(found))]), self.kind, len(declared))
+        return Vocabulary(pa.concat_arrays([declared, taken(found, in_order(found))]), self.kind, len(declared))
 
     def outside(self, other: Vocabulary) -> list[str]:
         """The words of another that are not here."""
-        return other.names.take(np.flatnonzero(self.positions_of(other.names) < 0)).to_pylist()
+        return taken(other.names, np.flatnonzero(self.positions_of(other.names) < 0)).to_pylist()
 
     def take(self, index: Array) -> Vocabulary:
         """A selection, in the order given."""
-        return replace(
-            self, names=self.names.take(np.asarray(index)), declared=int(np.sum(np.asarray(index) < self.declared))
-        )
+        index = np.asarray(index)
+        return replace(self, names=taken(self.names, index), declared=int(np.sum(index < self.declared)))
 
     def used(self, counted: Array) -> Array:
         """The columns to keep: declared, or with anything counted; `counted` is (V,), as bool or counts."""
@@ -154,6 +154,12 @@ def text_array(words: Any) -> Any:
         return words if pa.types.is_large_string(words.type) else words.cast(pa.large_string())
     text, offsets = encoded(list(words))
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def taken(names: Any, index: Array) -> Any:
+    """Names by their positions, given as a buffer: Arrow would import pandas to see whether an array is one of its."""
+    index = np.ascontiguousarray(index, np.int64)
+    return names.take(pa.Array.from_buffers(pa.int64(), len(index), [None, pa.py_buffer(index)]))
 
 
 def in_order(names: Any) -> Array:
