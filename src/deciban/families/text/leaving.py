@@ -84,12 +84,13 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words that occur in n documents, and what there is of them: a small table, soon read."""
+    """The words that occur in n documents: a table of them alone is soon made, and soon read."""
 
     used: Array  # (U,) their columns
+    place: Array  # (V,) where each word is among them, or −1
     places: Array  # of each entry of the documents: where its word is among them
-    counts: Array  # (U, K)
     limits: Array  # (U,) who takes so much of a word takes the word; inf for those that stay
+    table: Array  # (U, K) room for what classes say of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +109,13 @@ class Leaving:
     @cached_property
     def words(self) -> Words:
         """The words that occur."""
-        columns, V, counts = self.counted.indices, self.counted.shape[1], self.learnt.sums.counts
-        used = np.flatnonzero(np.bincount(columns, minlength=V))
-        place = np.zeros(V, columns.dtype)
-        place[used] = np.arange(len(used))
-        table = np.ascontiguousarray(counts.T[used] if counts.flags.f_contiguous else counts[:, used].T)
+        from deciban.kernels.text.leaving import number_words
+
+        columns, V = self.counted.indices, self.counted.shape[1]
+        used, place, places = np.empty(V, columns.dtype), np.full(V, -1, columns.dtype), np.empty_like(columns)
+        used = used[: number_words(columns, place, used, places)]
         limits = np.where(self.learnt.prunable[used], self.learnt.totals[used] * (1 - ROUNDING), np.inf)
-        return Words(used, place[columns], table, limits)
+        return Words(used, place, places, limits, np.empty((len(used), len(self.learnt.whole))))
 
     @cached_property
     def rows(self) -> LeftOut:

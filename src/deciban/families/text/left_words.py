@@ -42,20 +42,25 @@ def plain_words(leaving: Leaving, alpha: Array, rule: Rule) -> Said:
 
 def fused_words(leaving: Leaving, alpha: Array, rule: Rule) -> Said:
     """The same in one pass, where gone words are dropped and the others stay as they are."""
-    from deciban.kernels.text.leaving import words_left
+    from deciban.kernels.text.leaving import shifted_counts, words_left
 
     words, rows, learnt = leaving.words, leaving.counted, leaving.learnt
-    (n, K), some = (len(leaving.codes), words.counts.shape[1]), alpha[words.used]
+    (n, K), some = (len(leaving.codes), len(learnt.whole)), alpha[words.used]
     shift = {"ml": np.zeros(len(some)), "map": some - 1.0}.get(rule, some)
-    logs = log_in_place(words.counts + shift[:, None])
     factors = np.empty(0) if learnt.factors is None else learnt.factors[words.used]
+    counts = learnt.sums.counts
+    turned = counts.flags.f_contiguous
+    steps = (1, K) if turned else (counts.shape[1], 1)
+    flat = np.ascontiguousarray(counts.T if turned else counts).reshape(-1)
+    shifted_counts(flat, *steps, words.place, shift, words.table)
     times = rows.data.astype(np.int64, copy=False)
     room = np.diff(rows.indptr).max(initial=0) + 1
     said = Said(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n, np.int64))
     words_left(
-        *(times, words.places, rows.indptr, leaving.codes.astype(np.int64), or_unweighted(leaving.members.weight)),
+        *(times, rows.indices, words.places, rows.indptr),
+        *(leaving.codes.astype(np.int64), or_unweighted(leaving.members.weight)),
         *(learnt.text.terms.amounts(int(times.max(initial=0))), factors),
-        *(words.counts, logs, words.limits, shift, ROUNDING),
+        *(flat, *steps, log_in_place(words.table), words.limits, shift, ROUNDING),
         *(np.empty(GROUPS), np.zeros(room, words.places.dtype), np.empty(room), np.zeros(K)),
         *(said.scores, said.length, said.lost, said.gone),
     )
