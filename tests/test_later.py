@@ -1,10 +1,11 @@
 """Stand-ins for modules: there while others are imported, gone afterwards."""
 
+import gc
 import sys
 
 import pytest
 
-from deciban.later import Later, waiting
+from deciban.later import Later, uncollected, waiting
 
 
 @pytest.fixture
@@ -47,6 +48,17 @@ def test_what_is_not_installed_is_still_not_there():
 def test_a_stand_in_lacks_what_the_module_lacks():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         Later("colorsys").nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_collections_go_on_as_before(before):
+    (gc.enable if before else gc.disable)()
+    try:
+        with uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled() is before
+    finally:
+        gc.enable()
 
 
 def test_stand_ins_go_when_the_import_fails(unloaded):

@@ -55,7 +55,10 @@ __all__ = [*_HOME, "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'deciban' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"deciban.{_HOME[name]}"), name)
+    from deciban.later import uncollected
+
+    with uncollected():
+        return getattr(importlib.import_module(f"deciban.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

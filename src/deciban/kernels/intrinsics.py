@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+
+from .jit import cgutils, intrinsic, types
 
 _BYTES = ir.IntType(8).as_pointer()
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)

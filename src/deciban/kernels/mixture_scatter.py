@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from .choice import Array
 from .intrinsics import LINE, _emit_prefetch
-from .jit import part
+from .jit import cgutils, intrinsic, part, types
 
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 AHEAD = 16  # entries between asking for a table row and adding to it

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+
+from ..jit import intrinsic, types
 
 WIDTH = 64  # bytes classified at once, a bit of a mask for each
 

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray
 
 from ..choice import Array, readable
-from ..jit import OPTIONS, Kernel, part
+from ..jit import OPTIONS, Kernel, carray, part
 from ..probabilities import exp
 from ..register_sums import sum_rows_of, sum_scaled_rows_of
 from .chunks import Finish

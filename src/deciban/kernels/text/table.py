@@ -104,6 +104,15 @@ def look_up(
 
 
 @part
+def _bytes(batch: Array, n: int) -> Any:
+    """Of a batch's words together; np.sum would have every process import what numba has for arrays."""
+    size = np.uint64(0)
+    for t in range(n):
+        size += batch[np.uint64(t), LENGTH]
+    return size
+
+
+@part
 def flush(
     batch: Array,
     n: int,
@@ -124,7 +133,7 @@ def flush(
     if state[SKIP] > 0:
         state[SKIP] -= n
         return True
-    if unknown == GROW and not has_room(slots, arena, state, n, np.sum(batch[:n, LENGTH])):
+    if unknown == GROW and not has_room(slots, arena, state, n, _bytes(batch, n)):
         return False
     look_up(batch, n, text, unknown, slots, arena, state, ids, state[WRITTEN])
     state[WRITTEN] += n

@@ -10,12 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from ..choice import Array
-from ..jit import part
+from ..jit import cgutils, intrinsic, part, types
 
 WIDTH = 8  # numbers in a strip
 MOST = 8  # strips: as many again hold the sums, which is what there are registers for
