@@ -25,6 +25,7 @@ from deciban.score import Array, log_probability
 
 MOST_STEPS = 200
 CLOSE_ENOUGH = 1e-12  # nats a row still to be gained
+LAST_STEP = 1e-8, 1e-2  # nats a row, and length: what is left after such a step is its square, and not worth a look
 LONGEST = 2.0  # step in log s: beyond it, the objective has little to do with its curvature here
 TOO_SHORT = 1e-12  # a step that changes nothing
 
@@ -159,7 +160,10 @@ def _minimise(problem: Problem) -> Array:
         for _ in range(MOST_STEPS):
             bends, directions = np.linalg.eigh(curvature)
             step = -directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least))
-            if -gradient @ step < CLOSE_ENOUGH:
+            gain, length = -gradient @ step, abs(step).max()
+            if gain < LAST_STEP[0] and length < LAST_STEP[1]:
+                return parameters + step
+            if gain < CLOSE_ENOUGH:
                 return parameters
             step /= max(1.0, abs(step[: len(problem.block)]).max() / LONGEST)
             further = objective(problem, parameters + step)
