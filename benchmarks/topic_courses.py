@@ -157,12 +157,12 @@ def tomotopy(
 
 # -- scikit-learn -----------------------------------------------------------------------------------------------------
 class Online(NamedTuple):
-    """Settings of its online LDA; the winners of topic_tuning."""
+    """Settings of its online LDA, by default the winners of topic_tuning."""
 
-    batch: int = 512
-    decay: float = 0.7
+    batch: int = 2048
+    decay: float = 0.9
     offset: float = 10.0
-    steps: int = 100  # max_doc_update_iter
+    steps: int = 20  # max_doc_update_iter
 
 
 GAIN = 0.001  # share of perplexity that PATIENCE passes together must gain, or it has arrived

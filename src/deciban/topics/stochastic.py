@@ -32,7 +32,7 @@ from deciban.topics.sums import TopicSums
 
 FIRST_PASSES = 5  # over documents that were never seen
 OVER = 0.5  # over-relaxation of documents; 1 is the limit of what is stable, and 1.5 beyond it
-DELAY = 1.0  # τ
+DELAY = 10.0  # τ
 POWER = 0.5
 WARM_UP = 5  # epochs before α and β are learnt
 BETA_EVERY = 5  # epochs: it takes all V × K counts
