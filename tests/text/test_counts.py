@@ -225,3 +225,17 @@ def test_a_run_that_only_begins_a_longer_one_is_outside(kind, ngrams):
     with forced("numpy"):
         plain, _ = count_rows(["aa bb cc zz dd", "dd ee aa"], Tokens(ngrams=ngrams), vocabulary)
     assert compiled.toarray().tolist() == plain.toarray().tolist()
+
+
+@pytest.mark.parametrize("ngrams", [(1, 1), (1, 3), (2, 2), (3, 4)])
+def test_what_several_threads_find_is_united_as_one_would_find_it(ngrams):
+    rng = np.random.default_rng(3)
+    texts = [" ".join(f"{'é' * (w % 3)}{w:x}z" for w in rng.zipf(1.4, m) % 5000) for m in rng.integers(0, 90, 200)]
+    with forced("numpy"):
+        X, names = count_rows(texts, Tokens(ngrams=ngrams))
+    for threads in (1, 2, 3, 4):
+        with forced("numba"):
+            ours, found = count_rows(texts, Tokens(ngrams=ngrams), threads=threads)
+        assert found == names
+        for mine, other in zip((ours.indptr, ours.indices, ours.data), (X.indptr, X.indices, X.data)):
+            np.testing.assert_array_equal(mine, other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,22 +22,19 @@ def sizes(reader: Any) -> list[int]:
     return [len(reader)] if isinstance(reader, PlainReader) else reader.sizes
 
 
-def found(reader: Any) -> tuple[Any, list[Array]]:
-    """The names of a reader's features, sorted, and at each level the place of each number among them.
-
-    A place is −1 for the number after the last, that of features not taken in.
-    """
-    if isinstance(reader, PlainReader):
+def found(readers: Sequence[Any]) -> tuple[Any, list[list[Array]]]:
+    """The names of all that readers have found, sorted; for each reader and level the place of each number."""
+    if isinstance(readers[0], PlainReader):
+        (reader,) = readers
         words = list(reader.number)
-        order = np.array(sorted(range(len(words)), key=words.__getitem__), np.intp)
-        names = text_array([words[at] for at in order])
-    else:
-        order, text, offsets = reader.features()
-        names = pa.LargeStringArray.from_buffers(len(order), pa.py_buffer(offsets), pa.py_buffer(text))
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    levels = np.split(place, np.cumsum(sizes(reader))[:-1])
-    return names, [np.append(level, np.int32(-1)) for level in levels]
+        order = sorted(range(len(words)), key=words.__getitem__)
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        return text_array([words[at] for at in order]), [[place]]
+    from deciban.kernels.text.uniting import united
+
+    text, offsets, places = united(readers)
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text)), places
 
 
 def columns(reader: Any, vocabulary: Vocabulary) -> list[Array]:

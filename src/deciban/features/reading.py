@@ -101,8 +101,5 @@ class Reading:
         """The vocabulary, and for each reader and stream the column of each number."""
         if self.vocabulary is not None:
             return self.vocabulary, [[np.arange(self.vocabulary.columns, dtype=np.int32)]] * len(readers)
-        first = readers[0]
-        moved = [first.absorb(other) for other in readers[1:]]
-        names, levels = found(first)
-        others = [[level[numbers] for level, numbers in zip(levels, moves)] for moves in moved]
-        return Vocabulary(names, "learnt"), [[level[:-1] for level in levels], *others]
+        names, places = found(readers)
+        return Vocabulary(names, "learnt"), places

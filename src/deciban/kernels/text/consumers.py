@@ -70,12 +70,13 @@ def add_class_counts(ids: Array, lengths: Array, codes: Array, weight: Array, co
 
 
 @kernel
-def gather_counts(counts: Array, source: Array, out: Array) -> None:
-    """Add counts[k, source[v]] to out[k, v]."""
-    for k in range(out.shape[0]):
+def place_counts(counts: Array, columns: Array, out: Array) -> None:
+    """Add counts[k, i] to out[k, columns[i]] unless the column is −1. Most counts of many classes are 0."""
+    for k in range(min(counts.shape[0], out.shape[0])):
         mine, theirs = counts[k], out[k]
-        for v in range(source.size):
-            theirs[v] += mine[np.uint64(source[v])]
+        for i in range(columns.size):
+            if mine[i] != 0 and columns[i] >= 0:
+                theirs[np.uint64(columns[i])] += mine[i]
 
 
 @part

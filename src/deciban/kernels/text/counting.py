@@ -81,22 +81,13 @@ class Tally:
 
     def place(self, columns: Array, out: Array) -> None:
         """Add the counts to out[:, columns], leaving out features whose column is −1."""
-        columns = columns[: self.counts.shape[1] - 1]  # others may have found more
-        held = np.bincount(columns[columns >= 0], minlength=out.shape[1])
-        shared = np.isin(columns, np.flatnonzero(held > 1))
-        # Gathering is faster than scattering. What no feature has comes from a column that is always 0.
-        source = np.full(out.shape[1], len(columns))
-        alone = np.flatnonzero((columns >= 0) & ~shared)
-        source[columns[alone]] = alone
+        columns = columns[: self.counts.shape[1]]  # others may have found more
         if self.fast:
-            from .consumers import gather_counts
+            from .consumers import place_counts
 
-            gather_counts(self.counts, source, out)
+            place_counts(self.counts, readable(columns, np.int32), out)
         else:
-            out += self.counts[:, source]
-        if shared.any():
-            for mine, theirs in zip(self.counts, out):
-                theirs += np.bincount(columns[shared], mine[: len(columns)][shared], len(theirs))
+            plain.place_counts(self.counts, columns, out)
 
 
 class Presence:

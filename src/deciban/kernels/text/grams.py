@@ -131,36 +131,9 @@ class GramTable:
             more = np.zeros(_most(larger.size // 2) - self.pairs.size, np.uint64)
             self.slots, self.pairs = larger, np.concatenate([self.pairs, more])
 
-    def members(self) -> tuple[Array, Array]:
-        """For each run the number of its first n − 1 words, and that of its last."""
-        pairs = self.pairs[: len(self)]
-        return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
-
     def absorb(self, left: Array, right: Array) -> Array:
         """Numbers of pairs given one by one, taken in where they are new."""
         # Each pair is a document of its own: n words of which only the last counts, and one run before it.
         words = np.repeat(right.astype(np.int32), self.n)
         ones = np.ones(len(left), np.int64)
         return self.read(left.astype(np.int32), ones, words, self.n * ones, grow=True)[0]
-
-
-def in_order(words: Array, rank: Array) -> Array:
-    """Positions of runs of words in alphabetical order of their text.
-
-    A row of `words` holds word numbers and then −1 up to the longest run; rank[number] is a word's own place. Words are
-    joined by spaces, which come before every word character: so a run comes before what it begins, and runs compare
-    word by word.
-
-    >>> in_order(np.array([[0, -1], [1, -1], [0, 1], [1, 0]]), np.array([1, 0])).tolist()
-    [1, 3, 0, 2]
-    """
-    bits = max(len(rank).bit_length(), 1)
-    per_key = 64 // bits
-    places = np.append(rank + 1, 0).astype(np.uint64)  # the last for −1
-    keys = []
-    for first in range(0, words.shape[1], per_key):
-        key = np.zeros(len(words), np.uint64)
-        for i in range(first, min(first + per_key, words.shape[1])):
-            key |= places[words[:, i]] << np.uint64(bits * (first + per_key - 1 - i))
-        keys.append(key)
-    return np.argsort(keys[0]) if len(keys) == 1 else np.lexsort(keys[::-1])

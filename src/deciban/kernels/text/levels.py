@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..choice import Array
 from .chunks import Chunk, Stream
 from .consumers import relabel
-from .grams import GramTable, in_order
-from .naming import written
+from .grams import GramTable
 from .reader import WordReader
 from .words_table import WordTable
 
@@ -77,36 +75,3 @@ class LevelReader:
     def sizes(self) -> list[int]:
         """How many features there are of each length that is read."""
         return [len(self.words), *map(len, self.tables)][self.lowest - 1 :]
-
-    def members(self) -> Array:
-        """The word numbers that make up each feature, all levels end to end: (V, longest run), −1 after the last."""
-        levels = [np.arange(len(self.words), dtype=np.int32)[:, None]]
-        for table in self.tables:
-            left, right = table.members()
-            levels.append(np.column_stack([levels[-1][left], right.astype(np.int32)]))
-        read = levels[self.lowest - 1 :]
-        out = np.full((sum(map(len, read)), len(levels)), -1, np.int32)
-        begin = 0
-        for level in read:
-            out[begin : begin + len(level), : level.shape[1]] = level
-            begin += len(level)
-        return out
-
-    def features(self) -> tuple[Array, Array, Array]:
-        """Features in alphabetical order: their positions, all levels end to end, and their names, text and offsets."""
-        order, offsets = self.words.order(), self.words.offsets()
-        members = np.arange(len(order), dtype=np.int32)[:, None]
-        if self.tables:
-            rank = np.empty(len(order), np.int64)
-            rank[order] = np.arange(len(order))
-            members = self.members()
-            order = in_order(members, rank)
-        return order, *written(members, order, self.words.arena, offsets)
-
-    def absorb(self, other: LevelReader) -> list[Array]:
-        """Add what another reader of the same kind has found; the numbers here of each of its levels."""
-        moved = [self.words.absorb(other.words)]
-        for mine, theirs in zip(self.tables, other.tables):
-            left, right = theirs.members()
-            moved.append(mine.absorb(moved[-1][left], moved[0][right]))
-        return moved[self.lowest - 1 :]

@@ -84,6 +84,13 @@ def class_counts(
     return np.bincount(place, amount, K * V).reshape(K, V)
 
 
+def place_counts(counts: Array, columns: Array, out: Array) -> None:
+    """Add counts[k, i] to out[k, columns[i]], unless the column is −1."""
+    kept = np.flatnonzero(columns >= 0)
+    for mine, theirs in zip(counts, out):
+        theirs += np.bincount(columns[kept], mine[kept], len(theirs))
+
+
 def scores(ids: Array, lengths: Array, weights: Array, bias: Array, values: Array | None = None) -> Array:
     """The bias + Σ weights[id] of each document, times values where tokens have some, (n, K)."""
     ends = np.cumsum(lengths)

@@ -12,6 +12,7 @@ from ..choice import Array
 from ..intrinsics import prefetch
 from ..jit import kernel, part
 from .instructions import WIDTH, below_and_equal, set_bits
+from .radix import by_digit
 
 AHEAD = 24  # numbers between asking for a column and using it
 BEYOND = np.int32(2**31 - 1)  # above all columns
@@ -34,25 +35,6 @@ def _write_short(row: Array, total: int, binary: bool, place: Array, indices: Ar
         written += 1
         at += often
     return written
-
-
-@part
-def _by_digit(source: Array, target: Array, total: int, shift: int, tallies: Array) -> None:
-    """Copy columns in order of one digit, those that agree in it in the order in which they are."""
-    less, last = np.uint32(shift), np.uint32(tallies.size - 1)
-    tallies[:] = 0
-    for p in range(total):
-        tallies[np.uint64((np.uint32(source[p]) >> less) & last)] += 1
-    before = np.int32(0)
-    for at in range(tallies.size):
-        here = tallies[at]
-        tallies[at] = before
-        before += here
-    for p in range(total):
-        column = source[p]
-        digit = np.uint64((np.uint32(column) >> less) & last)
-        target[np.uint64(tallies[digit])] = column
-        tallies[digit] += 1
 
 
 @part
@@ -107,7 +89,7 @@ def sorted_rows(
             written = _write_short(row, total, binary, other, indices, data, written)
         else:
             for digit in range(digits):
-                _by_digit(row, other, total, digit * width, tallies)
+                by_digit(row, other, total, digit * width, tallies)
                 row, other = other, row
             written = _write_distinct(row, total, binary, indices, data, written)
         ends[i] = written

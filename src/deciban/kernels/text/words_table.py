@@ -69,9 +69,9 @@ class WordTable:
         table.starts_and_lengths(self.slots, starts, lengths)
         return np.append(starts, self.state[BYTES])
 
-    def order(self) -> Array:
+    def order(self, offsets: Array) -> Array:
         """The numbers of the words in alphabetical order of their code points."""
-        return alphabetical(self.arena, self.offsets())
+        return alphabetical(self.arena, offsets)
 
     def absorb(self, other: WordTable) -> Array:
         """Add another table's words; their numbers here."""
