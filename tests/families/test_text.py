@@ -1,5 +1,6 @@
 """Text: what documents become, and what is left of them when they go."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 from cases import TEXTS
 from deciban import GenerativeClassifier, Multinomial, Text, kernels
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
-from deciban.families.text.sums import UNK, known_words
+from deciban.families.text import sums
+from deciban.families.text.sums import UNK, known_words, vocabulary_of, word_axis
 from deciban.features.counts import count_rows
-from deciban.statistics import Members
+from deciban.features.vocabulary import Vocabulary
+from deciban.statistics import Axis, Members, Stats
 
 RHYME = [
     "Mary had a little lamb, little lamb, little lamb,",
@@ -262,3 +265,23 @@ def test_a_word_spelt_unk_is_unk():
     stats = collected(family, [f"one {UNK} {UNK}", "one two"])
     assert stats.labels["word"].names == (UNK, "one", "two")
     assert stats.counts[0].tolist() == [2, 2, 1]
+
+
+def test_an_axis_and_its_words_find_each_other_only_while_the_axis_is_in_use():
+    words = Vocabulary.of(["lamb", "snow"], "learnt")
+    axis = word_axis(words, "learnt")
+    assert vocabulary_of(axis, "learnt") is words
+    assert word_axis(words, "learnt") is axis
+    assert vocabulary_of(Axis(axis.names), "learnt") == words
+    before = len(sums._found)
+    del axis
+    gc.collect()
+    assert len(sums._found) == before - 1
+
+
+def test_what_nothing_is_counted_under_is_pruned_and_nothing_else():
+    stats = collected(Text(**PLAIN), TEXT, np.arange(8) % 2)
+    assert stats.pruned() is stats
+    gone = replace(stats, counts=stats.counts * (np.arange(stats.counts.shape[1]) != 3))
+    assert gone.pruned().labels["word"].names == stats.labels["word"].names[:3] + stats.labels["word"].names[4:]
+    assert gone.pruned().same(Stats.pruned(gone))

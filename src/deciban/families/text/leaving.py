@@ -47,12 +47,12 @@ class Learnt:
     @cached_property
     def totals(self) -> Array:
         """(V,) how much there is of each word."""
-        return self.sums.counts.sum(axis=0)
+        return np.ones(len(self.sums.counts)) @ self.sums.counts  # faster than a sum
 
     @cached_property
     def whole(self) -> Array:
         """(K,) how much there is of all words."""
-        return self.sums.counts.sum(axis=1)
+        return self.sums.counts @ np.ones(self.axis.size)
 
     @cached_property
     def prunable(self) -> Array:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
+from weakref import ref
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from deciban.features.known import KnownWords
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary, text_array
 from deciban.statistics import Array, Axis, Stats, summed
-from deciban.statistics.axes import Labels
+from deciban.statistics.axes import Labels, undeclared
 
 Kind = Literal["learnt", "growing", "given"]
 UNK = "<unk>"  # the word that stands for words outside
@@ -47,9 +48,16 @@ class TextStats(Stats):
         """(K, V) documents that do not."""
         return left_over(self.rows[:, None], self.counts)
 
+    def pruned(self) -> Self:
+        """As of any statistics; where there is nothing to prune, a glance tells."""
+        empty = np.ones(len(self.counts)) @ self.counts == 0
+        return super().pruned() if (empty & undeclared(self.labels["word"])).any() else self
+
 
 def word_axis(words: Iterable[str], kind: Kind) -> Axis:
     """The axis of a vocabulary."""
+    if isinstance(words, Vocabulary) and kind == words.kind == "learnt":
+        return _axis_found(words)
     names = words if isinstance(words, tuple) else tuple(words)
     if kind == "learnt":
         return Axis(names)
@@ -75,8 +83,26 @@ def in_vocabulary_order(counts: Array, kind: Kind) -> Array:
     return np.roll(counts, -1, axis=1) if kind == "growing" else counts
 
 
+_found: dict[int, tuple[ref[Axis], Vocabulary]] = {}  # by identity, while an axis is in use
+
+
+def _axis_found(vocabulary: Vocabulary) -> Axis:
+    """The axis of words that were found. Each is found by the other: spelling hundreds of thousands out takes long."""
+    for used, words in list(_found.values()):
+        axis = used()
+        if words is vocabulary and axis is not None:
+            return axis
+    axis = Axis(tuple(vocabulary))
+    key = id(axis)
+    _found[key] = ref(axis, lambda _: _found.pop(key, None)), vocabulary
+    return axis
+
+
 def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     """The words along an axis, without <unk>."""
+    found = _found.get(id(axis))
+    if kind == "learnt" and found is not None and found[0]() is axis:
+        return found[1]
     names: Any = axis.names
     words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
     return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
