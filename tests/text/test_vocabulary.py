@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
 
 from deciban.features.class_counts import count_classes
 from deciban.features.counts import count_rows
@@ -15,7 +16,7 @@ from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced
 from deciban.kernels.text.code_points import CARE, LOWER, WORD, code_points
-from text.texts import ODD, characters, documents
+from text.texts import FAR, ODD, characters, documents
 
 words = st.lists(st.text(characters, max_size=30), unique=True, max_size=20)
 
@@ -74,6 +75,21 @@ def test_the_table_of_code_points_is_pythons():
         else:
             assert chr(info & LOWER) == small
             assert bool(info & WORD) == (small.isalnum() or small == "_")
+
+
+def test_texts_from_beyond_the_table_are_read_by_that_of_all_code_points():
+    table, whole = code_points(), code_points(lowercase=False)
+    assert len(table) < len(whole) == 0x110000
+    for character in ODD + FAR:
+        assert int(whole[ord(character)]) & LOWER == ord(character)
+        assert bool(whole[ord(character)] & WORD) == (character.isalnum() or character == "_")
+    texts = [f"Ab {far}C {far}c {far}{far} Ȁ{far}" for far in FAR] + ["Ab Σa 𠀀𠀀Σ", "plain"]
+    theirs = CountVectorizer().fit(texts)
+    for body in ("numba", "numpy"):
+        with forced(body):
+            X, known = count_rows(texts, Tokens())
+        assert list(known) == theirs.get_feature_names_out().tolist()
+        np.testing.assert_array_equal(X.toarray(), theirs.transform(texts).toarray())
 
 
 @pytest.mark.parametrize("language", ["english", "german", "russian", "turkish"])

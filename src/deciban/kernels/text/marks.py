@@ -66,6 +66,8 @@ def _mark_others(size: int, blocks: int, table: Array, low: Array, masks: Array)
             if point < 0:
                 return INVALID
             beyond = at + length
+            if point >= table.size:
+                return NEEDS_CARE
             info = table[np.uint64(point)]
             if info & CARE:
                 return NEEDS_CARE
