@@ -57,6 +57,10 @@ class Kept(FunctionCache):
             return self._load_overload(signature, target)
 
 
+def _nothing() -> None:
+    pass
+
+
 class Kernel:
     """A function compiled on its first call for each combination of argument types.
 
@@ -70,6 +74,8 @@ class Kernel:
         try:
             self.run = numba.njit(cache=True, **options)(function)
             self.run._cache = Kept(function)
+            # Looks through everything installed for extensions of numba, which it does again before it compiles.
+            self.run._compilation_chain_init_hook = _nothing
         except (RuntimeError, OSError, AttributeError):
             self._forgo_cache()
 
