@@ -37,13 +37,6 @@ def found(readers: Sequence[Any]) -> tuple[Any, list[list[Array]]]:
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text)), places
 
 
-def columns(reader: Any, vocabulary: Vocabulary) -> list[Array]:
-    """At each level the column of each number of a reader that was made for a vocabulary; the last is for others."""
-    if not hasattr(reader, "columns"):
-        reader.columns = [_with_other(np.arange(len(vocabulary)), vocabulary)]
-    return reader.columns
-
-
 def _with_other(level: Array, vocabulary: Vocabulary) -> Array:
     """Columns, and behind them that of features outside."""
     return np.append(level, _other(vocabulary)).astype(np.int32)
@@ -55,7 +48,7 @@ def _other(vocabulary: Vocabulary) -> int:
 
 
 def fill(reader: Any, vocabulary: Vocabulary) -> None:
-    """Give a new reader a vocabulary's features, and note their columns."""
+    """Give a new reader a vocabulary's features, and note their columns unless they are its numbers."""
     if not reader.tables and reader.lowest == 1:
         reader.words.numbers(*_padded(vocabulary.names), grow=True)
         reader.words.loosen()

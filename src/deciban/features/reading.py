@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from deciban.errors import InputError
 from deciban.features.documents import Documents
-from deciban.features.readers import columns, found, sizes
+from deciban.features.readers import found, sizes
 from deciban.features.tokens import Tokens
 from deciban.features.vocabulary import Vocabulary
 from deciban.kernels.choice import SMALL_WORK, compiled
 from deciban.kernels.text.chunks import Chunk, InvalidTextError, Stream, interleaved
-from deciban.kernels.text.counting import in_parallel, relabelled
+from deciban.kernels.text.counting import in_parallel, relabelled, without
 
 Array = NDArray[Any]
 Result = TypeVar("Result")
@@ -89,8 +89,10 @@ class Reading:
         if self.vocabulary is None:
             return streams, np.sum([stream.lengths for stream in streams], axis=0)
         lengths = np.sum([stream.lengths for stream in streams], axis=0)  # relabelling may write over them
-        levels = columns(reader, self.vocabulary)
-        known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, levels)]
+        if not hasattr(reader, "columns"):  # numbers are columns, and what is outside has the one behind the last
+            known = streams if self.vocabulary.unk else [without(streams[0], len(self.vocabulary), self.fast)]
+            return known, lengths
+        known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, reader.columns)]
         return [interleaved(known)], lengths
 
     def sizes(self, reader: Any) -> list[int]:

@@ -107,7 +107,7 @@ class Scorer:
                 values = None if amounts is None else amounts(stream, self.vocabulary.columns)
                 add_scores(stream, self.weights, self.bias, out[here], reading.fast, values)
 
-        self.known.passed(documents, score, threads)
+        self.known.passed(documents, score, threads, lambda: self.weights[: len(self.vocabulary)].max(axis=1))
         return out, lengths
 
     def _made(self) -> Any:

@@ -1,4 +1,4 @@
-"""What is done with streams of word numbers: relabel, keep distinct ones, count per class, score.
+"""What is done with streams of word numbers: relabel, drop, keep distinct ones, count per class, score.
 
 A stream holds the numbers of one document after the other, lengths[i] for document i. Numbers come checked.
 """
@@ -26,6 +26,21 @@ def relabel(ids: Array, lengths: Array, labels: Array) -> int:
             label = labels[np.uint64(ids[p])]
             ids[to] = label
             to += label >= 0
+        lengths[i] = to - start
+        begin = end
+    return to
+
+
+@kernel
+def without(ids: Array, lengths: Array, number: int) -> int:
+    """Drop a number, in place; how many are left."""
+    begin, to = 0, 0
+    for i in range(lengths.size):
+        end, start = begin + lengths[i], to
+        for p in range(begin, end):
+            here = ids[np.uint64(p)]
+            ids[np.uint64(to)] = here
+            to += here != number
         lengths[i] = to - start
         begin = end
     return to

@@ -37,6 +37,18 @@ def relabelled(stream: Stream, labels: Array, fast: bool) -> Stream:
     return Stream(stream.ids[:left], stream.lengths)
 
 
+def without(stream: Stream, number: int, fast: bool) -> Stream:
+    """A stream without a number; it may take the place of the one given."""
+    if not fast:
+        labels = np.arange(number + 1)
+        labels[number] = -1
+        return relabelled(stream, labels, fast)
+    from .consumers import without as run
+
+    left = run(stream.ids, stream.lengths, number)
+    return Stream(stream.ids[:left], stream.lengths)
+
+
 class Tally:
     """Counts per class for one level of features, whose number may grow.
 

@@ -168,6 +168,25 @@ def move_slots(slots: Array, larger: Array) -> None:
 
 
 @kernel
+def place_slots(slots: Array, first: Array, where: Array, other: Array) -> None:
+    """Fill a table that is empty with another's words in the order of their numbers given, all of them.
+
+    `where` is room for a place a word.
+    """
+    last = np.uint64(other.size // SLOT - 1)
+    for at in range(0, slots.size, SLOT):
+        if slots[at + 2] != 0:
+            where[(slots[at + 2] & np.uint64(0xFFFFFFFF)) - np.uint64(1)] = at
+    for i in range(first.size):
+        at = where[np.uint64(first[i])]
+        place = _place(slots[at], slots[at + 1], last)
+        while other[np.uint64(SLOT) * place + np.uint64(2)] != 0:
+            place = (place + np.uint64(1)) & last
+        for j in range(SLOT):
+            other[np.uint64(SLOT) * place + np.uint64(j)] = slots[at + j]
+
+
+@kernel
 def starts_and_lengths(slots: Array, starts: Array, lengths: Array) -> None:
     """Where each word begins in the arena, by number."""
     for at in range(0, slots.size, SLOT):
