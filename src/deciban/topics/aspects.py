@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from deciban.kernels.choice import Array
-from deciban.kernels.topics import Crew, Rows, plain_counts, turned
+from deciban.kernels.topics import Crew, Rows, plain_counts, row_log_likelihoods, turned
 from deciban.kernels.topics.crew import ALONE
 from deciban.topics.priors import Priors
 from deciban.topics.starts import start_counts
@@ -32,28 +32,28 @@ class Aspects:
         rng = np.random.default_rng(seed)
         self.rows = Rows.of(X)
         self.by_word = turned(self.rows, X.shape[1])
-        self.tokens = float(X.data.sum())
         self.documents = np.full((X.shape[0], K), 1 / K, np.float32)  # p(t|d)
         words = start_counts(X, K, rng)
         self.words = words / words.sum(axis=0)  # p(w|t)
         self.weights = np.full(K, 1 / K)  # p(t)
         self.priors, self.crew, self.power = priors, crew, power
-        self.likelihood: list[float] = []  # log-likelihood a token, after each update of p(t|d)
 
     def step(self) -> None:
         """p(t|d), then p(w|t)."""
         table, shares = self._powered(self.words), self._powered(self.documents)
-        counts, _ = plain_counts(self.rows, table, shares, self.crew)
+        counts = plain_counts(self.rows, table, shares, self.crew)
         self.documents = normalised(counts, counts.sum(axis=1, keepdims=True), self.documents)
         shares = self._powered(self.documents)
-        sums, ratio = plain_counts(self.by_word, shares, table, self.crew)
+        sums = plain_counts(self.by_word, shares, table, self.crew)
         totals = sums.sum(axis=0, dtype=float)
         self.weights = totals / totals.sum()
         self.words = normalised(sums, totals, self.words)
-        if self.power == 1:
-            data = self.by_word.data
-            logs = np.log(data / ratio)  # float32: rounded one by one, and then summed in more
-            self.likelihood.append(float((data * logs).sum(dtype=float)) / self.tokens)
+
+    def log_likelihood(self) -> float:
+        """Of a token that was learnt: the mean of log p(w|d)."""
+        rows = Rows(self.rows.indptr, self.rows.indices, self.rows.data.astype(float))
+        each = row_log_likelihoods(rows, self.words.astype(float), self.documents.astype(float), self.crew)
+        return float(each.sum() / rows.data.sum())
 
     def _powered(self, probabilities: Array) -> Array:
         return probabilities if self.power == 1 else probabilities ** np.float32(self.power)
@@ -85,6 +85,6 @@ def folded(X: Any, words: Array, steps: int, crew: Crew) -> Array:
     rows = Rows.of(X)
     shares = np.full((X.shape[0], words.shape[1]), 1 / words.shape[1], np.float32)
     for _ in range(steps):
-        counts, _ = plain_counts(rows, words, shares, crew)
+        counts = plain_counts(rows, words, shares, crew)
         shares = normalised(counts, counts.sum(axis=1, keepdims=True), shares)
     return shares

@@ -102,7 +102,13 @@ class Completion:
     """Documents to be completed, with only the columns of words they use; made once, asked often."""
 
     def __init__(
-        self, observed: Any, held: Any, threads: int | None = 1, steps: int = STEPS, tolerance: float = TOLERANCE
+        self,
+        observed: Any,
+        held: Any,
+        threads: int | None = 1,
+        steps: int = STEPS,
+        tolerance: float = TOLERANCE,
+        often: bool = False,
     ) -> None:
         used = np.zeros(observed.shape[1], dtype=bool)
         used[observed.indices] = used[held.indices] = True
@@ -113,7 +119,7 @@ class Completion:
             for part in (observed, held)
         )
         self.tokens = float(self.held.data.sum())
-        self.threads, self.steps, self.tolerance = threads, steps, tolerance
+        self.threads, self.steps, self.tolerance, self.often = threads, steps, tolerance, often
         if not self.tokens:
             raise InputError("no tokens are left to predict: the documents are too short. Hold out longer ones.")
 
@@ -125,7 +131,7 @@ class Completion:
     @classmethod
     def rough(cls, X: Any, seed: int) -> Completion:
         """Documents to be completed after every pass: good enough to tell whether it gains anything."""
-        return cls(*halves(X, seed), steps=ROUGH_STEPS, tolerance=ROUGH)
+        return cls(*halves(X, seed), steps=ROUGH_STEPS, tolerance=ROUGH, often=True)
 
     def __call__(self, table: Array, prior: Array, crew: Crew = ALONE) -> float:
         """The perplexity under p(w|t), (words used, K)."""
@@ -136,7 +142,7 @@ class Completion:
             return self._perplexity(table, prior, own)
 
     def _perplexity(self, table: Array, prior: Array, crew: Crew) -> float:
-        counts = fold_in(self.observed, table, prior, self.steps, self.tolerance, crew)
+        counts = fold_in(self.observed, table, prior, self.steps, self.tolerance, crew, self.often)
         shares = counts + prior
         shares /= shares.sum(axis=1, keepdims=True)
         total = row_log_likelihoods(self.held, table, shares, crew).sum()

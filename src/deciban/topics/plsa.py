@@ -106,7 +106,7 @@ class PLSA(TopicFace):
         self.components_ = np.ascontiguousarray(found.words.T)  # (K, V) p(w|t)
         self.weights_, self.power_ = found.weights, found.power
         self.n_topics_, self.n_iter_, self.trace_ = len(found.weights), max(trace.iterations, 1), trace
-        self.log_likelihood_ = found.likelihood[-1] if found.likelihood else float("nan")
+        self.log_likelihood_ = found.log_likelihood()
         self.perplexity_ = float(np.exp(-max(trace.objective, default=-np.inf)))
         self.held_out_ = honest
 

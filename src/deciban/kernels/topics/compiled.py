@@ -102,17 +102,16 @@ def plain_counts(
     table: Array,
     shares: Array,
     counts: Array,
-    ratio: Array,
     begin: int,
     end: int,
 ) -> None:
-    """Σ c γ of each row to counts, γ = t·p/Σ t·p; c/Σ t·p of each entry to ratio."""
+    """Σ c γ of each row to counts, γ = t·p/Σ t·p."""
     K = table.shape[1]
     tiny = table.dtype.type(TINY)
     strips = (K + WIDTH - 1) // WIDTH
     if K >= WIDTH and strips <= MOST:
         for d in range(begin, end):
-            share_out(strips, table, indices, data, shares, counts, ratio, indptr[d], indptr[d + 1], d, tiny)
+            share_out(strips, table, indices, data, shares, counts, indptr[d], indptr[d + 1], d, tiny)
         return
     for d in range(begin, end):
         t, n = shares[d], counts[d]
@@ -123,7 +122,6 @@ def plain_counts(
             for k in range(K):
                 whole += t[k] * p[k]
             c = data[j] / whole
-            ratio[j] = c
             for k in range(K):
                 n[k] += c * p[k]
         for k in range(K):

@@ -77,18 +77,17 @@ def _share_out(
     data: Any,
     shares: Any,
     counts: Any,
-    ratio: Any,
     begin: Any,
     end: Any,
     row: Any,
     tiny: Any,
 ) -> Any:
-    """Entries begin … end of one row: counts[row] = t Σ c p/(Σ t p), ratio = c/(Σ t p). `strips` is a literal."""
+    """Entries begin … end of one row: counts[row] = t Σ c p/(Σ t p). `strips` is a literal."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        made = [context.make_array(kind)(context, builder, arg) for kind, arg in zip(signature.args[1:7], args[1:7])]
-        table, indices, data, shares, counts, ratio = (array.data for array in made)
-        begin, end, row, tiny = args[7:]
+        made = [context.make_array(kind)(context, builder, arg) for kind, arg in zip(signature.args[1:6], args[1:6])]
+        table, indices, data, shares, counts = (array.data for array in made)
+        begin, end, row, tiny = args[6:]
         number = context.get_data_type(signature.args[1].dtype)
         K = cgutils.unpack_tuple(builder, made[0].shape)[1]
         strip = _Strips(builder, number, strips.literal_value, K)
@@ -102,7 +101,6 @@ def _share_out(
             word = builder.sext(builder.load(builder.gep(indices, [at])), _INT64)
             p = strip.load(builder.gep(table, [builder.mul(word, K)]))
             c = builder.fdiv(builder.load(builder.gep(data, [at])), strip.dot(once, p, tiny))
-            builder.store(c, builder.gep(ratio, [at]))
             c = strip.spread(c, number)
             for total, value in zip(sums, p):
                 term = builder.fmul(c, value, flags=ANY_ORDER)
@@ -112,7 +110,7 @@ def _share_out(
         return context.get_dummy_value()
 
     places = [types.int64] * 3
-    return types.void(strips, table, indices, data, shares, counts, ratio, *places, table.dtype), emit
+    return types.void(strips, table, indices, data, shares, counts, *places, table.dtype), emit
 
 
 @part
@@ -123,7 +121,6 @@ def share_out(
     data: Array,
     shares: Array,
     counts: Array,
-    ratio: Array,
     begin: int,
     end: int,
     row: int,
@@ -131,18 +128,18 @@ def share_out(
 ) -> None:
     """One row of at most MOST strips."""
     if strips == 1:
-        _share_out(1, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(1, table, indices, data, shares, counts, begin, end, row, tiny)
     elif strips == 2:
-        _share_out(2, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(2, table, indices, data, shares, counts, begin, end, row, tiny)
     elif strips == 3:
-        _share_out(3, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(3, table, indices, data, shares, counts, begin, end, row, tiny)
     elif strips == 4:
-        _share_out(4, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(4, table, indices, data, shares, counts, begin, end, row, tiny)
     elif strips == 5:
-        _share_out(5, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(5, table, indices, data, shares, counts, begin, end, row, tiny)
     elif strips == 6:
-        _share_out(6, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(6, table, indices, data, shares, counts, begin, end, row, tiny)
     elif strips == 7:
-        _share_out(7, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(7, table, indices, data, shares, counts, begin, end, row, tiny)
     else:
-        _share_out(8, table, indices, data, shares, counts, ratio, begin, end, row, tiny)
+        _share_out(8, table, indices, data, shares, counts, begin, end, row, tiny)

@@ -64,8 +64,8 @@ def excluding_words(
     return sums
 
 
-def plain_counts(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> tuple[Array, Array]:
-    """Σ c γ of each document (n, K), γ = t·p/Σ t·p; and c/Σ t·p of each entry (nnz,).
+def plain_counts(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> Array:
+    """Σ c γ of each document (n, K), γ = t·p/Σ t·p.
 
     A pass over words is the same on rows that are words: `turned` rows, with `table` and `shares` changing places.
     """
@@ -74,10 +74,10 @@ def plain_counts(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) ->
         return twins.plain_counts(rows, table, shares)
     from .compiled import plain_counts as run
 
-    counts, ratio = np.empty_like(shares), np.empty_like(rows.data)
-    fixed = (*rows, table, shares, counts, ratio)
+    counts = np.empty_like(shares)
+    fixed = (*rows, table, shares, counts)
     crew.share(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
-    return counts, ratio
+    return counts
 
 
 def row_log_likelihoods(rows: Rows, table: Array, shares: Array, crew: Crew = ALONE) -> Array:
@@ -93,16 +93,22 @@ def row_log_likelihoods(rows: Rows, table: Array, shares: Array, crew: Crew = AL
 
 
 def fold_in(
-    rows: Rows, table: Array, prior: Array, most: int = 100, tolerance: float = 1e-4, crew: Crew = ALONE
+    rows: Rows,
+    table: Array,
+    prior: Array,
+    most: int = 100,
+    tolerance: float = 1e-4,
+    crew: Crew = ALONE,
+    often: bool = False,
 ) -> Array:
-    """CVB0 of new documents under fixed topics: Σ c γ, (n, K).
+    """CVB0 of new documents under fixed topics: Σ c γ, (n, K). `often`: after every pass of a fit, not once.
 
     >>> rows = Rows(np.array([0, 1]), np.array([0], np.int32), np.ones(1))
     >>> fold_in(rows, np.array([[0.5, 0.25]]), np.array([1.0, 1.0])).round(3)
     array([[0.667, 0.333]])
     """
     work = rows.size * table.shape[1] * 10
-    if not compiled(work):
+    if not compiled(PASSES * work if often else work):
         return twins.fold_in(rows, table, prior, most, tolerance)
     from .folding import fold_in as run
 

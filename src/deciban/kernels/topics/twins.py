@@ -50,12 +50,12 @@ def excluding_words(
     return _sums(columns.starts, np.arange(len(at)), parts)
 
 
-def plain_counts(rows: Rows, table: Array, shares: Array) -> tuple[Array, Array]:
-    """Counts of the documents, and c/Σ t·p of each entry."""
+def plain_counts(rows: Rows, table: Array, shares: Array) -> Array:
+    """Counts of the documents."""
     p = table[rows.indices]
     whole = np.einsum("jk,jk->j", shares[rows.owners()], p)
     ratio = (rows.data / (whole + TINY)).astype(table.dtype)
-    return shares * _of_documents(rows, ratio[:, None] * p), ratio
+    return shares * _of_documents(rows, ratio[:, None] * p)
 
 
 def row_log_likelihoods(rows: Rows, table: Array, shares: Array) -> Array:
