@@ -34,6 +34,22 @@ def test_asking_for_something_meanwhile_loads_the_module_for_good(unloaded):
     assert rgb_to_hls is sys.modules[unloaded].rgb_to_hls
 
 
+def test_a_module_within_a_package_waits_as_well(monkeypatch):
+    import xml
+
+    monkeypatch.delitem(sys.modules, "xml.sax", raising=False)
+    monkeypatch.delattr(xml, "sax", raising=False)
+    with waiting("xml.sax"):
+        import xml.sax as early
+
+        assert isinstance(early, Later)
+    assert not hasattr(xml, "sax")
+    import xml.sax
+
+    assert xml.sax.handler is early.handler
+    assert not isinstance(xml.sax, Later)
+
+
 def test_a_loaded_module_stays():
     with waiting("sys", "os.path"):
         import os.path as path

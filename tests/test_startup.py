@@ -68,7 +68,7 @@ def test_importing_deciban_loads_nothing_heavy():
 
 def test_importing_the_classifier_loads_no_compiler_and_no_other_peoples_wishes():
     code = "from deciban import GenerativeClassifier, Gaussian, Categorical, Multinomial, Text; import sys"
-    unused = ["numba", "pandas", "scipy.stats", "scipy.optimize"]
+    unused = ["numba", "pandas", "scipy.stats", "scipy.optimize", "numpy.f2py", "numpy.testing"]
     assert run(f"{code}; print([name for name in {unused} if name in sys.modules])").strip() == "[]"
 
 
@@ -87,7 +87,8 @@ print([name for name in ("numba", "pandas", "pyarrow.compute", "scipy.stats", "s
 def test_what_waited_is_itself_when_it_is_imported():
     code = """
 from deciban import GenerativeClassifier
-import pandas as pd, scipy.stats, sklearn.utils.fixes as fixes, sys
+import numpy.testing, pandas as pd, scipy.stats, sklearn.utils.fixes as fixes, sys
+assert sys.modules["numpy.testing"] is numpy.testing and numpy.testing.assert_equal(1, 1) is None
 assert type(pd).__name__ == "module" and sys.modules["pandas"] is pd and pd.DataFrame is fixes.pd.DataFrame
 assert sys.modules["scipy.stats"] is scipy.stats and scipy.stats.norm.cdf(0) == 0.5
 from sklearn.ensemble import RandomForestClassifier

@@ -6,6 +6,7 @@ Names are loaded when they are first used, so that `import deciban` stays quick.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -55,10 +56,13 @@ __all__ = [*_HOME, "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'deciban' has no attribute {name!r}")
-    from deciban.later import uncollected
+    home = f"deciban.{_HOME[name]}"
+    if home not in sys.modules:
+        from deciban.later import quickly
 
-    with uncollected():
-        return getattr(importlib.import_module(f"deciban.{_HOME[name]}"), name)
+        with quickly():
+            importlib.import_module(home)
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

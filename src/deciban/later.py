@@ -1,4 +1,4 @@
-"""Imports that take less time: of modules that wait until something of them is asked for, and without collections."""
+"""Quick imports: modules that nobody asked for wait until something of them is, and nobody looks for garbage."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+# What scipy and scikit-learn import for the sake of completeness or of a few functions, pandas wherever it is
+# installed: more than half of the second until an estimator is there.
+UNASKED = ("numpy.f2py", "numpy.testing", "scipy.stats", "pandas")
+
 
 class Later(ModuleType):
     """Stands for a module until something of it is asked for.
@@ -21,9 +25,24 @@ class Later(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
+        self.step_back()
         return getattr(importlib.import_module(self.__name__), name)
+
+    def step_forward(self) -> None:
+        """Be what others import, as the module would be."""
+        package, _, name = self.__name__.rpartition(".")
+        sys.modules[self.__name__] = self
+        if package:
+            setattr(sys.modules[package], name, self)
+
+    def step_back(self) -> None:
+        """Let others import the module itself."""
+        package, _, name = self.__name__.rpartition(".")
+        if sys.modules.get(self.__name__) is self:
+            sys.modules.pop(self.__name__, None)
+        parent = sys.modules.get(package)
+        if parent is not None and vars(parent).get(name) is self:
+            vars(parent).pop(name, None)
 
 
 @contextmanager
@@ -32,14 +51,14 @@ def waiting(*names: str) -> Iterator[None]:
 
     Afterwards everything is as it was: whoever imports one of them gets the module itself.
     """
-    stand_ins = {name: Later(name) for name in names if name not in sys.modules and _installed(name)}
-    sys.modules.update(stand_ins)
+    stand_ins = [Later(name) for name in names if name not in sys.modules and _installed(name)]
+    for stand_in in stand_ins:
+        stand_in.step_forward()
     try:
         yield
     finally:
-        for name, stand_in in stand_ins.items():
-            if sys.modules.get(name) is stand_in:
-                del sys.modules[name]
+        for stand_in in stand_ins:
+            stand_in.step_back()
 
 
 @contextmanager
@@ -52,6 +71,13 @@ def uncollected() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
+
+
+@contextmanager
+def quickly() -> Iterator[None]:
+    """Import something heavy without what it imports and nobody asked for."""
+    with uncollected(), waiting(*UNASKED):
+        yield
 
 
 def _installed(name: str) -> bool:
