@@ -67,9 +67,10 @@ def path(tmp_path):
 
 
 def test_a_killed_writer_leaves_a_file_that_loads(path, writers):
-    chance, seen, left = random.Random(0), set(), 0
+    chance, seen, left, kills = random.Random(0), set(), 0, 0
     save(model(), path)
-    for _ in range(60):
+    while kills < 60 or (kills < 600 and not (len(seen) == 2 and left)):  # where cores are busy a moment is longer
+        kills += 1
         writer = start(writers, path, 1000000, 200_000, 50)
         time.sleep(chance.uniform(0, 0.03))
         os.kill(writer, signal.SIGKILL)
