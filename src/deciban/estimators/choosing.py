@@ -22,6 +22,7 @@ from deciban.evaluate.calibration import LengthAware, Offsets
 from deciban.families.product import Product
 from deciban.families.protocol import Rule
 from deciban.features.sparse import run_of_rows
+from deciban.read.memory import hand_back
 from deciban.read.tables import HEAD
 from deciban.score import log_posterior
 from deciban.statistics import Array, Members
@@ -29,6 +30,7 @@ from deciban.statistics import Array, Members
 FEW = 4_000  # rows on which candidates are judged first, and calibrated
 FINALISTS = 2  # lines whose best is judged on more
 MORE = 10_000  # rows on which they are
+LARGE = 2**22  # sums that are made again for another line, rather than kept beside its own
 
 
 def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
@@ -50,6 +52,8 @@ def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
     best = [judge.best(line) for line in lines]
     limit = sorted(loss for loss, _ in best)[:FINALISTS][-1]
     finalists = [one for loss, one in best if loss <= limit]
+    for one in reversed(finalists):  # what was made last is at hand
+        judge.losses(one)
     winner = first_of_near_equals(finalists, [judge.losses(one) for one in finalists])
     rivals = judge.with_stronger(winner, next(line for line in lines if any(one is winner for one in line)))
     return first_of_near_equals(rivals, [judge.losses(one) for one in rivals])
@@ -102,6 +106,7 @@ class Judge:
         self._summed: list[tuple[Any, Any]] = []  # a candidate, and what scores all that are summed as it is
         self._met: dict[int, tuple[Array, Any]] = {}  # scores of a few rows, and the calibrator fitted to them
         self._on_more: dict[int, Array] = {}
+        self._size = 0  # of the last sums that were made
 
     def best(self, line: Sequence[Any]) -> tuple[float, Any]:
         """The best candidate of a line and its mean loss, on a few rows and calibrated on them."""
@@ -150,12 +155,16 @@ class Judge:
 
     def _scores(self, candidate: Any) -> Any:
         """What gives its scores of some rows; candidates that differ in the prior alone share their sums."""
-        for other, scores in self._summed:
-            if candidate.summed_as(other) == candidate:
-                return scores
-        stats = candidate.collect(self.X, self.members)
-        self._summed.append((candidate, candidate.left_out_alike(stats, self.X, self.members, self.rule)))
-        return self._summed[-1][1]
+        found = next((scores for other, scores in self._summed if candidate.summed_as(other) == candidate), None)
+        if found is None:
+            if self._size > LARGE:
+                self._summed.clear()
+                hand_back()
+            stats = candidate.collect(self.X, self.members)
+            self._size = sum(values.size for values in vars(stats).values() if isinstance(values, np.ndarray))
+            found = candidate.left_out_alike(stats, self.X, self.members, self.rule)
+            self._summed.append((candidate, found))
+        return found
 
 
 class _AsItIs:

@@ -22,6 +22,7 @@ from deciban.families.named import brief
 from deciban.families.product import Product
 from deciban.families.protocol import Density, check_rule
 from deciban.read.files import is_place
+from deciban.read.memory import hand_back
 from deciban.statistics import Members
 
 
@@ -153,9 +154,10 @@ class Learning(Merging):
                 summing = Summing(family, block, members, columns, self.rule)
             ledger = self._first_noted(first.table, first.labels, first.weight)
         if second is not None:
+            block = None  # room for the rest
             if method is not None:
                 kept.add(first.table, first.labels, first.weight)
-            first = block = None  # room for the rest
+            first = None
             for batch in chain([second], batches):
                 if auto.gap_in_block(batch.table, reasons):
                     batches.close()
@@ -167,6 +169,7 @@ class Learning(Merging):
                     kept.add(batch.table, batch.labels, batch.weight)
             frozen, stats = summing.family, summing.total()
             del summing
+            hand_back()
             if method is not None:
                 block, members = members_of(frozen, Batch(*kept.rows()), stats.family, stats.classes)
         density = model.estimate(frozen, stats, self.rule, columns)

@@ -9,6 +9,7 @@ from typing import Any
 from deciban.estimators.choosing import chosen
 from deciban.estimators.model import ModelStats
 from deciban.families.protocol import Rule
+from deciban.read.memory import hand_back
 from deciban.statistics import Members
 
 
@@ -16,7 +17,9 @@ class Summing:
     """The sums of a stream so far, the first rows' to begin with."""
 
     def __init__(self, family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rule) -> None:
-        self.sums = chosen(family, X, members, rule).begin(X, members, columns)
+        family = chosen(family, X, members, rule)
+        hand_back()
+        self.sums = family.begin(X, members, columns)
         self.sums.choose(X, members, rule)
         self.rows = _rows(members)
 
@@ -37,6 +40,7 @@ class Summing:
 
     def total(self) -> ModelStats:
         """The statistics of everything that was added."""
+        hand_back()
         return replace(self.rows, family=self.sums.total())
 
 

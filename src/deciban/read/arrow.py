@@ -59,13 +59,35 @@ def taken(column: Any, rows: Array) -> Any:
 
     rows = np.asarray(rows, np.int64)
     if not isinstance(column, pa.ChunkedArray) or column.num_chunks < 2 or (rows[1:] < rows[:-1]).any():
-        return column.take(rows)
+        return column.take(_integers(rows))
     starts = np.cumsum([0, *map(len, column.chunks)])
     cuts = np.searchsorted(rows, starts)
     if cuts[0] > 0 or cuts[-1] < len(rows):
-        return column.take(rows)  # which says what is wrong with them
+        return column.take(_integers(rows))  # which says what is wrong with them
     parts = zip(column.chunks, starts, cuts, cuts[1:])
-    return pa.chunked_array([chunk.take(rows[a:b] - start) for chunk, start, a, b in parts if a < b], column.type)
+    some = [chunk.take(_integers(rows[a:b] - start)) for chunk, start, a, b in parts if a < b]
+    return pa.chunked_array(some, column.type)
+
+
+def whole_numbers(column: pa.ChunkedArray) -> Array:
+    """(n,) integers without gaps; from their buffers, for `to_numpy` imports pandas.
+
+    >>> import pyarrow as pa
+    >>> whole_numbers(pa.chunked_array([[1, 2], [3]]))
+    array([1, 2, 3])
+    """
+    import pyarrow as pa
+
+    width = f"{'u' if pa.types.is_unsigned_integer(column.type) else 'i'}{column.type.bit_width // 8}"
+    parts = [np.frombuffer(part.buffers()[1], width)[part.offset :][: len(part)] for part in column.chunks if len(part)]
+    return np.concatenate([np.zeros(0, width), *parts])
+
+
+def _integers(values: Array) -> pa.Array:
+    """As Arrow's; from a buffer, for `pa.array` imports pandas to look at them."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _mixed(table: Table, position: int, native: Any) -> pa.Array:

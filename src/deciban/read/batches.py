@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deciban.read.arrow import whole_numbers
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -50,7 +52,7 @@ def cuts(columns: Sequence[Any], n: int) -> Iterator[slice]:
     """The parts that `regrouped` makes of a table after the first, by its columns of texts.
 
     >>> import pyarrow as pa
-    >>> list(cuts([pa.array(["a" * (TEXT // 2)] * 3)], 3))
+    >>> list(cuts([pa.chunked_array([["a" * (TEXT // 2)] * 3])], 3))
     [slice(0, 2, None), slice(2, 3, None)]
     """
     ends = np.append(0, text_ends(columns, n))
@@ -69,5 +71,6 @@ def text_ends(columns: Sequence[Any], n: int) -> Array:
     sizes = np.zeros(n, np.int64)
     for column in columns:
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+            lengths = pc.binary_length(column)
+            sizes += whole_numbers(pc.fill_null(lengths, 0) if lengths.null_count else lengths)
     return np.cumsum(sizes)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import InputError
+from deciban.read.arrow import whole_numbers
 from deciban.read.column import Column
 from deciban.read.missing import MARKERS
 
@@ -52,8 +54,18 @@ def cleaned(array: pa.Array, trim: bool) -> pa.Array:
         array = array.cast(pa.string())
     if trim and pc.any(pc.match_substring_regex(array, r"^\s|\s$")).as_py():
         array = pc.utf8_trim_whitespace(array)
-    absent = pc.is_in(array, value_set=pa.array(MARKERS, array.type))
+    absent = pc.is_in(array, value_set=_markers(array.type))
     return pc.if_else(absent, pa.scalar(None, array.type), array) if pc.any(absent).as_py() else array
+
+
+@cache
+def _markers(kind: pa.DataType) -> pa.Array:
+    """What stands for missing; from buffers, for Arrow would import pandas to look at a list, or even at a number."""
+    import pyarrow as pa
+
+    ends = np.cumsum([0, *(len(marker.encode()) for marker in MARKERS)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer("".join(MARKERS).encode())]
+    return pa.Array.from_buffers(pa.large_string(), len(MARKERS), buffers).cast(kind)
 
 
 def numbers(values: pa.ChunkedArray, column: Column, refuse: Refuse) -> Array:
@@ -117,8 +129,8 @@ def names(values: pa.ChunkedArray, column: Column) -> Codes:
     kept = sorted({name for name in called if name is not None})
     place = {name: at for at, name in enumerate(kept)} | {None: -1}
     table = np.array([*(place[name] for name in called), -1], dtype=np.intp)
-    index = pc.fill_null(encoded.indices, len(called)).to_numpy(zero_copy_only=False)
-    return table[index], tuple(kept)
+    index = pc.fill_null(encoded.indices, len(called)) if encoded.indices.null_count else encoded.indices
+    return table[whole_numbers(pa.chunked_array([index]))], tuple(kept)
 
 
 def _called(value: Any) -> str | None:

@@ -42,6 +42,9 @@ from deciban.features.known import KnownWords
 from deciban.features.vocabulary import Vocabulary
 from deciban.statistics import Array, Axis, Members
 
+LARGE = 2**22  # counts of words, beside which
+PART = 4_096  # documents are left out at a time, for few words are in so few
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Text(TextOptions):
@@ -236,7 +239,8 @@ class Text(TextOptions):
 
     def leave_one_out(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> Array:
         """Only the row's own words move, and leave where nobody else has them."""
-        return LeaveOneOut(self, stats, X, members, rule)(self)
+        alike = LeaveOneOut(self, stats, X, members, rule)
+        return alike(self) if stats.counts.size <= LARGE else alike.in_parts(PART)
 
     def left_out_alike(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
         """Which words move and leave is found once."""

@@ -59,10 +59,22 @@ class LeaveOneOut:
         every[at] = scores
         return every
 
+    def in_parts(self, size: int) -> Array:
+        """(n, K) log densities of all rows, so many counted and scored at a time; their lengths are noted."""
+        parts = [np.arange(at, min(at + size, len(self.X))) for at in range(0, len(self.X), size)]
+        scores, lengths, tokens = [], np.zeros(len(self.X), np.int64), self.text.tokens
+        for rows in parts:
+            scores.append(self(self.text, rows))
+            _, here, at = self._leaving(rows)
+            lengths[rows if at is None else rows[at]] = here.measured[tokens]
+        self.X.measured[tokens] = lengths
+        return np.concatenate(scores)
+
     def _leaving(self, rows: Array | None) -> tuple[Leaving, TextRows, Array | None]:
-        """Of some rows those that are not missing, and where they stand; kept, for they are asked for again."""
+        """Of some rows those that are not missing, and where they stand; kept while the same are asked for again."""
         asked = b"" if rows is None else rows.tobytes()
         if asked not in self._ready:
+            self._ready.clear()
             X, members = (self.X, self.members) if rows is None else (self.X[rows], self.members.take(rows))
             here, at = X.there()
             counted = here.count_known(self.learnt.known).matrix

@@ -100,6 +100,7 @@ class TextRows:
         """Rows of counts of every word there is."""
         if tokens not in self.counted:
             self._keep(tokens, tokens, count_openly(self.documents, tokens))
+            self.__dict__.pop("documents", None)  # they are not read again
         return self.counted[tokens]
 
     def count_known(self, known: KnownWords) -> Counted:

@@ -44,6 +44,7 @@ class RunningText:
         weighted = members.weight is not None
         steps = once if text.terms.amount == "binary" else text.terms.steps
         self.counter = ClassCounter(1, text.tokens, text.frozen, weighted, steps=steps)
+        X.samples.clear()  # which were counted ahead; of a stream, other rows are asked for again
         self.add(X, members)
 
     def choose(self, X: TextRows, members: Members, rule: Rule) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, Self
 from weakref import ref
 
@@ -27,6 +26,7 @@ from deciban.statistics import Array, Axis, Stats, summed
 from deciban.statistics.axes import Labels, undeclared
 
 Kind = Literal["learnt", "growing", "given"]
+KEPT = 2  # vocabularies that are ready to read by
 UNK = "<unk>"  # the word that stands for words outside
 
 
@@ -108,10 +108,24 @@ def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
 
 
-@lru_cache(maxsize=2)
+_recent: list[tuple[ref[Axis], Kind, Tokens, KnownWords]] = []  # the last first
+
+
 def known_words(axis: Axis, kind: Kind, tokens: Tokens) -> KnownWords:
-    """The words along an axis, ready to read by; those in use are kept, for their readers take long to make."""
-    return KnownWords(vocabulary_of(axis, kind), tokens)
+    """The words along an axis, ready to read by.
+
+    Those of the last two that are in use are kept, for their readers take long to make; and no longer than somebody
+    has the axis, for they are as large as the sums.
+    """
+    found = next((one for one in _recent if one[1:3] == (kind, tokens) and one[0]() == axis), None)
+    if found is None:
+        found = ref(axis, _forget), kind, tokens, KnownWords(vocabulary_of(axis, kind), tokens)
+    _recent[:] = [found, *(one for one in _recent if one is not found)][:KEPT]
+    return found[3]
+
+
+def _forget(gone: ref[Axis]) -> None:
+    _recent[:] = [one for one in _recent if one[0] is not gone]
 
 
 def with_unk(vocabulary: Vocabulary, counts: Array) -> tuple[tuple[str, ...], Array]:

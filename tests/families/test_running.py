@@ -1,0 +1,70 @@
+"""Sums in the making are the sums: batch by batch, whatever the family keeps meanwhile."""
+
+import numpy as np
+import pytest
+
+from deciban import Bernoulli, Gaussian, Product, Text, kernels
+from deciban.families.text.rows import TextRows
+from deciban.statistics import Axis, Members
+
+FIRST = ["to be or not", None, "be quick", "not to be, <unk>"]
+THEN = [["or else", "be be be", "new words come"], ["unheard of", None]]
+OPTIONS = [
+    {"transform": "counts"},
+    {"transform": "binary"},
+    {"transform": "log"},
+    {"transform": "log+unit"},
+    {"reading": "bernoulli"},
+    {"transform": "counts", "ngrams": (1, 2)},
+    {"transform": "log", "vocabulary": "growing"},
+    {"transform": "binary", "vocabulary": ["be", "to", "absent"]},
+    {"transform": "counts", "min_df": 2},
+    {"transform": "log+idf+unit", "most": 3},
+]
+
+
+def batches(weighted):
+    """Rows and members; classes arrive in another order than theirs."""
+    rng = np.random.default_rng(0)
+    axes = [Axis(("b", "d")), Axis(("a", "d")), Axis(("b", "c"))]
+    for axis, texts in zip(axes, [FIRST, *THEN]):
+        codes = np.arange(len(texts)) % 2
+        weight = rng.integers(1, 9, len(texts)) / 4 if weighted else None
+        yield TextRows.of(texts), Members.hard(codes, axis, weight)
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_stream_of_texts_has_the_sums_of_its_batches(options, weighted, body):
+    with kernels.forced(body):
+        (X, members), *rest = batches(weighted)
+        text = Text(pseudo_count=1.0, **options).unjudged(X, members)
+        running, expected = text.begin(X, members, ["text"]), text.collect(X, members)
+        for more in rest:
+            running.add(*more)
+            expected = expected + text.collect(*more)
+        assert running.total().same(expected)
+        assert running.total().same(expected)  # asking does not change it
+
+
+def test_what_looks_at_sums_to_choose_looks_at_those_of_the_first_rows():
+    (X, members), more, _ = batches(False)
+    text = Text("multinomial", "counts", "evidence")
+    running = text.begin(X, members, ["text"])
+    running.choose(X, members, "mean")
+    assert running.family == text.choose(text.collect(X, members), (X, members))
+    running.add(*more)
+    assert running.total().rows.sum() == 3 + 3
+
+
+def test_a_product_runs_block_by_block():
+    rng, both = np.random.default_rng(0), Product({0: Gaussian("diagonal"), (1, 2): Bernoulli()})
+    table = np.column_stack([rng.normal(size=20), rng.integers(0, 2, (20, 2))])
+    parts = [(both.encode(table[at : at + 10], range(3)), Members.hard(np.arange(10) % 2, 2)) for at in (0, 10)]
+    running = both.begin(*parts[0], range(3))
+    running.choose(*parts[0], "mean")
+    running.add(*parts[1])
+    frozen = both.choose(both.collect(*parts[0]), parts[0])
+    assert running.family == frozen
+    assert running.total().same(both.collect(*parts[0]) + frozen.collect(*parts[1]))
