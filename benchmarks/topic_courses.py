@@ -31,6 +31,9 @@ class Point(NamedTuple):
     elapsed: float
     perplexity: float
 
+    def __str__(self) -> str:
+        return f"{self.perplexity:,.0f} after {self.step}, {self.seconds:.1f} CPU s, {self.elapsed:.1f} s elapsed"
+
 
 class Course(NamedTuple):
     """The points along the way, and the topics at the end."""
@@ -98,6 +101,7 @@ def ours(data: Corpus, K: int, threads: int, seed: int, passes: int, alone: Cour
         last[:] = [engine.table(words).T]
         found = known.get(step) or data.judge(last[0], alpha_of(K))
         points.append(Point(step, clock.seconds, clock.elapsed, found))
+        tell(f"ours, K = {K}, {threads} threads, seed {seed}: {points[-1]}")
 
     def watch(moment: Any) -> None:
         clock.stop()
@@ -152,6 +156,7 @@ def tomotopy(
         found = np.zeros((K, X.shape[1]))
         found[:, [int(name) for name in model.used_vocabs]] = [model.get_topic_word_dist(k) for k in range(K)]
         points.append(Point(step, clock.seconds, clock.elapsed, data.judge(found, alpha_of(K))))
+        tell(f"tomotopy, K = {K}, {threads} threads, seed {seed}: {points[-1]}")
     return Course(points, found)
 
 
@@ -196,6 +201,7 @@ def sklearn_online(data: Corpus, K: int, seed: int, seconds: float, settings: On
                 break
         reached = data.judge(model.components_, alpha_of(K))
         points.append(Point(len(points) + 1, clock.seconds, clock.elapsed, reached))
+        tell(f"scikit-learn, K = {K}, seed {seed}: {points[-1]}")
     return Course(points, model.components_)
 
 

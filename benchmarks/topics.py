@@ -68,10 +68,8 @@ def _courses(data: Corpus, K: int) -> dict[int, list[tuple[Course | None, Course
         alone = None
         for threads, both in found.items():
             theirs = tomotopy(data, K, threads, seed, THEIR_SWEEPS[K]) if there else None
-            mine = ours(data, K, threads, seed, OUR_PASSES[K], alone)
-            alone = mine
-            both.append((theirs, mine))
-            tell(f"K = {K}, seed {seed}, {threads} threads: tomotopy {theirs and theirs.last}, ours {mine.last}")
+            alone = ours(data, K, threads, seed, OUR_PASSES[K], alone)
+            both.append((theirs, alone))
     return found
 
 
@@ -127,10 +125,7 @@ def _ends(data: Corpus, K: int, courses: dict[int, list[tuple[Course | None, Cou
 
 def _beside_sklearn(data: Corpus, K: int, mine: list[Course]) -> Iterator[Row | str]:
     """Its online LDA until it no longer gains; the seconds we need for its best, and for 10 % above that."""
-    pairs = []
-    for seed, own in zip(SEEDS, mine):
-        pairs.append((sklearn_online(data, K, seed, SKLEARN_SECONDS), own))
-        tell(f"K = {K}, seed {seed}: scikit-learn {pairs[-1][0].points}")
+    pairs = [(sklearn_online(data, K, seed, SKLEARN_SECONDS), own) for seed, own in zip(SEEDS, mine)]
     for name, factor in (("10 % above its best", 1.1), ("its best", 1.0)):
         targets = [factor * theirs.best.perplexity for theirs, _ in pairs]
         job = f"LDA, K = {K}, 1 thread, to {name} ({np.median(targets):,.0f})"
