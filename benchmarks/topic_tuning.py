@@ -36,6 +36,7 @@ SETTINGS: dict[str, tuple[Any, str, tuple[float, ...]]] = {
     "documents in a batch": (batches, "MOST", (256, 512, 1024)),
     "ρ's power": (stochastic, "POWER", (0.5, 0.6, 0.7)),
     "ρ's delay": (stochastic, "DELAY", (1.0, 10.0, 40.0)),
+    "over-relaxation": (stochastic, "OVER", (0.0, 0.5, 1.0)),
     "first passes": (stochastic, "FIRST_PASSES", (2, 5, 10)),
     "share from documents": (starts, "SEEDED", (0.0, 0.2, 0.5, 0.8)),
 }
