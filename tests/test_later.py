@@ -77,6 +77,21 @@ def test_collections_go_on_as_before(before):
         gc.enable()
 
 
+def test_what_was_made_meanwhile_is_old_and_what_was_frozen_stays_so():
+    with uncollected():
+        made = [[] for _ in range(10_000)]
+    assert gc.get_freeze_count() == 0
+    assert gc.get_count()[0] < len(made)
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with uncollected():
+            pass
+        assert gc.get_freeze_count() >= frozen > 0
+    finally:
+        gc.unfreeze()
+
+
 def test_stand_ins_go_when_the_import_fails(unloaded):
     with pytest.raises(ImportError), waiting(unloaded):
         raise ImportError("of something else")

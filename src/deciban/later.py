@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-# What scipy and scikit-learn import for the sake of completeness or of a few functions, pandas wherever it is
+# What scipy, joblib and scikit-learn import for the sake of completeness or of a few functions, pandas wherever it is
 # installed: more than half of the second until an estimator is there.
-UNASKED = ("numpy.f2py", "numpy.testing", "scipy.stats", "pandas")
+UNASKED = ("numpy.f2py", "numpy.testing", "scipy.stats", "pandas", "asyncio")
 
 
 class Later(ModuleType):
@@ -70,6 +70,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collecting:
+            if not gc.get_freeze_count():  # else somebody has frozen objects that should stay so
+                gc.freeze()
+                gc.unfreeze()  # all are old now, so the next collection does not begin with everything imported
             gc.enable()
 
 

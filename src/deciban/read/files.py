@@ -12,8 +12,6 @@ from deciban.read.columnar import ArrowSource, ParquetSource
 from deciban.read.delimited import DelimitedSource
 from deciban.read.folder import FolderSource
 from deciban.read.json_lines import JSONLinesSource
-from deciban.read.mail import is_mail
-from deciban.read.mailboxes import MailSource, boxes_of
 from deciban.read.opening import COMPRESSED, STDIN
 from deciban.read.source import FrameSource, Source
 
@@ -24,7 +22,7 @@ FORMATS: dict[str, Callable[..., Source]] = {
     "parquet": ParquetSource,
     "arrow": ArrowSource,
     "folder": FolderSource,
-    "mail": MailSource,
+    "mail": lambda path, **options: _mail(path, **options),
 }
 ENDINGS = {
     ".csv": "csv", ".txt": "csv", ".data": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -63,12 +61,21 @@ def is_place(what: Any) -> bool:
     return isinstance(what, str | os.PathLike | Source)
 
 
+def _mail(path: str | os.PathLike[str], **options: Any) -> Source:
+    from deciban.read.mailboxes import MailSource  # ten milliseconds that other sources need not wait for
+
+    return MailSource(path, **options)
+
+
 def _kind(path: str | os.PathLike[str]) -> str:
     """The format that a path ends in."""
     if path == STDIN:
         raise InputError("the format of standard input must be named: format='csv', 'tsv', 'jsonl' or 'arrow'.")
     place = Path(path)
     if place.is_dir():
+        from deciban.read.mail import is_mail
+        from deciban.read.mailboxes import boxes_of
+
         return "mail" if is_mail(place) or boxes_of(place) else "folder"
     endings = [ending.lower() for ending in place.suffixes]
     if endings and endings[-1] in COMPRESSED:
