@@ -240,7 +240,8 @@ class Text(TextOptions):
     def leave_one_out(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> Array:
         """Only the row's own words move, and leave where nobody else has them."""
         alike = LeaveOneOut(self, stats, X, members, rule)
-        return alike(self) if stats.counts.size <= LARGE else alike.in_parts(PART)
+        at_hand = X.samples or stats.counts.size <= LARGE  # what was counted ahead is not counted by parts
+        return alike(self) if at_hand else alike.in_parts(PART)
 
     def left_out_alike(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
         """Which words move and leave is found once."""
