@@ -19,6 +19,7 @@ from deciban.features.utf8 import encoded
 from deciban.kernels.choice import compiled, readable
 from deciban.kernels.text.ordering import alphabetical
 from deciban.later import Later
+from deciban.read.arrow import taken
 
 Array = NDArray[Any]
 pc: Any = Later("pyarrow.compute")  # a twentieth of a second that most texts need not wait for
@@ -154,12 +155,6 @@ def text_array(words: Any) -> Any:
         return words if pa.types.is_large_string(words.type) else words.cast(pa.large_string())
     text, offsets = encoded(list(words))
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
-
-
-def taken(names: Any, index: Array) -> Any:
-    """Names by their positions, given as a buffer: Arrow would import pandas to see whether an array is one of its."""
-    index = np.ascontiguousarray(index, np.int64)
-    return names.take(pa.Array.from_buffers(pa.int64(), len(index), [None, pa.py_buffer(index)]))
 
 
 def in_order(names: Any) -> Array:
