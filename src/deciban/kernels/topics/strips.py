@@ -98,7 +98,8 @@ def _share_out(
         sums = [cgutils.alloca_once_value(builder, zero) for _ in t]
         with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
             at = builder.add(begin, loop.index)
-            word = builder.sext(builder.load(builder.gep(indices, [at])), _INT64)
+            loaded = builder.load(builder.gep(indices, [at]))
+            word = context.cast(builder, loaded, signature.args[2].dtype, types.int64)
             p = strip.load(builder.gep(table, [builder.mul(word, K)]))
             c = builder.fdiv(builder.load(builder.gep(data, [at])), strip.dot(once, p, tiny))
             c = strip.spread(c, number)
