@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -35,7 +34,7 @@ from deciban import Categorical, Gaussian, GenerativeClassifier, Multinomial, lo
 from deciban.read.column import NAMES, NUMBERS
 from deciban.read.schema import Schema
 from deciban.read.tables import Table
-from harness import Row, at_least, at_most, benchmark, versus
+from harness import Row, at_least, at_most, benchmark, peak_memory, versus
 from mixed_csv import write_mixed
 
 HEADINGS = ["log loss", "rows", "ours", "GaussianNB", "CategoricalNB", "BernoulliNB", "best + 1 se", "met", "logistic"]
@@ -217,7 +216,7 @@ def _large_file(share: float) -> Iterator[str]:
 def _stream(path: str) -> None:
     start, cpu = time.perf_counter(), time.process_time()
     GenerativeClassifier().fit(path, "label")
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    most = peak_memory()
     print(time.perf_counter() - start, time.process_time() - cpu, most)
 
 
