@@ -45,3 +45,15 @@ def test_frames_and_files_end_batches_at_the_same_rows(frame, tmp_path, monkeypa
     memory, file = (GenerativeClassifier(kinds=FAMILIES).fit(X, "label") for X in (frame, tmp_path / "rows.parquet"))
     assert memory.stats_.same(file.stats_)  # sums of numbers too, to the bit
     assert memory.calibration_.agrees(file.calibration_)
+
+
+@pytest.mark.parametrize("given", [list, np.array, pa.array, pd.Series])
+def test_a_model_of_a_file_of_texts_answers_texts_alone(tmp_path, given):
+    rows = pd.DataFrame(
+        {"text": ["to be or not", "or so", "win a prize", "a prize now"] * 9, "label": list("hhss") * 9}
+    )
+    parquet.write_table(pa.Table.from_pandas(rows), tmp_path / "rows.parquet")
+    clf = GenerativeClassifier({"text": Text()}).fit(tmp_path / "rows.parquet", "label")
+    texts = ["a prize to win", "so be it"]
+    assert clf.predict(given(texts)).tolist() == ["s", "h"]
+    np.testing.assert_array_equal(clf.predict_proba(given(texts)), clf.predict_proba(pd.DataFrame({"text": texts})))

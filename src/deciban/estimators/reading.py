@@ -54,7 +54,8 @@ class Reading(Ledgered):
         table = Table.of(X)
         if table.framed and schema.label in table.columns and schema.label not in schema.names:
             table, _ = split_label(table, str(schema.label))
-        validate_data(self, _as_given(X, table), reset=False, skip_check_array=True)
+        if not (table.texts and self.n_features_in_ == 1):
+            validate_data(self, _as_given(X, table), reset=False, skip_check_array=True)
         return schema.apply(table)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:

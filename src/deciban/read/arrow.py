@@ -34,7 +34,8 @@ def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
     import pyarrow as pa
 
     if not table.framed:
-        return pa.chunked_array([pa.array(table.data[:, position], from_pandas=True)])
+        given = table.column(position)
+        return given if isinstance(given, pa.ChunkedArray) else pa.chunked_array([pa.array(given, from_pandas=True)])
     native = table.data[:, position].to_native()
     if isinstance(native, pa.ChunkedArray):
         return native
