@@ -12,6 +12,7 @@ import typer
 
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
+from deciban.later import UNASKED, waiting
 
 app = typer.Typer(
     name="deciban",
@@ -52,7 +53,8 @@ def command(*examples: str, panel: str) -> Callable[[Callable[..., None]], Calla
         @wraps(function)
         def run(*, json: bool, quiet: bool, threads: int | None, debug: bool, **options: Any) -> None:
             _limit(threads)
-            function(Terminal(quiet, json), **options)
+            with waiting(*UNASKED):
+                function(Terminal(quiet, json), **options)
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         mine = [parameter.replace(kind=keyword, annotation=hints[parameter.name]) for parameter in own]
