@@ -13,7 +13,7 @@ from ..jit import kernel, part
 from .code_points import SPACE
 from .instructions import address, byte, set_byte
 from .marks import PADDING, decode, mark_words
-from .table import BATCH, FIRST, HANDLED, LENGTH, SECOND, SKIP, START, flush, keys
+from .table import BATCH, HANDLED, SKIP, flush, note
 
 _BLANK = 0x20
 
@@ -91,7 +91,7 @@ def read_characters(
         if mark_words(text, begin, end, points, case, low, masks, lengths, d) < 0:
             continue
         characters = _tidy(end - begin, points, within, low, clean, starts)
-        n = 0
+        n, total = 0, 0
         opens = 0
         while opens + within < characters:
             # A window is what runs must lie in: the whole text, or a word with its two spaces.
@@ -105,17 +105,17 @@ def read_characters(
                 number = closes - opens - run + 1
                 for i in range(opens, opens + max(number, np.int64(within))):
                     length = starts[min(i + run, closes)] - starts[i]
-                    batch[n, FIRST], batch[n, SECOND] = keys(base + starts[i], length)
-                    batch[n, START], batch[n, LENGTH] = starts[i], length
+                    note(batch, n, base + starts[i], starts[i], length, slots)
                     n += 1
+                    total += length
                     if n == BATCH:
-                        if not flush(batch, n, clean, unknown, slots, arena, state, ids, lengths, d):
+                        if not flush(batch, n, total, clean, unknown, slots, arena, state, ids, lengths, d):
                             return d
-                        n = 0
+                        n, total = 0, 0
                 if within and number <= 1:
                     break  # a short word counts once
             opens = closes - within
-        if not flush(batch, n, clean, unknown, slots, arena, state, ids, lengths, d):
+        if not flush(batch, n, total, clean, unknown, slots, arena, state, ids, lengths, d):
             return d
         state[HANDLED] = 0
     return offsets.size - 1

@@ -87,7 +87,7 @@ class Tally:
             dtype = np.dtype(np.int64)
         if size >= width or classes < K or dtype != self.counts.dtype:
             # Memory that nothing is counted in costs nothing.
-            counts = np.zeros((max(K, classes), 3 * size if size >= width else width), dtype)
+            counts = np.zeros((max(K, classes), 2 * size if size >= width else width), dtype)
             counts[:classes, :width] = self.counts
             self.counts = counts
 

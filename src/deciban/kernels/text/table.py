@@ -69,20 +69,26 @@ def _same(one: int, other: int, length: int) -> bool:
 
 @part
 def has_room(slots: Array, arena: Array, state: Array, words: int, size: int) -> bool:
-    """Whether that many words of that many bytes can be added, at most half of the slots being taken."""
-    return 2 * SLOT * (state[WORDS] + words) <= slots.size and state[BYTES] + size + INLINE <= arena.size
+    """Whether that many words of that many bytes can be added, at most two thirds of the slots being taken."""
+    return 3 * SLOT * (state[WORDS] + words) <= 2 * slots.size and state[BYTES] + size + INLINE <= arena.size
+
+
+@part
+def note(batch: Array, t: int, at: int, start: int, length: int, slots: Array) -> None:
+    """Make the word at an address, `start` in its text, the t-th of a batch, and ask for its slot."""
+    first, second = keys(at, length)
+    place = _place(first, second, np.uint64(slots.size // SLOT - 1))
+    prefetch(slots, SLOT * place)
+    batch[t, FIRST], batch[t, SECOND], batch[t, PLACE] = first, second, place
+    batch[t, START], batch[t, LENGTH] = start, length
 
 
 @part
 def look_up(
     batch: Array, n: int, text: Array, unknown: int, slots: Array, arena: Array, state: Array, ids: Array, to: int
 ) -> None:
-    """Write the numbers of the batch's n words to ids[to : to + n]."""
+    """Write the numbers of the batch's n words, whose slots have been asked for, to ids[to : to + n]."""
     last = np.uint64(slots.size // SLOT - 1)
-    for t in range(n):
-        place = _place(batch[t, FIRST], batch[t, SECOND], last)
-        batch[t, PLACE] = place
-        prefetch(slots, SLOT * place)
     for t in range(n):
         first, second, length, place = batch[t, FIRST], batch[t, SECOND], batch[t, LENGTH], batch[t, PLACE]
         number = np.int64(unknown)
@@ -116,6 +122,7 @@ def _bytes(batch: Array, n: int) -> Any:
 def flush(
     batch: Array,
     n: int,
+    size: int,
     text: Array,
     unknown: int,
     slots: Array,
@@ -127,8 +134,8 @@ def flush(
 ) -> bool:
     """Append the numbers of a batch of document d's words; False where the table has no room for them.
 
-    Read again from its beginning after the table has grown, a document falls into the same batches: whole batches are
-    skipped that are done.
+    They have `size` bytes at most. Read again from its beginning after the table has grown, a document falls into the
+    same batches: whole batches are skipped that are done.
     """
     if state[SKIP] > 0:
         state[SKIP] -= n
@@ -219,9 +226,6 @@ def read_names(
         if unknown == GROW and not has_room(slots, arena, state, end - begin, size):
             return begin
         for i in range(begin, end):
-            length = offsets[i + 1] - offsets[i]
-            first_key, second_key = keys(address(text) + offsets[i], length)
-            batch[i - begin, FIRST], batch[i - begin, SECOND] = first_key, second_key
-            batch[i - begin, START], batch[i - begin, LENGTH] = offsets[i], length
+            note(batch, i - begin, address(text) + offsets[i], offsets[i], offsets[i + 1] - offsets[i], slots)
         look_up(batch, end - begin, text, unknown, slots, arena, state, ids, begin)
     return total

@@ -8,7 +8,7 @@ from ..choice import Array
 from ..jit import kernel, part
 from .instructions import WIDTH, address, byte, lowest_bit, set_bits
 from .marks import PADDING, mark_words
-from .table import BATCH, FIRST, HANDLED, LENGTH, SECOND, SKIP, START, flush, keys
+from .table import BATCH, HANDLED, SKIP, flush, note
 
 EDGES = 2 * BATCH + 8  # room for the edges of a batch of words, and for those written in vain
 
@@ -35,15 +35,14 @@ def _character_bytes(lead: int) -> int:
 
 
 @part
-def _fill(edges: Array, number: int, low: Array, batch: Array) -> int:
+def _fill(edges: Array, number: int, low: Array, slots: Array, batch: Array) -> int:
     """Put runs of two or more characters into the batch; how many."""
     base = address(low)
     n = 0
     for at in range(0, number - 1, 2):
         start = np.int64(edges[np.uint64(at)])
         length = edges[np.uint64(at + 1)] - start
-        first, second = keys(base + start, length)
-        batch[n, FIRST], batch[n, SECOND], batch[n, START], batch[n, LENGTH] = first, second, start, length
+        note(batch, n, base + start, start, length, slots)
         n += length > _character_bytes(byte(base + start))
     return n
 
@@ -85,8 +84,8 @@ def read_words(
                 number = _note_edges(mask, carry, block * WIDTH, edges, number)
                 carry = mask >> np.uint64(63)
                 block += 1
-            n = _fill(edges, number, low, batch)
-            if not flush(batch, n, low, unknown, slots, arena, state, ids, lengths, d):
+            n = _fill(edges, number, low, slots, batch)
+            if not flush(batch, n, end - begin, low, unknown, slots, arena, state, ids, lengths, d):
                 return d
             edges[0] = edges[number - 1]  # a run that has begun is finished in the next batch
             number &= 1

@@ -36,7 +36,7 @@ class WordTable:
 
     def grow(self, size: int) -> None:
         """Make room for a batch more, whose words have at most `size` bytes."""
-        if 2 * SLOT * (len(self) + BATCH) > self.slots.size:
+        if 3 * SLOT * (len(self) + BATCH) > 2 * self.slots.size:
             if 2 * len(self) > MOST_WORDS:
                 raise MemoryError(f"a vocabulary of more than {len(self)} words")
             self.loosen(2 if len(self) > MANY else 4)
