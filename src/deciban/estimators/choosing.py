@@ -2,8 +2,9 @@
 
 A family offers lines of candidates, along which the loss falls and then rises: they are walked downhill. Each candidate
 is judged on a sample of the first rows as the classifier would use it, calibrated: on a few of them first, and the best
-of the best lines again on more. Of near equals, whose losses differ by no more than the standard error of the
-difference, the first is taken: along a line the stronger prior, of lines the one that the family names first.
+of the best lines again on more, unless the few told them clearly apart. Of near equals, whose losses differ by no more
+than the standard error of the difference, the first is taken: along a line the stronger prior, of lines the one that
+the family names first.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from deciban.statistics import Array, Members
 FEW = 4_000  # rows on which candidates are judged first, and calibrated
 FINALISTS = 2  # lines whose best is judged on more
 MORE = 10_000  # rows on which they are
+CLEARLY = 5.0  # standard errors that more rows will not make up for
 LARGE = 2**22  # sums that are made again for another line, rather than kept beside its own
 
 
@@ -49,14 +51,33 @@ def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
     if len(rows) < len(head):
         first, head = family.ahead(X, rows, first[rows]), head.take(rows)
     judge = Judge(first, head, rule)
-    best = [judge.best(line) for line in lines]
-    limit = sorted(loss for loss, _ in best)[:FINALISTS][-1]
-    finalists = [one for loss, one in best if loss <= limit]
+    finalists = _finalists([judge.best(line) for line in lines])
     for one in reversed(finalists):  # what was made last is at hand
         judge.losses(one)
     winner = first_of_near_equals(finalists, [judge.losses(one) for one in finalists])
     rivals = judge.with_stronger(winner, next(line for line in lines if any(one is winner for one in line)))
     return first_of_near_equals(rivals, [judge.losses(one) for one in rivals])
+
+
+def _finalists(best: Sequence[tuple[Array, Any]]) -> list[Any]:
+    """Of the best of each line, with their losses, those that more rows may well put first.
+
+    >>> even, odd = np.tile([0.1, 0.3], 50), np.tile([0.3, 0.08], 50)
+    >>> _finalists([(even, "a"), (odd, "b")]), _finalists([(even, "a"), (even - 0.01, "b")])
+    (['a', 'b'], ['b'])
+    """
+    limit = sorted(losses.mean() for losses, _ in best)[:FINALISTS][-1]
+    least = min((losses for losses, _ in best), key=lambda each: each.mean())
+    return [one for losses, one in best if losses.mean() <= limit and not _above(losses, least, CLEARLY)]
+
+
+def _above(losses: Array, least: Array, errors: float) -> bool:
+    """Whether losses are above the least by more than so many standard errors of the difference."""
+    with np.errstate(invalid="ignore"):
+        above = np.where(losses == least, 0.0, losses - least)  # a rule may find rows impossible
+    if not np.isfinite(above).all():
+        return True
+    return bool(above.mean() > errors * above.std() / np.sqrt(len(above)))
 
 
 def first_of_near_equals(candidates: Sequence[Any], losses: Sequence[Array]) -> Any:
@@ -68,11 +89,7 @@ def first_of_near_equals(candidates: Sequence[Any], losses: Sequence[Array]) -> 
     """
     least = min(losses, key=lambda each: each.mean())
     for candidate, own in zip(candidates, losses):
-        with np.errstate(invalid="ignore"):
-            above = np.where(own == least, 0.0, own - least)  # a rule may find rows impossible
-        if not np.isfinite(above).all():
-            continue
-        if above.mean() <= above.std() / np.sqrt(len(above)):
+        if not _above(own, least, 1.0):
             return candidate
     return candidates[int(np.argmin([own.mean() for own in losses]))]
 
@@ -108,8 +125,8 @@ class Judge:
         self._on_more: dict[int, Array] = {}
         self._size = 0  # of the last sums that were made
 
-    def best(self, line: Sequence[Any]) -> tuple[float, Any]:
-        """The best candidate of a line and its mean loss, on a few rows and calibrated on them."""
+    def best(self, line: Sequence[Any]) -> tuple[Array, Any]:
+        """The best candidate of a line and its losses, on a few rows and calibrated on them."""
         line[0].lengths(self.X)  # rows that are counted once serve the whole line
         met: dict[int, Array] = {}
 
@@ -123,7 +140,7 @@ class Judge:
         downhill(line, loss)
         walked = [candidate for candidate in line if id(candidate) in met]
         chosen = first_of_near_equals(walked, [met[id(candidate)] for candidate in walked])
-        return float(met[id(chosen)].mean()), chosen
+        return met[id(chosen)], chosen
 
     def with_stronger(self, winner: Any, line: Sequence[Any]) -> list[Any]:
         """The winner, behind the candidate before it in its line if that was met: a few rows tell them apart badly."""
