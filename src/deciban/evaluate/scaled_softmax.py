@@ -119,7 +119,7 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     B, J, weight = len(problem.scores), len(problem.block), problem.weight
     own = problem.own, np.arange(len(problem.own))
     scaled = problem.scales(parameters)[:, None, :] * problem.scores
-    logits = scaled.sum(axis=0) + (parameters[J:] + problem.log_prior)[:, None]
+    logits = (scaled[0] if B == 1 else scaled.sum(axis=0)) + (parameters[J:] + problem.log_prior)[:, None]
     if problem.possible is not None:
         logits += problem.possible
     logits -= logits.max(axis=0)
@@ -137,16 +137,13 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + pull
 
     about = np.subtract(scaled, mean[:, None, :], out=scaled)
-    if J > B:
-        long = about[problem.block[B:]] * problem.slope[B:, None, :]
-        about = np.concatenate([about, long])  # (J, K, n)
-    curvature[:J, J:] += np.einsum("jci,ci->jc", about, weighted)
+    pulled = about * weighted
+    spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
+    spread[np.arange(B), np.arange(B)] += excess
+    for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
+        curvature[j, J:] += pulled[b] @ slope
+        curvature[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
     curvature[J:, :J] = curvature[:J, J:].T
-    about *= np.sqrt(weighted)
-    flat = about.reshape(J, -1)
-    same = problem.block[:, None] == problem.block
-    bend = (problem.slope * excess[problem.block]) @ problem.slope.T
-    curvature[:J, :J] += flat @ flat.T + np.where(same, bend, 0.0)
     curvature[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
     return float(loss), gradient, curvature
 

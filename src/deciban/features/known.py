@@ -25,7 +25,7 @@ class KnownWords:
     >>> def streams(reading, reader, first, last):
     ...     return [reading.read(reader, chunk) for chunk in reading.documents.chunks(first, last)]
     >>> known.passed(["to be or not"], streams)[0]
-    [([Stream(ids=array([1, 0], dtype=int32), lengths=array([2]))], array([4]))]
+    [([Stream(ids=array([1, 0]), lengths=array([2]))], array([4]))]
     """
 
     def __init__(self, vocabulary: Vocabulary, tokens: Tokens = WORDS) -> None:

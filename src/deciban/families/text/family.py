@@ -55,7 +55,7 @@ class Text(TextOptions):
     >>> spam, ham = ["free prize", "win a free prize"], ["see you at lunch", "lunch at noon"]
     >>> from deciban import GenerativeClassifier
     >>> clf = GenerativeClassifier(Text(pseudo_count=1, transform="counts")).fit(spam + ham, ["spam"] * 2 + ["ham"] * 2)
-    >>> clf.predict(["a prize for lunch", "free lunch at noon"])
+    >>> clf.predict(["another free prize", "lunch at noon"])
     array(['spam', 'ham'], dtype='<U4')
     """
 

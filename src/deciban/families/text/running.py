@@ -29,7 +29,7 @@ class RunningText:
     """Documents are counted, and gone.
 
     >>> from deciban import Text
-    >>> sums = RunningText(Text("counts", pseudo_count=1.0), TextRows.of(["to be"]), Members.one_group(1))
+    >>> sums = RunningText(Text(transform="counts", pseudo_count=1.0), TextRows.of(["to be"]), Members.one_group(1))
     >>> sums.add(TextRows.of(["or not to be"]), Members.one_group(1))
     >>> sums.total().labels["word"].names, sums.total().counts
     (('be', 'not', 'or', 'to'), array([[2., 1., 1., 2.]]))
