@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from deciban import PLSA
 from deciban.errors import HyperparameterError
 from deciban.kernels import forced
-from deciban.topics.aspects import Aspects, folded
+from deciban.topics.aspects import LEAST, Aspects, folded
 from deciban.topics.completion import prior_of
 from deciban.topics.priors import Priors
 from deciban.topics.words import matched
@@ -122,3 +122,16 @@ def test_fractions_count_as_weights():
 def test_a_temperature_that_is_none_is_refused(temper):
     with pytest.raises(HyperparameterError, match="temper"):
         PLSA(2, temper=temper).fit(np.ones((5, 3)))
+
+
+def test_shares_that_fade_become_none():
+    """Denormal numbers would make every pass several times as slow."""
+    X, _ = corpus(D=200, V=60)
+    model = aspects(X, 5)
+    for _ in range(200):
+        model.step()
+    for shares in (model.documents, model.words):
+        assert (shares == 0).any()
+        assert shares[shares > 0].min() >= np.float32(LEAST)
+    np.testing.assert_allclose(model.documents.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(model.words.sum(axis=0), 1, rtol=1e-5)

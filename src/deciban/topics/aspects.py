@@ -22,6 +22,7 @@ from deciban.kernels.topics.crew import ALONE
 from deciban.topics.priors import Priors
 from deciban.topics.starts import start_counts
 
+LEAST = 1e-19  # a share that is taken for 0: products of two smaller ones would be denormal, at ten times the cost
 SMOOTHING = 1e-4  # of each topic, when it predicts documents that were not learnt: ML gives words probability 0
 
 
@@ -72,12 +73,14 @@ class Aspects:
 
 
 def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
-    """Rows, or columns, divided by their totals; those without counts stay as they were."""
+    """Rows, or columns, divided by their totals; those without counts stay as they were, and shares below LEAST end."""
     totals = totals.astype(counts.dtype)
     if not totals.all():
         counts = np.where(totals > 0, counts, otherwise)
         totals = np.where(totals > 0, totals, 1)
-    return counts / totals
+    shares = counts / totals
+    shares *= shares >= LEAST
+    return shares
 
 
 def folded(X: Any, words: Array, steps: int, crew: Crew) -> Array:
