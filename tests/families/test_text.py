@@ -1,6 +1,6 @@
 """Text: what documents become, and what is left of them when they go."""
 
-import gc
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +9,6 @@ import pytest
 from cases import TEXTS
 from deciban import GenerativeClassifier, Multinomial, Text, kernels
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
-from deciban.families.text import sums
 from deciban.families.text.sums import UNK, known_words, vocabulary_of, word_axis
 from deciban.features.counts import count_rows
 from deciban.features.vocabulary import Vocabulary
@@ -267,16 +266,19 @@ def test_a_word_spelt_unk_is_unk():
     assert stats.counts[0].tolist() == [2, 2, 1]
 
 
-def test_an_axis_and_its_words_find_each_other_only_while_the_axis_is_in_use():
+def test_an_axis_of_words_spells_them_out_only_when_asked():
     words = Vocabulary.of(["lamb", "snow"], "learnt")
     axis = word_axis(words, "learnt")
     assert vocabulary_of(axis, "learnt") is words
-    assert word_axis(words, "learnt") is axis
-    assert vocabulary_of(Axis(axis.names), "learnt") == words
-    before = len(sums._found)
-    del axis
-    gc.collect()
-    assert len(sums._found) == before - 1
+    assert word_axis(words, "learnt") == axis
+    assert axis.size == 2
+    assert "names" not in vars(axis)
+    assert axis == Axis(("lamb", "snow")) == axis
+    assert axis != Axis(("lamb", "snow"), 1)
+    assert hash(axis) == hash(Axis(axis.names))
+    again = pickle.loads(pickle.dumps(axis))
+    assert (again, again.names, again.declared) == (axis, ("lamb", "snow"), 0)
+    assert vocabulary_of(again, "learnt") == words
 
 
 def test_what_nothing_is_counted_under_is_pruned_and_nothing_else():

@@ -7,9 +7,9 @@ under them any more. So learning and unlearning again gives back the same axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ def in_order(names: Iterable[Any]) -> list[Any]:
         raise MergeError(f"names of mixed types ({kinds}) have no order. Make them all of one type.") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Axis:
     """Names in order, of which the first `declared` stay even when nothing is counted there.
 
@@ -43,6 +43,7 @@ class Axis:
 
     names: Sequence[Any]  # a tuple, or a range where positions are the only names
     declared: int = 0
+    source: ClassVar[Any] = None  # what the names are taken from, where they are spelt out only when asked for
 
     @classmethod
     def of(cls, names: int | Iterable[Any]) -> Axis:
@@ -50,9 +51,39 @@ class Axis:
         kept: Sequence[Any] = range(names) if isinstance(names, int) else tuple(names)
         return cls(kept, len(kept))
 
+    @classmethod
+    def spelt_by(cls, source: Collection[Any]) -> Axis:
+        """The sorted names in a collection that does not change: hundreds of thousands take long to spell out.
+
+        >>> Axis.spelt_by(("a", "b")) == Axis(("a", "b"))
+        True
+        """
+        axis = cls.__new__(cls)
+        object.__setattr__(axis, "source", source)
+        return axis
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "names" or self.source is None:
+            raise AttributeError(name)
+        object.__setattr__(self, "names", tuple(self.source))
+        return self.names
+
+    def __reduce__(self) -> Any:
+        return Axis, (self.names, self.declared)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Axis):
+            return NotImplemented
+        if self is other or (self.source is not None and self.source is other.source):
+            return True
+        return self.declared == other.declared and self.names == other.names
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.declared))
+
     @property
     def size(self) -> int:
-        return len(self.names)
+        return len(self.names if self.source is None else self.source)
 
     def union(self, other: Axis) -> Axis:
         """The names of both: declared ones first, the others sorted."""

@@ -57,7 +57,7 @@ class TextStats(Stats):
 def word_axis(words: Iterable[str], kind: Kind) -> Axis:
     """The axis of a vocabulary."""
     if isinstance(words, Vocabulary) and kind == words.kind == "learnt":
-        return _axis_found(words)
+        return Axis.spelt_by(words)
     names = words if isinstance(words, tuple) else tuple(words)
     if kind == "learnt":
         return Axis(names)
@@ -83,26 +83,10 @@ def in_vocabulary_order(counts: Array, kind: Kind) -> Array:
     return np.roll(counts, -1, axis=1) if kind == "growing" else counts
 
 
-_found: dict[int, tuple[ref[Axis], Vocabulary]] = {}  # by identity, while an axis is in use
-
-
-def _axis_found(vocabulary: Vocabulary) -> Axis:
-    """The axis of words that were found. Each is found by the other: spelling hundreds of thousands out takes long."""
-    for used, words in list(_found.values()):
-        axis = used()
-        if words is vocabulary and axis is not None:
-            return axis
-    axis = Axis(tuple(vocabulary))
-    key = id(axis)
-    _found[key] = ref(axis, lambda _: _found.pop(key, None)), vocabulary
-    return axis
-
-
 def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     """The words along an axis, without <unk>."""
-    found = _found.get(id(axis))
-    if kind == "learnt" and found is not None and found[0]() is axis:
-        return found[1]
+    if kind == "learnt" and isinstance(axis.source, Vocabulary):
+        return axis.source
     names: Any = axis.names
     words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
     return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
