@@ -15,10 +15,9 @@ from deciban.families.bernoulli import BernoulliDensity
 from deciban.families.dirichlet import log_rising
 from deciban.families.protocol import Density
 from deciban.families.text.rows import TextRows
-from deciban.families.text.sums import UNK, known_words
+from deciban.families.text.sums import UNK, ByWords
 from deciban.families.text.terms import weighed
 from deciban.families.tokens import MultinomialDensity, PolyaDensity
-from deciban.features.known import KnownWords
 from deciban.features.scoring import Scorer
 from deciban.statistics import Array, Axis
 
@@ -30,7 +29,7 @@ LENGTH = "number of words"
 
 
 @dataclass(frozen=True, eq=False)
-class TextDensity(Density):
+class TextDensity(ByWords, Density):
     """K densities of documents."""
 
     text: Text  # how they are read
@@ -67,16 +66,6 @@ class TextDensity(Density):
     @property
     def K(self) -> int:
         return len(self.length)
-
-    @cached_property
-    def known(self) -> KnownWords:
-        """The words, ready to read by."""
-        return known_words(self.axis, self.text.kind, self.text.tokens)
-
-    @cached_property
-    def factors(self) -> Array | None:
-        """(V,) the idf of each column."""
-        return self.text.factors(self.known.vocabulary)
 
     @cached_property
     def scorer(self) -> Scorer | None:

@@ -11,9 +11,8 @@ import scipy.sparse as sp
 
 from deciban.families.dirichlet import ROUNDING, left_over
 from deciban.families.protocol import own_codes
-from deciban.families.text.sums import TextStats, known_words
+from deciban.families.text.sums import ByWords, TextStats
 from deciban.families.text.terms import weighed
-from deciban.features.known import KnownWords
 from deciban.features.sparse import entries
 from deciban.statistics import Array, Axis, Members
 from deciban.statistics.axes import undeclared
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class Learnt(ByWords):
     """What was learnt of the words, from all documents; shared by texts that differ in the prior alone."""
 
     text: Text
@@ -33,16 +32,6 @@ class Learnt:
     @classmethod
     def of(cls, text: Text, stats: TextStats) -> Learnt:
         return cls(text, *text.readable(stats))
-
-    @cached_property
-    def known(self) -> KnownWords:
-        """The words, ready to read by."""
-        return known_words(self.axis, self.text.kind, self.text.tokens)
-
-    @cached_property
-    def factors(self) -> Array | None:
-        """(V,) the idf."""
-        return self.text.factors(self.known.vocabulary)
 
     @cached_property
     def totals(self) -> Array:

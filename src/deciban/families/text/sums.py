@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 from weakref import ref
 
@@ -106,6 +107,23 @@ def known_words(axis: Axis, kind: Kind, tokens: Tokens) -> KnownWords:
         found = ref(axis, _forget), kind, tokens, KnownWords(vocabulary_of(axis, kind), tokens)
     _recent[:] = [found, *(one for one in _recent if one is not found)][:KEPT]
     return found[3]
+
+
+class ByWords:
+    """What reads documents by the words along an axis."""
+
+    text: Any  # how they are read
+    axis: Axis
+
+    @cached_property
+    def known(self) -> KnownWords:
+        """The words, ready to read by."""
+        return known_words(self.axis, self.text.kind, self.text.tokens)
+
+    @cached_property
+    def factors(self) -> Array | None:
+        """(V,) the idf of each column."""
+        return self.text.factors(self.known.vocabulary)
 
 
 def _forget(gone: ref[Axis]) -> None:
