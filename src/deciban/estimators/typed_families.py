@@ -35,6 +35,7 @@ JUDGED = 4096  # of the first rows, on which families are compared
 TOGETHER = "varying together"
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
+ROWS_A_COLUMN = 5  # of a block: fewer do not tell how its columns vary together
 
 
 def typed_families(
@@ -134,7 +135,7 @@ def _blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[tuple[s
     smooth = tuple(name for name in many if not isinstance(choices[name].family, Binned | Poisson))
     found: list[tuple[tuple[str, ...], Family]] = []
     for columns in dict.fromkeys((smooth, many)):
-        if len(columns) > 1:
+        if len(columns) > 1 and len(sample.members) >= ROWS_A_COLUMN * len(columns):
             found.append((columns, Gaussian("auto")))
             by = tuple(_transform(choices[name].family) for name in columns)
             if set(by) != {"none"}:
