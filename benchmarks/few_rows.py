@@ -20,7 +20,7 @@ from sklearn.dummy import DummyClassifier
 
 from deciban import GenerativeClassifier
 from deciban.errors import DecibanError
-from deciban.evaluate import belief
+from deciban.evaluate import scale_fit as belief
 from harness import Row, benchmark
 from tables import SETS, log_loss, peers
 from text_quality import FILES, models, parts

@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from deciban import Categorical, Gaussian, GenerativeClassifier, Multinomial, load
-from deciban.read.column import NAMES, NUMBERS
+from deciban.read.columns import NAMES, NUMBERS
 from deciban.read.schema import Schema
 from deciban.read.tables import Table
 from harness import Row, at_least, at_most, benchmark, peak_memory, versus

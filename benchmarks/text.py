@@ -21,8 +21,8 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from deciban import GenerativeClassifier, Text
-from deciban.features.class_counts import count_classes
 from deciban.sklearn import CountVectorizer
+from deciban.text.counting import count_classes
 from harness import Row, at_least, benchmark, first_call, largest_difference, versus
 
 SETS = ("20newsgroups/20news_bydate.jsonl.gz", "imdb/imdb.jsonl.gz")

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.features.counts import count_rows
-from deciban.features.limits import Limits
-from deciban.features.tokens import Tokens
-from deciban.topics.coherence import coherence
-from deciban.topics.completion import halves, perplexity
+from deciban.text.counting import count_rows
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Limits
+from deciban.topics.judging import coherence, halves, perplexity
 from deciban.topics.words import ranked
 
 SETS = ("20newsgroups/20news_bydate.jsonl.gz", "r8/r8.jsonl.gz")

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from deciban import TopicModel
-from deciban.kernels.topics.crew import ALONE
-from deciban.topics import starts
-from deciban.topics.completion import Completion
-from deciban.topics.priors import Priors
-from deciban.topics.stochastic import Stochastic
+from deciban.topics import state as starts
+from deciban.topics.judging import Completion
+from deciban.topics.kernels.layout import ALONE
+from deciban.topics.lda import Stochastic
+from deciban.topics.state import Priors
 from deciban.topics.words import matched
 from harness import Row, benchmark
 from topic_corpus import Corpus

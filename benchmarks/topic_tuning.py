@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import NMF
 
-from deciban.topics import batches, starts, stochastic
+from deciban.topics import lda as stochastic
+from deciban.topics import state as batches
+from deciban.topics import state as starts
 from harness import Row, benchmark, timed
 from topic_corpus import TUNED, Corpus, corpus
 from topic_courses import Course, Online, ours, sklearn_online, tell, tomotopy

@@ -3,7 +3,7 @@
     python examples/tagger.py --data ewt_pos.jsonl.gz      or the folder that holds ud_english_ewt/; or set DECIBAN_DATA
 
 A state is a pair of tags, universal and English (VERB|VBD): the finer state moves more predictably, and only its first
-half is judged. Rare and unknown words are tagged by their endings and shapes (`deciban.features.looks`). The command
+half is judged. Rare and unknown words are tagged by their endings and shapes (`deciban.text.word_shapes`). The command
 `deciban tag` does the same for files of your own.
 """
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deciban import Categorical, HiddenMarkovModel, Product
-from deciban.features.looks import Looks
+from deciban.text.word_shapes import Looks
 
 FAMILY = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
 

@@ -26,9 +26,8 @@ import numpy as np
 from deciban import Axis, Bernoulli, Multinomial
 from deciban.families.bernoulli import SparseBernoulliStats
 from deciban.families.multinomial import MultinomialStats
-from deciban.features.class_counts import count_classes
-from deciban.features.counts import count_rows
-from deciban.features.limits import mutual_information
+from deciban.text.counting import count_classes, count_rows
+from deciban.text.vocabulary import mutual_information
 
 SETS = {"20 Newsgroups": "20newsgroups/20news_bydate.jsonl.gz", "WebKB": "webkb/webkb_stemmed.jsonl.gz"}
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)

@@ -21,9 +21,9 @@ from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
-from deciban.families.text import Text
 from deciban.families.transformed import Transformed
 from deciban.statistics import Members, Stats, align
+from deciban.text import Text
 from gaussian_truth import gaussian_truth
 from toy_family import Geometric
 

@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from deciban.decide import (
+from deciban.errors import CostError, ImpossibleRowWarning, InputError, PriorError
+from deciban.evidence.decisions import (
     Decision,
     Decisions,
     decide,
@@ -20,8 +21,7 @@ from deciban.decide import (
     threshold,
     with_unsure,
 )
-from deciban.errors import CostError, ImpossibleRowWarning, InputError, PriorError
-from deciban.score import llr, log_posterior, log_probability
+from deciban.evidence.scores import llr, log_posterior, log_probability
 
 unhurried = settings(deadline=None)  # a busy machine is no failure
 CLASSES = ["ham", "news", "spam"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.explain import Explanation
-from deciban.score import convert
+from deciban.evidence.explanation import Explanation
+from deciban.evidence.scores import convert
 
 unhurried = settings(deadline=None)  # a busy machine is no failure
 DECIBAN = np.log(10) / 10

@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from deciban.linalg import (
-    determinant_without,
-    distance_without,
-    own_distance_without,
-    singular_columns,
-    whiten,
-)
+from deciban.linalg import determinant_without, distance_without, own_distance_without, singular_columns, whiten
 
 
 def matrices(m=3, D=4, seed=0):

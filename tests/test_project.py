@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import close
 from deciban.errors import HyperparameterError, InputError, SingularError
+from deciban.estimators.project import PCA, Fisher
 from deciban.families.gaussian import Gaussian
-from deciban.project import PCA, Fisher
 from deciban.statistics import Axis, Members
 from gaussian_truth import blobs
 

@@ -12,7 +12,7 @@ from scipy.special import log_softmax, logsumexp
 from scipy.stats import norm
 
 from deciban.errors import CostError, ImpossibleRowWarning, InputError, PriorError
-from deciban.score import (
+from deciban.evidence.scores import (
     UNITS,
     convert,
     effective_prior,
@@ -25,7 +25,7 @@ from deciban.score import (
     log_ratio,
     threshold,
 )
-from deciban.wording import decibans_text, odds_text, probability_text
+from deciban.evidence.wording import decibans_text, odds_text, probability_text
 
 unhurried = settings(deadline=None)  # a busy machine is no failure
 nats = st.floats(-10_000, 10_000)

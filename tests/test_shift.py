@@ -11,9 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from deciban import shift
 from deciban.errors import ConvergenceWarning, ImpossibleRowWarning, InputError
-from deciban.shift import EstimatedPrior, estimate_prior
+from deciban.evidence import shift
+from deciban.evidence.shift import EstimatedPrior, estimate_prior
 
 
 def batch(prior, n=2000, gap=2.0, seed=0):

@@ -21,7 +21,7 @@ _HOME = {
     "Poisson": "families.poisson",
     "Product": "families.product",
     "Transformed": "families.transformed",
-    "Text": "families.text",
+    "Text": "text",
     # hidden variables
     "Mixture": "latent.mixture",
     "GaussianWithGaps": "latent.gaussian_missing",
@@ -34,11 +34,11 @@ _HOME = {
     "TopicModel": "topics.model",
     "ClassTopics": "topics.class_topics",
     # projections from statistics
-    "PCA": "project",
-    "Fisher": "project",
+    "PCA": "estimators.project",
+    "Fisher": "estimators.project",
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
-    "compare": "estimators.comparing",
+    "compare": "model.compare",
     # model files
     "describe": "store",
     "load": "store",

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 import sklearn.feature_extraction.text as theirs
 
 from deciban.errors import DecibanError
-from deciban.features.counts import count_rows
-from deciban.features.documents import Documents
-from deciban.features.reading import is_large
-from deciban.features.tokens import TWO_OR_MORE, Tokens
-from deciban.features.vocabulary import Vocabulary, text_array
+from deciban.text.counting import count_rows
+from deciban.text.documents import Documents
+from deciban.text.reading import is_large
+from deciban.text.tokens import TWO_OR_MORE, Tokens
+from deciban.text.vocabulary import Vocabulary, text_array
 
 # What somebody may have put in the place of scikit-learn's own: then that is what must run.
 _STEPS = ("decode", "build_analyzer", "build_preprocessor", "build_tokenizer", "get_stop_words", "_word_ngrams")

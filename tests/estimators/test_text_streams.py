@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from deciban import Gaussian, GenerativeClassifier, Text
-from deciban.read import batches
+from deciban.read import source as batches
 from deciban.read.files import open_source
 from deciban.read.tables import HEAD
 

@@ -13,13 +13,10 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from deciban.errors import ConvergenceWarning, InputError, PriorError
-from deciban.evaluate import scaled_softmax
-from deciban.evaluate.belief import considered, vague
-from deciban.evaluate.blockwise import Blockwise
+from deciban.evaluate import scale_fit as scaled_softmax
 from deciban.evaluate.calibration import Affine, LengthAware, Offsets, calibrator_from_dict
-from deciban.evaluate.cllr import cllr
-from deciban.evaluate.pav import PAV
-from deciban.evaluate.scaled_softmax import objective
+from deciban.evaluate.scale_fit import Blockwise, considered, objective, vague
+from deciban.evaluate.two_class import PAV, cllr
 from evaluate.twins import judged, some_scores, unhurried
 
 # Penalties at these sizes move a parameter by far less than its standard error; comparisons allow for that.

@@ -11,11 +11,9 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import det_curve, roc_auc_score
 
 from deciban.errors import InputError
-from deciban.evaluate.bins import equal_mass_bins
-from deciban.evaluate.cllr import cllr
 from deciban.evaluate.curves import convex_hull, det, llr_histogram, reliability, roc, tippett
-from deciban.evaluate.dcf import dcf
-from deciban.evaluate.intervals import Interval, bootstrap, jackknife
+from deciban.evaluate.intervals import Interval, bootstrap, equal_mass_bins, jackknife
+from deciban.evaluate.two_class import cllr, dcf
 from evaluate.twins import judged, rates_twin, some_scores, unhurried
 
 

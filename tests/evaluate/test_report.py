@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from deciban import evaluate
 from deciban.errors import CostError, ImpossibleRowWarning, InputError, NotAvailableError, PriorError
 from deciban.evaluate import Evaluation
-from deciban.score import llr
+from deciban.evidence.scores import llr
 from evaluate.twins import some_likelihoods
 
 

@@ -15,9 +15,18 @@ from scipy.stats import norm
 from sklearn.metrics import confusion_matrix
 
 from deciban.errors import CostError, InputError, PriorError
-from deciban.evaluate.cllr import calibration_loss, cllr, empirical_cross_entropy, min_cllr
-from deciban.evaluate.dcf import bayes_error_curve, dcf, eer, min_dcf
-from deciban.evaluate.pav import PAV, pav
+from deciban.evaluate.two_class import (
+    PAV,
+    bayes_error_curve,
+    calibration_loss,
+    cllr,
+    dcf,
+    eer,
+    empirical_cross_entropy,
+    min_cllr,
+    min_dcf,
+    pav,
+)
 from evaluate.twins import cllr_twin, dcf_twin, judged, nats, pav_twin, rates_twin, softplus2, some_scores, unhurried
 
 FIGURES = [cllr, min_cllr, calibration_loss, eer, pav, empirical_cross_entropy, bayes_error_curve]

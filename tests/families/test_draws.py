@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cases import CASES
-from deciban.families.blocks import ProductDensity
 from deciban.families.draws import draw
+from deciban.families.product import ProductDensity
 
 DRAWABLE = [c for c in CASES if "toy" not in c.name]
 

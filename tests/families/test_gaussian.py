@@ -7,9 +7,7 @@ from scipy import stats as sps
 from scipy.integrate import quad
 
 from cases import RULES, close
-from deciban.errors import (
-    HyperparameterError,
-)
+from deciban.errors import HyperparameterError
 from deciban.families.abilities import HasPolynomial
 from deciban.families.gaussian import Gaussian
 from gaussian_truth import CONCRETE, DIAGONAL, blobs, fitted

@@ -9,7 +9,7 @@ from sklearn import datasets
 
 from deciban.errors import NotAvailableError
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
-from deciban.families.gaussian.choice import _judged, _loss, candidates
+from deciban.families.gaussian.structure import _judged, _loss, candidates
 from deciban.statistics import Members
 from gaussian_truth import blobs, fitted
 

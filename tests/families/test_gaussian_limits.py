@@ -5,13 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from cases import RULES
-from deciban.errors import (
-    DomainError,
-    EmptyClassError,
-    HyperparameterError,
-    InputError,
-    SingularError,
-)
+from deciban.errors import DomainError, EmptyClassError, HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian
 from deciban.statistics import Axis, Members
 from gaussian_truth import CONCRETE, DIAGONAL, blobs, fitted

@@ -8,12 +8,7 @@ import scipy.sparse as sp
 from scipy import stats as sps
 
 from cases import RULES, close
-from deciban.errors import (
-    MergeError,
-    NotAvailableError,
-    PrecisionWarning,
-    UnlearnError,
-)
+from deciban.errors import MergeError, NotAvailableError, PrecisionWarning, UnlearnError
 from deciban.families.abilities import HasParts, HasSelection
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
 from deciban.statistics import Members

@@ -10,7 +10,7 @@ from scipy import stats as sps
 from deciban.errors import DomainError, HyperparameterError
 from deciban.families.binned import Binned, find_edges
 from deciban.families.transformed import Transformed, best_power, yeo_johnson
-from deciban.features.grid import grid_of
+from deciban.read.numbers import grid_of
 from deciban.statistics import Members
 
 rng = np.random.default_rng(0)

@@ -11,8 +11,7 @@ from scipy.special import gammaln
 
 from deciban import Members, Multinomial, kernels
 from deciban.errors import DomainError, EmptyClassError, HyperparameterError, NoModeError, NotAvailableError
-from deciban.families.dirichlet import log_rising, log_rising_counts
-from deciban.families.factorials import log_factorial
+from deciban.families.dirichlet import log_factorial, log_rising, log_rising_counts
 
 C = [(6, 8, 14, 1, 10, 1, 7), (8, 10, 14, 0, 11, 1, 7), (12, 22, 34, 1, 21, 2, 13), (4, 6, 10, 1, 6, 1, 4)]
 PYTHON = [(6, 14, 30, 6, 2, 16, 16), (2, 8, 14, 3, 1, 9, 8), (4, 14, 26, 7, 2, 15, 14)]

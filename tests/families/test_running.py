@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deciban import Bernoulli, Gaussian, Product, Text, kernels
-from deciban.families.text.rows import TextRows
 from deciban.statistics import Axis, Members
+from deciban.text.rows import TextRows
 
 FIRST = ["to be or not", None, "be quick", "not to be, <unk>"]
 THEN = [["or else", "be be be", "new words come"], ["unheard of", None]]

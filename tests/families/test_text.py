@@ -9,10 +9,10 @@ import pytest
 from cases import TEXTS
 from deciban import GenerativeClassifier, Multinomial, Text, kernels
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
-from deciban.families.text.sums import UNK, known_words, vocabulary_of, word_axis
-from deciban.features.counts import count_rows
-from deciban.features.vocabulary import Vocabulary
 from deciban.statistics import Axis, Members, Stats
+from deciban.text.counting import count_rows
+from deciban.text.stats import UNK, known_words, vocabulary_of, word_axis
+from deciban.text.vocabulary import Vocabulary
 
 RHYME = [
     "Mary had a little lamb, little lamb, little lamb,",

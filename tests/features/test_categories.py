@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from deciban.errors import DomainError, InputError
-from deciban.features.categories import Codes, encode_categories
+from deciban.read.categories import Codes, encode_categories
 
 
 def spelt(codes):

@@ -37,7 +37,7 @@ assert "numba" not in sys.modules
 MOMENTS = """
 import numpy as np
 from deciban import kernels
-from deciban.kernels.moments import add_moments
+from deciban.kernels.dense_compiled import add_moments
 
 with kernels.forced("numba"):
     first, second = kernels.class_moments(np.ones((3, 2)), np.zeros(3, int), None, np.zeros(2), 1)

@@ -108,7 +108,7 @@ def test_bytes_and_other_integers_are_tables_too():
 
 
 def test_a_read_only_table_does_not_compile_the_kernel_again(tmp_path):
-    from deciban.kernels.moments import add_moments
+    from deciban.kernels.dense_compiled import add_moments
 
     X, codes, origin = np.random.default_rng(0).normal(size=(100, 3)), np.zeros(100, int), np.zeros(3)
     np.save(tmp_path / "X.npy", X)

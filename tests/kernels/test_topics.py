@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from deciban.kernels import forced
-from deciban.kernels.topics import (
+from deciban.topics.kernels import (
     Crew,
     Rows,
     by_word,
@@ -21,7 +21,7 @@ from deciban.kernels.topics import (
     row_log_likelihoods,
     turned,
 )
-from deciban.kernels.topics import crew as crews
+from deciban.topics.kernels import layout as crews
 
 N, V = 40, 30
 

@@ -85,7 +85,7 @@ def test_a_bar_needs_a_terminal(capsys):
 def test_a_bar_shows_on_a_terminal_when_it_takes_long(monkeypatch, capsys):
     import sys
 
-    from deciban.latent import progress
+    from deciban.latent import em as progress
 
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

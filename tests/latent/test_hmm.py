@@ -12,8 +12,7 @@ from deciban.errors import DecibanError
 from deciban.latent.hmm import HMM, HMMDensity
 from deciban.latent.hmm_fit import Task
 from deciban.latent.hmm_passes import Passes
-from deciban.latent.hmm_rows import Rows
-from deciban.latent.hmm_sequences import Sequences
+from deciban.latent.sequences import Rows, Sequences
 from deciban.statistics import Axis, Members
 from latent.hmm_truth import categorical_chain, enumerate_paths, path_probability, random_chain
 

@@ -91,7 +91,7 @@ def test_a_second_model_may_share_the_guess_of_the_first():
 
 
 def test_all_rows_count_however_they_are_sorted(monkeypatch):
-    from deciban.estimators import model
+    from deciban.model import model
 
     order = np.argsort(y, kind="stable")
     monkeypatch.setattr(tables, "HEAD", 100)

@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from cases import close
 from deciban import Gaussian, Mixture, Multinomial, kernels
 from deciban.kernels.mixture import mixture_pass, sparse_mixture_pass
-from deciban.latent import expectation, fused
+from deciban.latent import expectation
+from deciban.latent import expectation as fused
 from deciban.latent.components import MixtureDensity
 from deciban.latent.expectation import Rows
 from deciban.statistics import Axis, Members

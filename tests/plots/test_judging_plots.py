@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from deciban import evaluate, plots
 from deciban.errors import InputError, NotAvailableError
 from deciban.evaluate import Evaluation
-from deciban.score import convert
+from deciban.evidence.scores import convert
 
 RNG = np.random.default_rng(0)
 IS_H1 = np.repeat([True, False], [60, 90])

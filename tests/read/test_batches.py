@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deciban.read import batches
+from deciban.read import source as batches
 from deciban.read.arrow import taken, whole_numbers
-from deciban.read.batches import cuts, regrouped
+from deciban.read.source import cuts, regrouped
 
 TEXTS = ["x" * n for n in (3, 9, 1, 1, 1, 20, 0, 0, 4, 5, 5, 1)] + [None, "ü" * 4]
 

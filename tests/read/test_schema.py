@@ -10,9 +10,8 @@ import pytest
 
 from deciban.errors import DomainError, HyperparameterError, InputError, MergeError
 from deciban.read.files import open_source
-from deciban.read.schema import Schema
+from deciban.read.schema import Schema, joined
 from deciban.read.tables import Table
-from deciban.read.typed import joined
 
 N = 60
 

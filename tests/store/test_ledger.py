@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from deciban import Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson, load, release
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError, NotLearntError
+from deciban.model.ledger import HASH, Key, Ledger, row_hashes
 from deciban.read.tables import Table
-from deciban.store.ledger import Ledger
-from deciban.store.rows import HASH, Key, row_hashes
 from store.models import COUNTS, FRAME, N, y
 
 

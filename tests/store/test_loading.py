@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from deciban import GenerativeClassifier, Multinomial, load, release, save
 from deciban.errors import ModelFileError
 from deciban.store import container, models, registry
-from deciban.store.decoding import PLAIN
+from deciban.store.codec import PLAIN
 from deciban.store.models import KEYS
 from store.models import COUNTS, FAMILIES, fitted, y
 

@@ -9,14 +9,12 @@ import pyarrow as pa
 import pytest
 
 from deciban.errors import HyperparameterError, InputError, MergeError
-from deciban.features.class_counts import count_classes
-from deciban.features.counts import count_rows
-from deciban.features.documents import Documents
-from deciban.features.limits import Limits
-from deciban.features.scoring import Scorer
-from deciban.features.tokens import Tokens
-from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced
+from deciban.text.counting import count_classes, count_rows
+from deciban.text.documents import Documents
+from deciban.text.scoring import Scorer
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Limits, Vocabulary
 
 BODIES = pytest.mark.parametrize("body", ["numba", "numpy"])
 

@@ -8,14 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
-from deciban.features.class_counts import ClassCounter, count_classes
-from deciban.features.counts import count_rows
-from deciban.features.limits import Limits
-from deciban.features.tokens import Tokens
-from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced
-from deciban.kernels.text.chunks import Stream
-from deciban.kernels.text.counting import MOST_IN_INT32, Amounts
+from deciban.text.counting import ClassCounter, count_classes, count_rows
+from deciban.text.kernels.consume import MOST_IN_INT32, Amounts
+from deciban.text.kernels.plain import Stream
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Limits, Vocabulary
 from text.texts import ODD, documents
 
 CASES = {
@@ -152,7 +150,7 @@ def test_counts_do_not_depend_on_threads_and_large_counts_not_on_int32(monkeypat
     codes = rng.integers(0, 4, 500)
     with forced("numba"):
         one, three = (count_classes(texts, codes, 4, Tokens(ngrams=(1, 3)), threads=threads) for threads in (1, 3))
-        monkeypatch.setattr("deciban.kernels.text.counting.MOST_IN_INT32", 1000)
+        monkeypatch.setattr("deciban.text.kernels.consume.MOST_IN_INT32", 1000)
         wide = count_classes(texts, codes, 4, Tokens(ngrams=(1, 3)))
     assert one.vocabulary == three.vocabulary == wide.vocabulary
     np.testing.assert_array_equal(one.counts, three.counts)

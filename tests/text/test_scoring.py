@@ -9,14 +9,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from deciban.features.class_counts import count_classes
-from deciban.features.counts import count_rows
-from deciban.features.scoring import Scorer
-from deciban.features.tokens import Tokens
-from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced
-from deciban.kernels.text import plain
-from deciban.kernels.text.chunks import Finish
+from deciban.text.counting import count_classes, count_rows
+from deciban.text.kernels import plain
+from deciban.text.kernels.plain import Finish
+from deciban.text.scoring import Scorer
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Vocabulary
 from text.texts import documents
 
 WORDS = ["aa", "bb", "éé", "日本", "b b", "aa aa", "x" * 70, "σς"]

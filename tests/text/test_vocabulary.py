@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
-from deciban.features.class_counts import count_classes
-from deciban.features.counts import count_rows
-from deciban.features.tokens import Tokens
-from deciban.features.vocabulary import Vocabulary
 from deciban.kernels import forced
-from deciban.kernels.text.code_points import CARE, LOWER, WORD, code_points
+from deciban.text.counting import count_classes, count_rows
+from deciban.text.kernels.characters import CARE, LOWER, WORD, code_points
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Vocabulary
 from text.texts import FAR, ODD, characters, documents
 
 words = st.lists(st.text(characters, max_size=30), unique=True, max_size=20)

@@ -6,7 +6,7 @@ import pytest
 import deciban
 from deciban import PLSA, TopicModel
 from deciban.errors import ModelFileError
-from deciban.topics.imports import topic_model
+from deciban.topics.model import topic_model
 from topics.simulated import corpus
 
 TEXTS = ["ships sail the sea", "wolves hunt sheep", "sheep flee wolves", "the sea carries ships"] * 30

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from deciban import TopicModel
 from deciban.errors import HyperparameterError, InputError
-from deciban.topics.coherence import coherence, diversity
+from deciban.topics.judging import coherence, diversity
 from deciban.topics.words import divergences, places, ranked, relevance
 from topics.simulated import corpus
 

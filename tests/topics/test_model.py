@@ -10,9 +10,9 @@ from scipy.special import gammaln
 from deciban import TopicModel
 from deciban.errors import ConvergenceWarning
 from deciban.kernels import forced
-from deciban.kernels.topics import crew as crews
 from deciban.topics.folding import folded, shares_of
-from deciban.topics.priors import Priors
+from deciban.topics.kernels import layout as crews
+from deciban.topics.state import Priors
 from deciban.topics.words import matched
 from topics.simulated import corpus, near_identical
 

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from deciban import PLSA
 from deciban.errors import HyperparameterError
 from deciban.kernels import forced
-from deciban.topics.aspects import LEAST, Aspects, folded
-from deciban.topics.completion import prior_of
-from deciban.topics.priors import Priors
+from deciban.topics.judging import prior_of
+from deciban.topics.plsa import LEAST, Aspects, folded
+from deciban.topics.state import Priors
 from deciban.topics.words import matched
 from topics.simulated import corpus, near_identical
 

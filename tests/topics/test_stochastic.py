@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from deciban.kernels.topics.crew import ALONE
-from deciban.topics.priors import Priors
-from deciban.topics.stochastic import OVER, Stochastic, further
+from deciban.topics.kernels.layout import ALONE
+from deciban.topics.lda import OVER, Stochastic, further
+from deciban.topics.state import Priors
 from topics.simulated import corpus
 
 

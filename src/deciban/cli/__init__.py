@@ -10,9 +10,8 @@ def main() -> None:
     """Run `deciban` with the arguments of this process, and leave with its exit code."""
     import sys
 
-    from deciban.cli.boundary import run, show_warnings_plainly
+    from deciban.cli.boundary import listen, run, show_warnings_plainly
     from deciban.cli.quick import start_quickly
-    from deciban.cli.stopping import listen
 
     listen()
     show_warnings_plainly()

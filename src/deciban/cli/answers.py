@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deciban import decide, score
-from deciban.cli.names import cost_of, prior_of
+from deciban.cli.models import cost_of, prior_of
 from deciban.errors import UsageError
+from deciban.evidence import decisions as decide
+from deciban.evidence import scores as score
 from deciban.statistics import Array
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from deciban import __version__
-from deciban.cli import (  # noqa: F401  registered by being imported
+from deciban.cli import (  # noqa: F401  importing a module registers its commands
     cluster,
     demo,
     evaluate,
@@ -15,7 +15,6 @@ from deciban.cli import (  # noqa: F401  registered by being imported
     fit,
     inspect,
     learn,
-    merge,
     predict,
     sample,
     tag,

@@ -1,21 +1,105 @@
-"""Where a command ends: its exit code, and one paragraph instead of a traceback.
+"""Ctrl-C and the system's wish that we end: heard at once, and nothing half written stays behind.
 
-0 it is done; 1 the data are bad, or the machine is in the way; 2 the command cannot be meant. 130 stopped by Ctrl-C,
-143 by the system. A reader who has seen enough (`| head`) is no error.
+Python hears a signal between two of its own steps. While Arrow waits for a pipe, or a long product is computed, there
+are none; so a thread listens too. It gives the main thread a moment to unwind, then ends the process itself.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import signal
+import socket
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from deciban.cli.remedies import in_our_words
-from deciban.cli.stopping import INTERRUPTED, SAID, TERMINATED, Terminated
 from deciban.errors import CostError, DecibanError, HyperparameterError, PriorError, UsageError
+
+MOMENT = 0.3  # seconds in which the main thread may end by itself
+INTERRUPTED, TERMINATED = 130, 143
+SAID = {
+    INTERRUPTED: "stopped. Nothing half written is left.",
+    TERMINATED: "ended by the system. Nothing half written is left.",
+}
+
+
+class Terminated(BaseException):
+    """The system asks this process to end; files half written are removed on the way out."""
+
+
+def listen() -> None:
+    """From now on, in the main thread of the program."""
+
+    def end(number: int, frame: Any) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    heard, told = socket.socketpair()
+    told.setblocking(False)
+    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_wait, args=(heard, told), daemon=True).start()
+
+
+def _wait(heard: socket.socket, told: socket.socket) -> None:
+    """Until a signal comes; `told` is held so that it stays open."""
+    while True:
+        signals = heard.recv(16)
+        if signal.SIGINT in signals or signal.SIGTERM in signals:
+            break
+    threading.Event().wait(MOMENT)
+    end_now(INTERRUPTED if signal.SIGINT in signals else TERMINATED)
+
+
+def end_now(code: int) -> None:
+    """Without another step of the main thread: remove what is half written, say so, and leave."""
+    files = sys.modules.get("deciban.store.files")
+    for path in list(getattr(files, "HALF_WRITTEN", ())):
+        with suppress(OSError):
+            os.unlink(path)
+    cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a bar may have hidden it
+    with suppress(OSError):
+        os.write(2, cursor + b"deciban: " + SAID[code].encode() + b"\n")
+    os._exit(code)
+
+
+# -- remedies ----------
+# Remedies in the words of the command line, where the library names arguments of Python.
+
+WORDS = (
+    (r"\bskip_bad=True\b", "--skip-bad"),
+    (r"kinds=\{'([^']*)': '([^']*)'\}", r"--column '\1=\2'"),
+    (r"\bformat='(\w+)'", r"--read-as \1"),
+    (r"\bencoding='([^']+)'", r"--read-as encoding=\1"),
+    (r"\(quote=False\)", "(--read-as quote=none)"),
+    (r"deciban\.load\(path, key=…\)", "--key-file FILE, or DECIBAN_KEY"),
+    (r"let the second begin with the first's: a\.blank\(\)\.learn\(…\)", "fit the second with --like FIRST"),
+    (r"a\.merge\(b, keep='left'\)", "--keep-first"),
+)
+
+
+def in_our_words(text: str) -> str:
+    """The same advice, as it is typed here.
+
+    >>> in_our_words("Mend the row, or skip bad rows (skip_bad=True).")
+    'Mend the row, or skip bad rows (--skip-bad).'
+    >>> in_our_words("declare the column: kinds={'age': 'category'}.")
+    "declare the column: --column 'age=category'."
+    """
+    for pattern, ours in WORDS:
+        text = re.sub(pattern, ours, text)
+    return text
+
+
+# -- boundary ----------
+# Where a command ends: its exit code, and one paragraph instead of a traceback.
+#
+# 0 it is done; 1 the data are bad, or the machine is in the way; 2 the command cannot be meant. 130 stopped by Ctrl-C,
+# 143 by the system. A reader who has seen enough (`| head`) is no error.
 
 DONE, BAD_DATA, BAD_USAGE = 0, 1, 2
 USAGE = (UsageError, PriorError, CostError, HyperparameterError)  # what only an option can have got wrong

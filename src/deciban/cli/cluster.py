@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command, flag
-from deciban.cli.names import column_named
+from deciban.cli.models import column_named
 from deciban.cli.output import format_of, write_tables
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -76,8 +76,8 @@ def _frame(source: Any, ignore: list[str]) -> tuple[Any, Any]:
     """All rows as they were read, and their columns as the schema types them; texts say nothing here."""
     import pyarrow as pa
 
-    from deciban.estimators.progress import watched
     from deciban.read.schema import Schema
+    from deciban.read.stream import watched
     from deciban.read.tables import stacked
 
     given = stacked(list(watched(source)))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command
 from deciban.cli.terminal import Terminal
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command, flag, refuse_together
-from deciban.cli.models import ledger_key, open_model
-from deciban.cli.names import cost_of, existing, prior_of
+from deciban.cli.models import cost_of, existing, ledger_key, open_model, prior_of
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -75,7 +74,7 @@ def evaluate(
             raise UsageError(
                 "--scores needs the columns --llr and --target. Write for example --llr score --target same."
             )
-        from deciban.cli.scores import judged_scores
+        from deciban.cli.judging import judged_scores
 
         told = judged_scores(existing(scores), llr, target, unit, positive, format=read_as)
     elif model is None:

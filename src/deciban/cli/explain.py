@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command, flag, refuse_together
-from deciban.cli.models import open_model
-from deciban.cli.names import class_named, prior_of
+from deciban.cli.models import class_named, open_model, prior_of
 from deciban.cli.output import write_bytes
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -86,7 +85,7 @@ def _explained(
     import numpy as np
 
     from deciban.cli.rows import open_rows, typed_batches
-    from deciban.read.typed import joined
+    from deciban.read.schema import joined
 
     classes = clf.stats_.classes
     sides = [None if name is None else class_named(name, classes) for name in (over, against)]

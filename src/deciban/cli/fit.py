@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command, flag, refuse_together
-from deciban.cli.models import ledger_key, open_model
-from deciban.cli.names import cost_of, pairs, prior_of
+from deciban.cli.models import cost_of, ledger_key, open_model, pairs, prior_of
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -119,7 +118,7 @@ def _target(rows: str, output: str | None) -> str:
 
 
 def _label(source: Any, wanted: str | None) -> str:
-    from deciban.cli.names import column_named
+    from deciban.cli.models import column_named
     from deciban.read.folder import LABEL, FolderSource
 
     if wanted is None:
@@ -133,7 +132,7 @@ def _label(source: Any, wanted: str | None) -> str:
 
 def _kinds(source: Any, columns: list[str], blocks: list[str], texts: list[str]) -> dict[Any, str] | None:
     """What columns were said to be, and which of them vary together."""
-    from deciban.cli.names import column_named
+    from deciban.cli.models import column_named
     from deciban.read.folder import TEXT, FolderSource
 
     kinds: dict[Any, str] = {}

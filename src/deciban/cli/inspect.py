@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command
-from deciban.cli.models import open_model
-from deciban.cli.names import nearest
+from deciban.cli.models import nearest, open_model
 from deciban.cli.output import format_of, write_tables
 from deciban.cli.terminal import Terminal
 
@@ -82,7 +81,7 @@ def _short(family: tuple[Any, ...], why: str) -> str:
 
 
 def _ledger(clf: Any) -> str:
-    from deciban.store.rows import Key
+    from deciban.model.ledger import Key
 
     if clf.ledger_ is None:
         return "none: unlearn checks what sums can show"

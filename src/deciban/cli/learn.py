@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
-from deciban.cli.command import command
-from deciban.cli.models import changing, ledger_key, open_model
-from deciban.cli.names import nearest
+from deciban.cli import command as options
+from deciban.cli.command import command, flag
+from deciban.cli.models import changing, ledger_key, nearest, open_model
 from deciban.cli.terminal import Terminal
-from deciban.errors import DecibanError
+from deciban.errors import DecibanError, UsageError
 
 Target = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the changed model there; else in place.")
@@ -48,7 +47,7 @@ def learn(
     """Add rows to a model; new classes may arrive."""
 
     def act(clf: Any, source: Any) -> None:
-        from deciban.cli.labelled import labelled
+        from deciban.cli.rows import labelled
 
         clf.learn(*labelled(clf, source, label, class_, new=True))
 
@@ -71,7 +70,7 @@ def unlearn(
     """Take rows back, as if they had never been learnt; strangers are refused, and then nothing is changed."""
 
     def act(clf: Any, source: Any) -> None:
-        from deciban.cli.labelled import labelled
+        from deciban.cli.rows import labelled
 
         clf.unlearn(*labelled(clf, source, label, class_))
 
@@ -97,7 +96,7 @@ def correct(
     """Move rows from one label to another. --was and --now name columns of the rows, or else classes for them all."""
 
     def act(clf: Any, source: Any) -> None:
-        from deciban.cli.labelled import label_values, typed_whole
+        from deciban.cli.rows import label_values, typed_whole
 
         for name in (was, now):
             if name not in source.columns and name not in map(str, clf.stats_.classes) and name is was:
@@ -140,3 +139,38 @@ def _change(
     elif not terminal.quiet:
         change = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
         terminal.say(f"{output or model}: {done}; {after:,.15g} rows{change}, {clf.calibration_state_}")
+
+
+# -- merge ----------
+# `deciban merge`: the sum of several models.
+
+Models = Annotated[list[str], typer.Argument(metavar="MODEL…", help="Two or more model files.", show_default=False)]
+MergeTarget = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="The merged model.", show_default=False)
+]
+Keep = Annotated[
+    bool,
+    flag("--keep-first", help="Where the models froze different choices, those of the first hold."),
+]
+
+
+@command("deciban merge paris.deciban oslo.deciban -o both.deciban", panel=options.LEARN)
+def merge(
+    terminal: Terminal, models: Models, output: MergeTarget, keep_first: Keep = False, key_file: options.KeyFile = None
+) -> None:
+    """Add models up: the result has learnt the rows of all of them."""
+    if len(models) < 2:
+        raise UsageError(f"merge needs two models or more, and got {models[0]!r} alone.")
+    key = ledger_key(key_file)
+    whole = open_model(models[0], "GenerativeClassifier", key=key)
+    for path in models[1:]:
+        other = open_model(path, "GenerativeClassifier", key=key)
+        whole = whole.merge(other, keep="left" if keep_first else None)
+    whole.save(output, note=f"merged from {', '.join(models)}")
+    rows = float(whole.stats_.rows.sum())
+    if terminal.json:
+        terminal.dump({"model": output, "rows": rows, "classes": [str(name) for name in whole.stats_.classes]})
+    elif not terminal.quiet:
+        terminal.say(f"{output}: {rows:,.15g} rows of {len(whole.stats_.classes)} classes, from {len(models)} models")
+        if whole.calibration_ is None:
+            terminal.say("calibration: none, since the models' differ")

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deciban.evidence.scores import convert
 from deciban.families.abilities import HasPosterior
-from deciban.families.text import Text
-from deciban.families.text.sums import UNK
-from deciban.score import convert
 from deciban.statistics import Array, Ragged
+from deciban.text import Text
+from deciban.text.stats import UNK
 
 SHARES = {"p", "theta"}  # parameters that are probabilities: two classes' are compared by their ratio
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from deciban.cli.output import write_bytes
 from deciban.errors import DecibanError, UsageError
-from deciban.read.column import NUMBERS
+from deciban.read.columns import NUMBERS
 
 Picture = Callable[..., Any]  # draws on `ax`
 PICTURES = ("svg", "png", "pdf")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command, flag
 from deciban.cli.models import open_model
 from deciban.cli.output import format_of, write_tables
@@ -52,8 +52,7 @@ def predict(
 
 
 def _answers(source: Any, asked: Any, append: bool, digits: int | None) -> Iterator[Any]:
-    from deciban.cli.documents import FILE, DocumentSource
-    from deciban.cli.rows import typed_batches
+    from deciban.cli.rows import FILE, DocumentSource, typed_batches
     from deciban.errors import DecibanError
     from deciban.read.arrow import arrow_table
 

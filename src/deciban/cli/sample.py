@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command
-from deciban.cli.models import open_model
-from deciban.cli.names import prior_of
+from deciban.cli.models import open_model, prior_of
 from deciban.cli.output import format_of, write_tables
 from deciban.cli.terminal import Terminal
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.command import command, flag
-from deciban.cli.models import open_model
-from deciban.cli.names import existing
+from deciban.cli.models import existing, open_model
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -57,8 +56,8 @@ def tag(
 def _model(path: str) -> tuple[Any, Any]:
     """A model from a file, or learnt from sentences."""
     from deciban import Categorical, HiddenMarkovModel, Product
-    from deciban.features.looks import UNNAMED, Looks
     from deciban.read.sentences import read_sentences
+    from deciban.text.word_shapes import UNNAMED, Looks
 
     if existing(path).endswith(".deciban"):
         model = open_model(path, "HiddenMarkovModel")

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from deciban.cli import options
+from deciban.cli import command as options
 from deciban.cli.cluster import sizes_of
 from deciban.cli.command import command
-from deciban.cli.names import column_named
+from deciban.cli.models import column_named
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -65,8 +65,8 @@ def topics(
 
 def _texts(source: Any, wanted: str | None) -> list[str]:
     """The column of texts: as named, or the only one."""
-    from deciban.estimators.progress import watched
     from deciban.read.schema import Schema
+    from deciban.read.stream import watched
     from deciban.read.tables import stacked
 
     given = stacked(list(watched(source)))

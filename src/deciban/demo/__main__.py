@@ -3,7 +3,10 @@
 import sys
 from pathlib import Path
 
-from deciban.demo import commands, dice, gaussians, languages
+from deciban.demo import commands
+from deciban.demo import examples as dice
+from deciban.demo import examples as gaussians
+from deciban.demo import examples as languages
 
 
 def main(folder: str = "demo") -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from deciban.demo.languages import sources
+from deciban.demo.examples import sources
 
 GONE = 0.1  # share of the values that are removed from the table
 NEW = 5  # rows that the model does not see

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban import decide, score
 from deciban.conventions import check_is_fitted
 from deciban.estimators.explaining import Explaining
-from deciban.estimators.one_document import DocumentScorer
-from deciban.families.blocks import Blocks
+from deciban.evidence import decisions as decide
+from deciban.evidence import scores as score
+from deciban.families.product import Blocks
+from deciban.model.scorer import DocumentScorer
 from deciban.statistics import Array
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from deciban.conventions import BaseEstimator, ClassifierMixin
 from deciban.errors import InputError
-from deciban.estimators.known import KnownDensities
-from deciban.estimators.model import ModelStats, class_axis
 from deciban.estimators.storing import Storing
 from deciban.estimators.sureness import Sureness
+from deciban.families.known import KnownDensities
 from deciban.families.protocol import Density, Rule
+from deciban.model.model import ModelStats, class_axis
 
 
 class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):

@@ -10,15 +10,12 @@ import numpy as np
 
 from deciban.conventions import BaseEstimator, DensityMixin, check_is_fitted, check_random_state, validate_data
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
-from deciban.estimators import auto
-from deciban.families.blocks import Blocks
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import Product
+from deciban.families.product import Blocks, Product
 from deciban.families.protocol import Rule
 from deciban.latent.components import NOT_EXACT
-from deciban.latent.fitted_mixture import FittedMixture
-from deciban.latent.mixture import Mixture
-from deciban.latent.size import Criterion
+from deciban.latent.mixture import Criterion, FittedMixture, Mixture
+from deciban.model import choose as auto
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
 

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from deciban import score
 from deciban.conventions import check_is_fitted
 from deciban.errors import InputError, NotAvailableError
-from deciban.estimators import model
 from deciban.estimators.scoring import Scoring
-from deciban.explain import Explanation
+from deciban.evidence import scores as score
+from deciban.evidence.explanation import Explanation
 from deciban.families.abilities import HasParts, HasPolynomial, HasSelection
 from deciban.families.product import Product
+from deciban.model import model
 from deciban.statistics import Array
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from deciban import decide, score
 from deciban.conventions import check_is_fitted, clone
 from deciban.errors import DecibanError, InputError, NotLearntError
-from deciban.estimators import model
 from deciban.estimators.answers import Answers
-from deciban.features.labels import encode_labels, place_labels
-from deciban.features.weights import row_weights
+from deciban.evidence import decisions as decide
+from deciban.evidence import scores as score
+from deciban.model import model
+from deciban.read.labels import encode_labels, place_labels
+from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Members, all_but_one
 
 

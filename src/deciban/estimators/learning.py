@@ -10,19 +10,20 @@ import numpy as np
 
 from deciban.conventions import check_is_fitted
 from deciban.errors import HyperparameterError, InputError, NotLearntError
-from deciban.estimators import auto, model
 from deciban.estimators.merging import Merging
-from deciban.estimators.prequential import Prequential
 from deciban.estimators.reading import members_of
-from deciban.estimators.reservoir import Reservoir
-from deciban.estimators.streaming import Batch, Rows, together
-from deciban.estimators.summing import Summing
-from deciban.estimators.typed_families import needs_every_row
-from deciban.families.named import brief
+from deciban.families.names import brief
 from deciban.families.product import Product
 from deciban.families.protocol import Density, check_rule
+from deciban.model import choose as auto
+from deciban.model import model
+from deciban.model.choose import needs_every_row
+from deciban.model.prequential import Prequential
+from deciban.model.stream import Summing
 from deciban.read.files import is_place
 from deciban.read.memory import hand_back
+from deciban.read.reservoir import Reservoir
+from deciban.read.stream import Batch, Rows, together
 from deciban.statistics import Members
 
 

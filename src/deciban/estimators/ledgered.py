@@ -9,12 +9,11 @@ import numpy as np
 
 from deciban.errors import MergeError, ModelFileError, NotAvailableError, NotLearntError
 from deciban.estimators.state import State
-from deciban.features.labels import encode_labels
-from deciban.features.weights import row_weights
+from deciban.model.ledger import Key, Ledger, row_hashes
+from deciban.read.labels import encode_labels
+from deciban.read.numbers import row_weights
 from deciban.read.tables import Table
 from deciban.statistics import Array
-from deciban.store.ledger import Ledger
-from deciban.store.rows import Key, row_hashes
 
 
 class Ledgered(State):

@@ -11,9 +11,9 @@ import numpy as np
 
 from deciban.conventions import check_is_fitted
 from deciban.errors import HyperparameterError, MergeError
-from deciban.estimators import model
 from deciban.estimators.reading import Reading
 from deciban.families.product import Product
+from deciban.model import model
 
 
 class Merging(Reading):

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from deciban.conventions import validate_data
-from deciban.estimators import model
 from deciban.estimators.ledgered import Ledgered
-from deciban.estimators.streaming import Batch, Rows, split_label, typed_rows
-from deciban.features.labels import encode_labels
+from deciban.model import model
 from deciban.read.files import is_place
-from deciban.read.schema import Schema
+from deciban.read.labels import encode_labels
+from deciban.read.schema import Schema, TypedTable
+from deciban.read.stream import Batch, Rows, split_label, typed_rows
 from deciban.read.tables import Table
-from deciban.read.typed import TypedTable
 from deciban.statistics import Members
 
 

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from deciban import decide, score
 from deciban.conventions import check_is_fitted
 from deciban.errors import InputError
-from deciban.estimators import model
-from deciban.estimators.calibration import total
 from deciban.estimators.learning import Learning
-from deciban.estimators.prequential import Prequential
-from deciban.estimators.streaming import Batch
-from deciban.features.labels import encode_labels
+from deciban.evidence import decisions as decide
+from deciban.evidence import scores as score
+from deciban.model import model
+from deciban.model.calibration import total
+from deciban.model.prequential import Prequential
+from deciban.read.labels import encode_labels
+from deciban.read.stream import Batch
 from deciban.statistics import Array
 
 

@@ -6,15 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban import decide
 from deciban.conventions import BaseEstimator, ClassifierMixin, _safe_indexing, check_is_fitted, clone
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
-from deciban.estimators import model
+from deciban.evidence import decisions as decide
 from deciban.families.protocol import Rule
-from deciban.features.labels import place_labels
-from deciban.features.weights import row_weights
 from deciban.latent.expectation import Rows
 from deciban.latent.semi_supervised import Labelling, PartlyLabelled
+from deciban.model import model
+from deciban.read.labels import place_labels
+from deciban.read.numbers import row_weights
 from deciban.read.tables import Table
 from deciban.statistics import Array, Members
 

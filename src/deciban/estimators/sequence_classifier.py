@@ -10,19 +10,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban import decide, score
 from deciban.conventions import BaseEstimator, ClassifierMixin, check_is_fitted
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators.learning import _array
-from deciban.estimators.sequence_files import SavedSequences
-from deciban.estimators.sequences import HiddenMarkovModel
+from deciban.estimators.sequences import HiddenMarkovModel, SavedSequences
+from deciban.evidence import decisions as decide
+from deciban.evidence import scores as score
 from deciban.families.categorical import Categorical
 from deciban.families.protocol import Family, Rule
-from deciban.features.labels import encode_labels
-from deciban.latent.hmm_fit import choose
-from deciban.latent.hmm_reading import read_rows
-from deciban.latent.hmm_rows import Rows
-from deciban.latent.hmm_sequences import Sequences
+from deciban.latent.hmm_fit import choose, read_rows
+from deciban.latent.sequences import Rows, Sequences
+from deciban.read.labels import encode_labels
 from deciban.statistics import Array, Members
 
 

@@ -1,14 +1,11 @@
-"""Hidden Markov models as scikit-learn users expect them.
-
-Sequences come as one table X with `lengths`, or as a list of sequences. A list is always a list of sequences when its
-items are lists or arrays; one sequence is an array, or a list of plain values.
-"""
+"""Sequences whose states are known are counted: what was learnt can be added to, merged and taken back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,20 +13,185 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 
 from deciban.conventions import BaseEstimator, check_is_fitted
-from deciban.errors import HyperparameterError, InputError
-from deciban.estimators.known import KnownDensities
+from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.estimators.learning import _array
-from deciban.estimators.sequence_counting import Counting
-from deciban.estimators.sequence_files import SavedSequences
-from deciban.families.blocks import Blocks
+from deciban.families.known import KnownDensities
+from deciban.families.product import Blocks
 from deciban.families.protocol import Density, Family, Rule, check_rule
 from deciban.latent import em
+from deciban.latent.em import Trace
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
-from deciban.latent.hmm_fit import Task, choose
+from deciban.latent.hmm_fit import Task, choose, read_rows
 from deciban.latent.hmm_passes import Passes
-from deciban.latent.hmm_reading import read_rows
-from deciban.latent.hmm_sequences import Sequences
+from deciban.latent.sequences import Sequences
 from deciban.statistics import Array, Axis
+from deciban.store import save
+from deciban.store.checks import require
+
+
+class Counting:
+    """What a hidden Markov model can do with sequences of known states: + and −."""
+
+    family_: Any
+    stats_: HMMStats | None
+    exact_: bool  # learnt by counting: can be taken back
+    # the model's own
+    fit: Any
+    _model: Any
+    _set: Any
+
+    def learn(
+        self, X: Any, y: Any, lengths: Any = None, *, sample_weight: Any = None, sequence_weight: Any = None
+    ) -> Self:
+        """Add sequences whose states are known; new states may arrive. The first call is `fit`."""
+        if not hasattr(self, "stats_"):
+            return self.fit(X, y, lengths, sample_weight=sample_weight, sequence_weight=sequence_weight)
+        return self._set(self._sums("learnt") + self._batch(X, y, lengths, sample_weight, sequence_weight))
+
+    def unlearn(
+        self, X: Any, y: Any, lengths: Any = None, *, sample_weight: Any = None, sequence_weight: Any = None
+    ) -> Self:
+        """Take sequences back, as if they had never been learnt; refused where the sums show that they were not."""
+        batch = self._batch(X, y, lengths, sample_weight, sequence_weight)
+        return self._set(self._sums("unlearnt").without(batch, NotLearntError))
+
+    def merge(self, other: Self) -> Self:
+        """A model that has learnt the sequences of both."""
+        if not isinstance(other, Counting) or self.family_ != other.family_:
+            raise MergeError("the models show different families, or froze different choices at their first fit.")
+        return copy(self)._set(self._sums("merged") + other._sums("merged"))
+
+    __add__ = merge
+
+    # -- the machinery -------------------------------------------------------------------------------------------------
+    def _batch(self, X: Any, y: Any, lengths: Any, sample_weight: Any, sequence_weight: Any) -> HMMStats:
+        stats = self._sums("learnt")
+        rows, found = read_rows(self.family_, X, lengths, y, sample_weight, sequence_weight, stats.emissions)
+        if rows.states is None or (rows.states < 0).any():
+            raise NotAvailableError("steps whose states are not known need EM, which is not a sum: use fit.")
+        return self._model(self.family_).collect(rows, Axis(found))
+
+    def _sums(self, done: str) -> HMMStats:
+        """The counts; refused where they are expectations."""
+        check_is_fitted(self, "classes_")
+        if not self.exact_ or self.stats_ is None:
+            raise NotAvailableError(
+                f"a model fitted by EM cannot be {done} exactly: its sums depend on the guess they were collected "
+                "with. Refit it; or give `fit` every state, and it is a sum."
+            )
+        return self.stats_
+
+
+# -- sequence files ----------
+# Hidden Markov models as files: what is stored of one, and how it is put together again.
+
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredHMM:
+    """A hidden Markov model as a file holds it: sums, or the density where its parameters were given."""
+
+    parameters: dict[str, Any]
+    family: Any
+    stats: Any
+    density: Any
+    trace: Any
+    exact: Any
+    names: Any  # of the states
+
+    @property
+    def rows(self) -> float:
+        """Σ w of the steps learnt."""
+        return 0.0 if self.stats is None else float(self.stats.rows.sum())
+
+    def restored(self, check: Check | None, key: Any = None) -> Any:
+        """The model, estimated at once, so that sums and family that do not belong together are noticed."""
+        if check is not None:
+            check()
+        _parameters(HiddenMarkovModel, self.parameters)
+        require(isinstance(self.family, Family) and isinstance(self.names, tuple), "a model", "a family and states")
+        require(self.trace is None or isinstance(self.trace, Trace), "trace", "to be one")
+        model = HiddenMarkovModel(**self.parameters)
+        model.family_, model.trace_, model.exact_ = self.family, self.trace, bool(self.exact)
+        if self.stats is not None:
+            right = isinstance(self.stats, HMMStats) and self.stats.labels.get("next") == self.stats.axis
+            require(right and tuple(self.stats.axis.names) == self.names, "stats", "the sums of the states")
+            model._set(self.stats)
+        else:
+            model._known(self.names, self.density)
+        _chain(model.density, len(self.names))
+        return model
+
+
+@dataclass(frozen=True, eq=False)
+class StoredHMMClassifier:
+    """One stored model for each class."""
+
+    parameters: dict[str, Any]
+    names: Any
+    models: Any
+    weights: Any  # (K,)
+
+    @property
+    def rows(self) -> float:
+        """Σ w of the sequences learnt."""
+        return float(np.sum(self.weights))
+
+    def restored(self, check: Check | None, key: Any = None) -> Any:
+        """The classifier."""
+        from deciban.estimators.sequence_classifier import HMMClassifier
+
+        if check is not None:
+            check()
+        _parameters(HMMClassifier, self.parameters)
+        whole = isinstance(self.names, tuple) and isinstance(self.models, tuple)
+        require(whole and all(isinstance(model, StoredHMM) for model in self.models), "models", "one for each class")
+        require(len(self.names) == len(self.models) == np.size(self.weights), "models", "as many as there are classes")
+        classifier = HMMClassifier(**self.parameters)
+        models = [model.restored(None) for model in self.models]
+        classifier._set(self.names, dict(zip(self.names, models)), np.asarray(self.weights, dtype=float))
+        return classifier
+
+
+class SavedSequences:
+    """What models of sequences can do with files."""
+
+    def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
+        """Write the model to a file, whole or not at all; `deciban.load` reads it."""
+        save(self, path, note=note)
+
+    def stored(self) -> StoredHMM | StoredHMMClassifier:
+        """As a file holds it."""
+        model: Any = self
+        check_is_fitted(model, "classes_")
+        parameters, names = model.get_params(deep=False), tuple(model.classes_.tolist())
+        if hasattr(model, "models_"):
+            each = tuple(part.stored() for part in model.models_.values())
+            return StoredHMMClassifier(parameters, names, each, model.rows_)
+        density = model.density if model.stats_ is None else None
+        return StoredHMM(parameters, model.family_, model.stats_, density, model.trace_, model.exact_, names)
+
+
+def _parameters(cls: Any, given: Any) -> None:
+    known = set(cls._get_param_names())
+    require(isinstance(given, dict) and set(given) <= known, cls.__name__, "parameters that it has")
+    check_rule(str(given.get("rule", "mean")))
+
+
+def _chain(density: Any, S: int) -> None:
+    right = isinstance(density, HMMDensity) and isinstance(density.emissions, Density) and density.emissions.K == S
+    shapes = right and density.log_start.shape == (S,) and density.log_transitions.shape == (S, S)
+    require(shapes, "a density", f"{S} states")
+    sums = [np.exp(part).sum(axis=-1) for part in (density.log_start, density.log_transitions)]
+    require(all(np.allclose(part, 1.0) for part in sums), "a density", "probabilities that sum to 1")
+
+
+# -- sequences ----------
+# Hidden Markov models as scikit-learn users expect them.
+#
+# Sequences come as one table X with `lengths`, or as a list of sequences. A list is always a list of sequences when its
+# items are lists or arrays; one sequence is an array, or a list of plain values.
 
 
 class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):

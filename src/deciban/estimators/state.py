@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deciban.estimators.model import ModelStats
 from deciban.families.protocol import Rule
+from deciban.model.model import ModelStats
 from deciban.statistics import Array
 
 

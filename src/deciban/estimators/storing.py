@@ -12,21 +12,20 @@ import numpy as np
 
 from deciban.conventions import check_is_fitted
 from deciban.errors import DecibanError, ModelFileError
-from deciban.estimators.calibration import Calibration
-from deciban.estimators.known import KnownDensities
 from deciban.estimators.learning import Learning
-from deciban.estimators.model import ModelStats
 from deciban.evaluate.calibration import Calibrator
-from deciban.families.blocks import ProductStats
-from deciban.families.product import Product
+from deciban.families.known import KnownDensities
+from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family, check_rule
-from deciban.read.column import Column
+from deciban.model.calibration import Calibration
+from deciban.model.ledger import Ledger
+from deciban.model.model import ModelStats
+from deciban.read.columns import Column
 from deciban.read.schema import Schema
 from deciban.statistics import Axis, Ragged, Stats
 from deciban.store import save
 from deciban.store.checks import arrays, require, sizes
 from deciban.store.estimators import Estimator
-from deciban.store.ledger import Ledger
 from deciban.store.models import ODD
 from deciban.store.released import Released, is_released, refuse, strip
 

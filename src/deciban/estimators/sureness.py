@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deciban import score
 from deciban.conventions import check_is_fitted
 from deciban.errors import InputError, NotLearntError
-from deciban.estimators import model
-from deciban.estimators.fit_checks import FitReport, check_fit
 from deciban.estimators.trusting import Trusting
-from deciban.features.weights import row_weights
+from deciban.evidence import scores as score
+from deciban.model import model
+from deciban.model.fit_checks import FitReport, check_fit
+from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
 
 BLOCK = 2**22  # numbers of one block of groups

@@ -6,14 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban import decide, shift
 from deciban.conventions import check_is_fitted, clone
 from deciban.errors import NotAvailableError
-from deciban.estimators import model
-from deciban.estimators.calibration import Calibration
 from deciban.estimators.judging import Judging
 from deciban.evaluate.report import Evaluation
-from deciban.features.labels import place_labels
+from deciban.evidence import decisions as decide
+from deciban.evidence import shift
+from deciban.model import model
+from deciban.model.calibration import Calibration
+from deciban.read.labels import place_labels
 from deciban.read.tables import Table
 
 

@@ -3,13 +3,10 @@
 Two classes are judged by (llr, is_h1), any number by (log_likelihood, codes, log_prior): plain arrays, no model needed.
 """
 
-from .blockwise import Blockwise
-from .calibration import Affine, Calibrator, LengthAware, Offsets, calibrator_from_dict
-from .cllr import calibration_loss, cllr, empirical_cross_entropy, min_cllr
-from .curves import convex_hull, det, llr_histogram, reliability, roc, tippett
-from .dcf import bayes_error_curve, dcf, eer, min_dcf
-from .intervals import bootstrap, jackknife
-from .multiclass import (
+from deciban.evaluate.calibration import Affine, Calibrator, LengthAware, Offsets, calibrator_from_dict
+from deciban.evaluate.curves import convex_hull, det, llr_histogram, reliability, roc, tippett
+from deciban.evaluate.intervals import bootstrap, jackknife
+from deciban.evaluate.multiclass import (
     brier,
     cross_entropy,
     expected_calibration_error,
@@ -17,8 +14,20 @@ from .multiclass import (
     multiclass_calibration_loss,
     multiclass_cllr,
 )
-from .pav import PAV, pav
-from .report import Evaluation
+from deciban.evaluate.report import Evaluation
+from deciban.evaluate.scale_fit import Blockwise
+from deciban.evaluate.two_class import (
+    PAV,
+    bayes_error_curve,
+    calibration_loss,
+    cllr,
+    dcf,
+    eer,
+    empirical_cross_entropy,
+    min_cllr,
+    min_dcf,
+    pav,
+)
 
 __all__ = [
     "PAV",

@@ -29,8 +29,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, PriorError
-from deciban.evaluate.belief import Believe, considered, vague
-from deciban.evaluate.blockwise import Blockwise
 from deciban.evaluate.checks import (
     class_prior,
     class_scores,
@@ -40,9 +38,9 @@ from deciban.evaluate.checks import (
     shortest,
     two_class_scores,
 )
-from deciban.evaluate.pav import PAV
-from deciban.evaluate.scaled_softmax import fit_scaled_softmax
-from deciban.score import Array
+from deciban.evaluate.scale_fit import Believe, Blockwise, considered, fit_scaled_softmax, vague
+from deciban.evaluate.two_class import PAV
+from deciban.evidence.scores import Array
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import InputError, PriorError
-from deciban.score import Array
+from deciban.evidence.scores import Array
 
 Codes = NDArray[np.intp]
 Flags = NDArray[np.bool_]

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, expit, ndtri
 
 from deciban.errors import InputError
-from deciban.evaluate.bins import equal_mass_bins
 from deciban.evaluate.checks import Codes, two_class_scores
-from deciban.evaluate.tally import Tally, error_rates
-from deciban.score import Array
+from deciban.evaluate.intervals import equal_mass_bins
+from deciban.evaluate.two_class import Tally, error_rates
+from deciban.evidence.scores import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,4 @@
-"""How far a figure may be trusted: what it would be on other rows like these.
-
-    bootstrap   rows drawn anew with replacement, class by class; percentiles of the figure
-    jackknife   groups of rows left out in turn, class by class; figure ± z · standard error
-
-Both keep the number of rows of each class, so that the interval speaks of the llrs and not of the proportions.
-
-Reference: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapters 11 and 13.
-"""
+"""Bins that hold about equally many rows, whatever the order they come in."""
 
 from __future__ import annotations
 
@@ -19,8 +11,33 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from deciban.errors import InputError
-from deciban.evaluate.checks import Flags, two_class_scores
-from deciban.score import Array
+from deciban.evaluate.checks import Codes, Flags, two_class_scores
+from deciban.evidence.scores import Array
+
+
+def equal_mass_bins(values: Array, bins: int) -> Codes:
+    """The bin of each value; equal values share one, so that there may be fewer bins than asked for.
+
+    >>> equal_mass_bins(np.array([.2, .9, .2, .4, .2]), 2).tolist()
+    [0, 1, 0, 1, 0]
+    """
+    if bins < 1:
+        raise InputError(f"bins is {bins}. Ask for at least one.")
+    ranked = np.sort(values)
+    cuts = np.arange(1, bins) * len(values) // bins  # how many values should lie below each cut
+    cuts = np.searchsorted(ranked, ranked[cuts[cuts > 0] - 1], side="right")  # to the end of the tie that a cut splits
+    return np.searchsorted(np.unique(ranked[cuts[cuts < len(values)]]), values, side="right")
+
+
+# -- intervals ----------
+# How far a figure may be trusted: what it would be on other rows like these.
+#
+#     bootstrap   rows drawn anew with replacement, class by class; percentiles of the figure
+#     jackknife   groups of rows left out in turn, class by class; figure ± z · standard error
+#
+# Both keep the number of rows of each class, so that the interval speaks of the llrs and not of the proportions.
+#
+# Reference: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapters 11 and 13.
 
 Figure = Callable[[Array, Flags], Any]
 
@@ -45,7 +62,7 @@ def bootstrap(
 ) -> Interval:
     """The interval of any figure of (llr, is_h1), by drawing rows anew; the same seed gives the same interval.
 
-    >>> from deciban.evaluate.cllr import cllr
+    >>> from deciban.evaluate.two_class import cllr
     >>> print(bootstrap(cllr, [1.5, 0.2, -0.4, -2.2, -1.0, 0.9], [1, 1, 1, 0, 0, 0], repeats=200))
     0.811 [0.392, 1.31]
     """
@@ -71,7 +88,7 @@ def jackknife(
 
     Classes of up to `groups` rows leave out one row at a time, larger ones that many random groups.
 
-    >>> from deciban.evaluate.cllr import cllr
+    >>> from deciban.evaluate.two_class import cllr
     >>> print(jackknife(cllr, [1.5, 0.2, -0.4, -2.2, -1.0, 0.9], [1, 1, 1, 0, 0, 0]))
     0.811 [0.238, 1.38]
     """

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, shortlist
-from deciban.evaluate.bins import equal_mass_bins
 from deciban.evaluate.calibration import Offsets
 from deciban.evaluate.checks import Codes, class_log_prior, class_scores, score_table
-from deciban.score import Array, log_posterior
+from deciban.evaluate.intervals import equal_mass_bins
+from deciban.evidence.scores import Array, log_posterior
 
 
 def log_loss(log_likelihood: ArrayLike, codes: ArrayLike, log_prior: ArrayLike) -> float:

@@ -21,12 +21,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import HyperparameterError
+from deciban.families.counts import linear_scores
 from deciban.families.dirichlet import left_over, log_prior, log_rising, log_theta, marginals, require_modes
-from deciban.families.linear import linear_scores
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
-from deciban.features.numbers import refuse
-from deciban.features.sparse import entries, plain_numbers
+from deciban.read.numbers import entries, plain_numbers, refuse
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 BLOCK = 2**20  # numbers worked on at a time

@@ -19,10 +19,10 @@ import numpy as np
 
 from deciban.errors import HyperparameterError
 from deciban.families.categorical import Categorical
+from deciban.families.mapped import Through
 from deciban.families.protocol import Family
-from deciban.families.through import Through
-from deciban.features.categories import MISSING, Codes
-from deciban.features.grid import grid_of
+from deciban.read.categories import MISSING, Codes
+from deciban.read.numbers import grid_of
 from deciban.statistics import Array, Members
 
 

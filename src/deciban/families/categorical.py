@@ -20,13 +20,21 @@ from typing import Any, Self
 import numpy as np
 
 from deciban.errors import HyperparameterError
-from deciban.families.dirichlet import check_strength, log_prior, log_rising, marginals, require_modes
+from deciban.families.category_tables import (
+    CategoricalDensity,
+    Support,
+    count_categories,
+    each,
+    frozen,
+    joint,
+    nested,
+    per_feature,
+    separate,
+)
+from deciban.families.dirichlet import best_strength, check_strength, log_prior, log_rising, marginals, require_modes
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Family, Rule, own_codes, require_rows
-from deciban.families.strength import best_strength
-from deciban.families.support import Support, each, frozen, joint, nested, per_feature, separate
-from deciban.families.tables import CategoricalDensity, count_categories
-from deciban.features.categories import Codes, encode_categories, refuse_negative
+from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 
 

@@ -17,21 +17,17 @@ from scipy.linalg import solve_triangular
 
 from deciban.errors import NotAvailableError
 from deciban.families.bernoulli import Bernoulli, BernoulliDensity
-from deciban.families.blocks import ProductDensity
 from deciban.families.categorical import Categorical
+from deciban.families.category_tables import CategoricalDensity
+from deciban.families.counts import MultinomialDensity
 from deciban.families.gaussian import Gaussian
-from deciban.families.gaussian.axis_densities import DiagonalNormal
-from deciban.families.gaussian.densities import NormalDensity
-from deciban.families.gaussian.matrix import MatrixPosterior
+from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
+from deciban.families.gaussian.posteriors import MatrixPosterior
+from deciban.families.mapped import Through
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson, PoissonDensity
-from deciban.families.product import Product
+from deciban.families.product import Product, ProductDensity
 from deciban.families.protocol import Density
-from deciban.families.tables import CategoricalDensity
-from deciban.families.text import Text
-from deciban.families.text.density import TextDensity
-from deciban.families.through import Through
-from deciban.families.tokens import MultinomialDensity
 from deciban.linalg import whiten
 from deciban.statistics import Array
 
@@ -108,12 +104,6 @@ def _draw_matrices(post: MatrixPosterior, rng: np.random.Generator) -> NormalDen
     noise = np.einsum("kde,ke->kd", np.broadcast_to(spread, (K, D, D)), rng.standard_normal((K, D)))
     mean = post.mean + noise / np.sqrt(post.kappa)[:, None]
     return NormalDensity(post.stats.origin, mean, scale, np.ones(K))
-
-
-@draw.register
-def _(family: Text, stats: Any, rng: np.random.Generator) -> TextDensity:
-    axis, sums = family.readable(stats)
-    return TextDensity(family, family.estimate(stats, "mean").length, axis, draw(family.family(axis.size), sums, rng))
 
 
 @draw.register

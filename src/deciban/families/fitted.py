@@ -11,7 +11,7 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import HasEvidence, HasPosterior
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule, check_rule
-from deciban.features.weights import row_weights
+from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Members, Stats
 
 

@@ -23,8 +23,10 @@ from scipy.special import xlogy
 
 from deciban import kernels
 from deciban.errors import HyperparameterError
+from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts
 from deciban.families.dirichlet import (
     ROUNDING,
+    best_strength,
     check_strength,
     denominator,
     left_over,
@@ -39,10 +41,7 @@ from deciban.families.dirichlet import (
 )
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Family, Rule, own_codes, require_rows
-from deciban.families.strength import best_strength
-from deciban.families.tokens import MultinomialDensity, PolyaDensity, class_counts
-from deciban.features.numbers import refuse
-from deciban.features.sparse import counted_numbers, row_sums, row_totals
+from deciban.read.numbers import counted_numbers, refuse, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 

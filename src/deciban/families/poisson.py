@@ -18,11 +18,10 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from deciban.errors import HyperparameterError, NoModeError
-from deciban.families.dirichlet import log_rising
-from deciban.families.factorials import log_factorial
+from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
-from deciban.features.numbers import dense_numbers, refuse, refuse_infinite
+from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 

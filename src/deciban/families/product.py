@@ -1,9 +1,4 @@
-"""Blocks of features, each with its own family, independent given the class.
-
-    log f(x|c) = Σ_b log f_b(x_b|c)
-
-A missing value adds nothing to a block's statistics and nothing to its score, where the block's family allows gaps.
-"""
+"""What a product is made of, block by block: its rows, its statistics, and its density."""
 
 from __future__ import annotations
 
@@ -13,13 +8,166 @@ from typing import Any
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, shortlist
-from deciban.families.blocks import Blocks, ProductDensity, ProductStats
+from deciban.errors import HyperparameterError, InputError, NotAvailableError, shortlist
+from deciban.families.abilities import HasParts, HasPolynomial
+from deciban.families.fitted import collect_checked
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Family, Rule
-from deciban.families.running import RunningBlocks
+from deciban.families.protocol import Density, Family, Rule
 from deciban.read.tables import Table
-from deciban.statistics import Array, Members
+from deciban.statistics import Array, Axis, Members, Stats, nested
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The rows of several blocks side by side; selecting rows selects them in each."""
+
+    parts: dict[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        shapes = [part.shape for part in self.parts.values()]
+        return shapes[0][0], sum(shape[1] for shape in shapes)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(object)
+
+    def __getitem__(self, rows: Any) -> Blocks:
+        return Blocks({name: part[rows] for name, part in self.parts.items()})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProductStats(Stats):
+    """The statistics of each block."""
+
+    blocks: dict[str, Stats] = nested()
+
+
+@dataclass(frozen=True, eq=False)
+class ProductDensity(Density):
+    """Densities of blocks, multiplied."""
+
+    blocks: dict[str, Density]
+
+    @property
+    def K(self) -> int:
+        return next(iter(self.blocks.values())).K
+
+    def log_density(self, X: Blocks) -> Array:
+        """Σ over blocks."""
+        return sum(density.log_density(X.parts[name]) for name, density in self.blocks.items())  # type: ignore[return-value]
+
+    def log_base(self, X: Blocks) -> Array | float:
+        """Σ over blocks."""
+        return sum(density.log_base(X.parts[name]) for name, density in self.blocks.items())
+
+    def parts(self, X: Blocks) -> Array:
+        """(n, K, P): one part a feature where the block is a sum over features, else one for the block."""
+        return np.concatenate([_parts(density, X.parts[name]) for name, density in self.blocks.items()], axis=2)
+
+    def polynomial(self) -> tuple[Array | None, Array, Array]:
+        """Blocks side by side, in the order of the blocks."""
+        for name, density in self.blocks.items():
+            if not isinstance(density, HasPolynomial):
+                raise NotAvailableError(f"block {name!r} has no linear or quadratic discriminant.")
+        each = [density.polynomial() for density in self.blocks.values()]  # type: ignore[attr-defined]
+        sizes = [b.shape[1] for _, b, _ in each]
+        A = None
+        if any(block is not None for block, _, _ in each):
+            A = np.zeros((self.K, sum(sizes), sum(sizes)))
+            for (block, _, _), end, size in zip(each, np.cumsum(sizes), sizes):
+                if block is not None:
+                    A[:, end - size : end, end - size : end] = block
+        return A, np.concatenate([b for _, b, _ in each], axis=1), sum(c for _, _, c in each)
+
+    def sample(self, codes: Array, rng: np.random.Generator) -> Blocks:
+        """Each block for itself: independent given the class."""
+        return Blocks({name: density.sample(codes, rng) for name, density in self.blocks.items()})
+
+
+def _parts(density: Density, X: Any) -> Array:
+    return density.parts(X) if isinstance(density, HasParts) else density.log_density(X)[:, :, None]
+
+
+# -- running ----------
+# Sums in the making: batches are added as they come, after the first rows have settled what was open.
+#
+# Adding makes new sums of the old ones and the batch's. A family whose sums are large beside a batch, such as those
+# of a
+# vocabulary, keeps something that grows in place instead, and makes sums of it in the end.
+
+
+class Running:
+    """A family, and its sums so far, of the first rows to begin with.
+
+    >>> import numpy as np
+    >>> from deciban import Poisson
+    >>> sums = Running(Poisson(), np.array([[1.0], [2.0]]), Members.one_group(2), ["calls"])
+    >>> sums.add(np.array([[4.0]]), Members.one_group(1))
+    >>> sums.total().total
+    array([[7.]])
+    """
+
+    def __init__(self, family: Any, X: Any, members: Members, columns: Sequence[Any]) -> None:
+        self.family, self.columns = family, columns
+        self.stats = collect_checked(family, X, members, columns)
+
+    @property
+    def known(self) -> Any:
+        """Statistics whose names later rows are encoded by."""
+        return self.stats
+
+    def choose(self, X: Any, members: Members, rule: Rule) -> None:
+        """Let the family freeze what it left open, by the first rows and their sums."""
+        self.family = self.family.choose(self.stats, (X, members), rule)
+
+    def add(self, X: Any, members: Members) -> None:
+        """Add the sums of a batch."""
+        self.stats = self.stats + collect_checked(self.family, X, members, self.columns)
+
+    def total(self) -> Any:
+        """The sums of everything that was added."""
+        return self.stats
+
+
+class RunningBlocks:
+    """The same for a product, block by block."""
+
+    def __init__(self, product: Product, classes: Axis, blocks: dict[str, Any]) -> None:
+        self.product, self.classes, self.blocks = product, classes, blocks
+
+    @property
+    def family(self) -> Product:
+        """The product of the blocks' families."""
+        return self.product.with_families({name: block.family for name, block in self.blocks.items()})
+
+    @property
+    def known(self) -> ProductStats:
+        """Of each block."""
+        return ProductStats({"class": self.classes}, {name: block.known for name, block in self.blocks.items()})
+
+    def choose(self, X: Blocks, members: Members, rule: Rule) -> None:
+        """Block by block."""
+        for name, block in self.blocks.items():
+            block.choose(X.parts[name], members, rule)
+
+    def add(self, X: Blocks, members: Members) -> None:
+        """Add the sums of a batch to each block's."""
+        self.classes = self.classes.union(members.classes)
+        for name, block in self.blocks.items():
+            block.add(X.parts[name], members)
+
+    def total(self) -> ProductStats:
+        """The sums of each block."""
+        return ProductStats({"class": self.classes}, {name: block.total() for name, block in self.blocks.items()})
+
+
+# -- product ----------
+# Blocks of features, each with its own family, independent given the class.
+#
+#     log f(x|c) = Σ_b log f_b(x_b|c)
+#
+# A missing value adds nothing to a block's statistics and nothing to its score, where the block's family allows gaps.
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 import numpy as np
 
 from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
-from deciban.features.numbers import dense_numbers, refuse_infinite
+from deciban.read.numbers import dense_numbers, refuse_infinite
 from deciban.statistics import Array, Axis, Members, Stats
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Family(ABC):
 
     def begin(self, X: Any, members: Members, columns: Sequence[Any]) -> Any:
         """The first rows' sums, as the beginning of a stream's: what `running` describes."""
-        from deciban.families.running import Running
+        from deciban.families.product import Running
 
         return Running(self, X, members, columns)
 

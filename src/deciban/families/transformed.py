@@ -23,9 +23,9 @@ import numpy as np
 
 from deciban.errors import HyperparameterError
 from deciban.families.gaussian import Gaussian
+from deciban.families.mapped import Through
 from deciban.families.protocol import Family
-from deciban.families.through import Through
-from deciban.features.numbers import dense_numbers, refuse
+from deciban.read.numbers import dense_numbers, refuse
 from deciban.statistics import Array, Members
 
 Transform = Literal["none", "log", "yeo-johnson"]

@@ -10,9 +10,9 @@ otherwise). `weight` is None or (n,) with weights ≥ 0; a row of weight 0 is sk
 Sums are float64. No input is ever written to.
 """
 
-from .categories import CategoryError, category_counts, category_counts_growing, category_scores
-from .choice import SMALL_WORK, forced
-from .dense import (
+from deciban.kernels.categories import CategoryError, category_counts, category_counts_growing, category_scores
+from deciban.kernels.choice import SMALL_WORK, forced
+from deciban.kernels.dense import (
     class_moments,
     class_moments_with_gaps,
     class_scatter,
@@ -20,8 +20,8 @@ from .dense import (
     diagonal_scores,
     whitened_distances,
 )
-from .rows import class_weights, encode_integers, log_softmax, log_sum_exp, softmax
-from .words import (
+from deciban.kernels.rows import class_weights, encode_integers, log_softmax, log_sum_exp, softmax
+from deciban.kernels.words import (
     row_lookups,
     sparse_class_lookups,
     sparse_class_moments,

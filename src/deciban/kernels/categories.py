@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import reference
-from .choice import Array, class_codes, compiled, or_unweighted, pieces, readable, row_weights
+from deciban.kernels import reference
+from deciban.kernels.choice import Array, class_codes, compiled, or_unweighted, pieces, readable, row_weights
 
 # A category number at or above this is taken for a mistake: the table of counts would be as long.
 MOST_CATEGORIES = 2**20
@@ -45,7 +45,7 @@ def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, 
         X = _integers(X)
         _refuse_outside(X, weight, sizes)
         return reference.category_counts(X, codes, weight, sizes, K)
-    from .tally import Tally
+    from deciban.kernels.categories_compiled import Tally
 
     tally = Tally(sizes, K)
     for rows, part in pieces(X, NATIVE, np.int64):
@@ -67,7 +67,7 @@ def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int
         _refuse_outside(X, weight, np.full(X.shape[1], MOST_CATEGORIES))
         sizes = reference.category_sizes(X, weight)
         return sizes, reference.category_counts(X, codes, weight, sizes, K)
-    from .tally import CHECKED_ROWS, Tally
+    from deciban.kernels.categories_compiled import CHECKED_ROWS, Tally
 
     # The first rows say how much room columns are likely to need.
     first = reference.category_sizes(X[:CHECKED_ROWS], None if weight is None else weight[:CHECKED_ROWS])
@@ -93,6 +93,6 @@ def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unsee
     starts, sizes = readable(starts, np.int64), readable(sizes, np.int64)
     if not compiled(X.size * weights.shape[1]):
         return reference.category_scores(_integers(X), weights, starts, sizes, unseen)
-    from . import tally
+    from deciban.kernels import categories_compiled as tally
 
     return tally.scores(pieces(X, NATIVE, np.int64), len(X), weights, starts, sizes, unseen)

@@ -1,8 +1,8 @@
 """Hidden Markov chains: messages forward and backward, and best paths, a piece of consecutive rows at a time.
 
-`chain_twins` says what is computed. Compiled messages come in two arithmetics. In plain numbers (`scaled`) they are an
-order of magnitude faster and as exact, unless a state's share vanishes that no transition would have brought back:
-`Messages.forward` notices what it cannot vouch for, and the caller starts again in logarithms.
+`chains_reference` defines what is computed. Compiled messages come in two arithmetics. Plain numbers (`scaled`) are an
+order of magnitude faster and as exact, unless the probability of a state underflows that no later transition restores:
+`Messages.forward` detects that case, and the caller starts again in logarithms.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from . import chain_twins
-from .choice import Array, compiled, readable
+from deciban.kernels import chains_reference
+from deciban.kernels.choice import Array, compiled, readable
 
 # What one step of the twins weighs against compiling: twenty thousand take half a second.
 STEP = 50
@@ -52,11 +52,11 @@ class Messages:
         else:
             self.start, self.A = readable(log_start, np.float64), readable(log_transitions, np.float64)
         self.AT = np.ascontiguousarray(self.A.T)
-        self.body: Any = chain_twins
+        self.body: Any = chains_reference
         if self.compiled:
-            from . import chain_logs, chain_scaled
+            from deciban.kernels import chains_in_logs, chains_scaled
 
-            self.body = chain_scaled if self.scaled else chain_logs
+            self.body = chains_scaled if self.scaled else chains_in_logs
         rows = piece_rows(self.S)
         self.alpha, self.scale = np.empty((rows + 1, self.width)), np.empty(rows)
         self._room, self._offset = np.empty((0, self.width)), np.empty(0)
@@ -141,11 +141,11 @@ class Paths:
 
     def __init__(self, log_start: Array, log_transitions: Array, use_kernel: bool) -> None:
         self.start, self.A = readable(log_start, np.float64), readable(log_transitions, np.float64)
-        self.body: Any = chain_twins
+        self.body: Any = chains_reference
         if use_kernel:
-            from . import chain_logs
+            from deciban.kernels import chains_in_logs
 
-            self.body = chain_logs
+            self.body = chains_in_logs
         S = len(log_start)
         kind = np.uint8 if S <= 256 else np.uint16 if S <= 65536 else np.int64
         self.pointers = np.empty((piece_rows(S), S), dtype=kind)

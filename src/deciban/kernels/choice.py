@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -98,3 +99,24 @@ _UNWEIGHTED = np.empty(0)
 def or_unweighted(weight: Array | None, rows: slice = slice(None)) -> Array:
     """The weights of these rows as kernels take them: an empty array stands for None, to compile for both at once."""
     return _UNWEIGHTED if weight is None else weight[rows]
+
+
+# -- blas ----------
+# BLAS on small blocks: one thread is faster than two, and leaves the other to somebody else.
+
+# From this many columns on a block is large enough to gain from as many threads as the user allows.
+WIDE = 256
+
+
+@cache
+def _controller() -> Any:
+    # scipy brings a BLAS of its own; a controller made before that is loaded would not know it.
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_thread(columns: int) -> AbstractContextManager[Any]:
+    """Keep BLAS to one thread within, if the blocks are narrow. Making the controller anew would cost milliseconds."""
+    return nullcontext() if columns >= WIDE else _controller().limit(limits=1, user_api="blas")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import reference
-from .choice import Array, class_codes, compiled, or_unweighted, pieces, readable, row_weights
+from deciban.kernels import reference
+from deciban.kernels.choice import Array, class_codes, compiled, or_unweighted, pieces, readable, row_weights
 
 # Types that kernels read as they are; anything else is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
@@ -26,7 +26,7 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
     if not compiled(X.size):
         return reference.class_moments(_floats(X), codes, weight, origin, K)
-    from .moments import add_moments
+    from deciban.kernels.dense_compiled import add_moments
 
     first, second = np.zeros((2, K, len(origin)))
     for rows, part in pieces(X, NATIVE, np.float64):
@@ -41,7 +41,7 @@ def class_moments_with_gaps(
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
     if not compiled(X.size):
         return reference.class_moments_with_gaps(_floats(X), codes, weight, origin, K)
-    from .moments import add_moments_with_gaps
+    from deciban.kernels.dense_compiled import add_moments_with_gaps
 
     seen, first, second = np.zeros((3, K, len(origin)))
     for rows, part in pieces(X, NATIVE, np.float64):
@@ -57,7 +57,7 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
     if not compiled(X.size):
         return reference.class_scatter(_floats(X), codes, weight, origin, K)
-    from . import scatter
+    from deciban.kernels import dense_compiled as scatter
 
     return scatter.class_scatter(pieces(X, NATIVE, np.float64), codes, weight, origin, K)
 
@@ -71,7 +71,7 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     mean, half_precision, log_norm = (readable(each, np.float64) for each in (mean, half_precision, log_norm))
     if not compiled(X.size * len(mean)):
         return reference.diagonal_scores(_floats(X), mean, half_precision, log_norm)
-    from . import gaussian
+    from deciban.kernels import dense_compiled as gaussian
 
     scores = np.empty((len(X), len(mean)))
     for rows, part in pieces(X, NATIVE, np.float64):
@@ -92,7 +92,7 @@ def diagonal_left_out(
     codes, share = class_codes(codes, len(mean)), readable(share, np.float64)
     if not compiled(X.size * len(mean)):  # as much as scoring the rows, to which this is the next step
         return reference.diagonal_left_out(_floats(X), codes, origin, mean, precision, share, least)
-    from . import gaussian
+    from deciban.kernels import dense_compiled as gaussian
 
     answers = np.empty((3, len(X)))
     for rows, part in pieces(X, NATIVE, np.float64):
@@ -122,6 +122,6 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
     mean, whitener, origin = (readable(each, np.float64) for each in (mean, whitener, origin))
     if not compiled(X.size * len(mean)):
         return reference.whitened_distances(_floats(X), mean, whitener, origin)
-    from . import whitened
+    from deciban.kernels import dense_compiled as whitened
 
     return whitened.distances(pieces(X, NATIVE, np.float64), len(X), mean, whitener, origin)

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .jit import cgutils, intrinsic, types
+from deciban.kernels.jit import cgutils, intrinsic, types
 
 _BYTES = ir.IntType(8).as_pointer()
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)

@@ -33,8 +33,8 @@ part = numba.njit(forceinline=True, **OPTIONS)
 
 @cache
 def _sources() -> str:
-    """A digest of every file of kernels."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
+    """Digest of the source files of all kernels, in this package and in the others' `kernels` folders."""
+    files = sorted(Path(__file__).parents[1].rglob("kernels/*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

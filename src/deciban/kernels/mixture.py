@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import reference
-from .blas import one_thread
-from .choice import Array, compiled, or_unweighted, pieces, readable, row_weights
-from .dense import NATIVE
-from .words import _csr, _without_zeros
+from deciban.kernels import reference
+from deciban.kernels.choice import Array, compiled, one_thread, or_unweighted, pieces, readable, row_weights
+from deciban.kernels.dense import NATIVE
+from deciban.kernels.words import _csr, _without_zeros
 
 BLOCK_BYTES = 2**19  # of features held at a time: half of a second-level cache
 LEAST_ROWS, MOST_ROWS = 64, 1024
@@ -59,7 +58,7 @@ def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, 
     F = feature_count(D, products)
     if not compiled(n * F * len(bias)):
         return _twin(features(np.asarray(X, dtype=float) - origin, products), weight, weights, bias)
-    from . import mixture_blocks as fast
+    from deciban.kernels import mixture_compiled as fast
 
     fill = fast.fill_products if products else fast.fill_squares
     # An odd number of cache lines: with a power of two, features of a row would fall on one another in the cache.
@@ -94,7 +93,7 @@ def sparse_mixture_pass(
         data, indices, indptr = _without_zeros(data, indices, indptr)
     if not compiled((indptr[-1] - indptr[0]) * K):
         return _sparse_twin(data, indices, indptr, weight, table, bias, extra)
-    from . import mixture_words as fast
+    from deciban.kernels import mixture_compiled as fast
 
     counts, sums, more = np.zeros(K), np.zeros((V, K)), np.zeros((K, extra.shape[1]))
     shares = np.empty((1, K))

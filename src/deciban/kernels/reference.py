@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from .choice import Array
+from deciban.kernels.choice import Array
 
 quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore")  # NaN and inf are meant to propagate
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import reference
-from .choice import Array, class_codes, compiled, or_unweighted, readable, row_weights
+from deciban.kernels import reference
+from deciban.kernels.choice import Array, class_codes, compiled, or_unweighted, readable, row_weights
 
 # Labels spread wider than this are left to sorting: a table of every possible value would not stay in cache.
 WIDEST_SPAN = 65_536
@@ -34,7 +34,7 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
             return None
         found, codes = reference.encode_offsets(numbers - low, span)
         return (found + low).astype(y.dtype), codes
-    from .labels import mark_offsets, place_offsets
+    from deciban.kernels.rows_compiled import mark_offsets, place_offsets
 
     low, seen = 0, np.zeros(WIDEST_SPAN, np.bool_)
     if not mark_offsets(numbers, low, seen):  # most labels are small numbers; only others are worth another look
@@ -61,7 +61,7 @@ def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
     codes, weight = class_codes(codes, K), row_weights(weight)
     if not compiled(LABEL_WORK * codes.size):
         return np.bincount(codes, weight, minlength=K).astype(np.float64)  # of no rows it gives integers
-    from .labels import add_class_weights
+    from deciban.kernels.rows_compiled import add_class_weights
 
     sums = np.zeros((K, 8))
     add_class_weights(codes, or_unweighted(weight), sums)
@@ -72,7 +72,7 @@ def log_softmax(scores: Array, out: Array | None = None) -> Array:
     """Scores less their log Σ exp along each row. Rows that are −inf throughout stay so. `out` may be `scores`."""
     scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
     if compiled(EXP_WORK * scores.size) and _plain(out):
-        from .probabilities import log_softmax as kernel
+        from deciban.kernels.rows_compiled import log_softmax as kernel
 
         kernel(scores, out)
     else:
@@ -84,7 +84,7 @@ def softmax(scores: Array, out: Array | None = None) -> Array:
     """Each row's exp(score) / Σ exp(scores). Rows that are −inf throughout become 0. `out` may be `scores`."""
     scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
     if compiled(EXP_WORK * scores.size) and _plain(out):
-        from .probabilities import softmax as kernel
+        from deciban.kernels.rows_compiled import softmax as kernel
 
         kernel(scores, out)
     else:
@@ -97,7 +97,7 @@ def log_sum_exp(scores: Array) -> Array:
     scores = readable(scores, np.float64)
     if not compiled(EXP_WORK * scores.size):
         return reference.log_sum_exp(scores)
-    from .probabilities import log_sum_exp as kernel
+    from deciban.kernels.rows_compiled import log_sum_exp as kernel
 
     sums = np.empty(len(scores))
     kernel(scores, sums)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import reference
-from .choice import Array, class_codes, compiled, or_unweighted, readable, row_weights
+from deciban.kernels import reference
+from deciban.kernels.choice import Array, class_codes, compiled, or_unweighted, readable, row_weights
 
 
 def _csr(data: Array, indices: Array, indptr: Array, V: int) -> tuple[Array, Array, Array]:
@@ -39,7 +39,7 @@ def sparse_class_sums(
     codes, weight = class_codes(codes, K), row_weights(weight)
     if not compiled(indptr[-1] - indptr[0]):
         return reference.sparse_class_sums(data, indices, indptr, codes, weight, K, V)
-    from .sparse import add_class_sums
+    from deciban.kernels.words_compiled import add_class_sums
 
     sums = np.zeros((V, K))
     add_class_sums(data, indices, indptr, codes, or_unweighted(weight), sums)
@@ -54,7 +54,7 @@ def sparse_class_moments(
     codes, weight = class_codes(codes, K), row_weights(weight)
     if not compiled(indptr[-1] - indptr[0]):
         return reference.sparse_class_moments(data, indices, indptr, codes, weight, K, V)
-    from .sparse import add_class_moments
+    from deciban.kernels.words_compiled import add_class_moments
 
     sums = np.zeros((V, 2, K))
     add_class_moments(data, indices, indptr, codes, or_unweighted(weight), sums)
@@ -71,7 +71,7 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
     data, indices, indptr = _csr(data, indices, indptr, V)
     if not compiled((indptr[-1] - indptr[0]) * K):
         return reference.sparse_scores(data, indices, indptr, weights, bias)
-    from . import sparse
+    from deciban.kernels import words_compiled as sparse
 
     if weights.min(initial=0.0) == -np.inf:
         data, indices, indptr = _without_zeros(data, indices, indptr)
@@ -88,7 +88,7 @@ def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array]
     indptr, data = readable(indptr, np.int64), readable(data, np.float64)
     if not compiled(indptr[-1] - indptr[0]):
         return reference.row_lookups(data, indptr, table)
-    from .sparse import row_lookups as kernel
+    from deciban.kernels.words_compiled import row_lookups as kernel
 
     sums, found = np.empty(len(indptr) - 1), np.empty((len(indptr) - 1, 2), np.int64)
     return (sums, found) if kernel(data, indptr, table, sums, found) else None
@@ -106,7 +106,7 @@ def sparse_class_lookups(
     codes, weight, data = class_codes(codes, K), row_weights(weight), readable(data, np.float64)
     if not compiled(indptr[-1] - indptr[0]):
         return reference.sparse_class_lookups(data, indices, indptr, codes, weight, K, V, table)
-    from .sparse import add_class_lookups
+    from deciban.kernels.words_compiled import add_class_lookups
 
     sums, found, beyond = np.zeros((V, K)), np.zeros((K, 2)), np.zeros(len(indptr) - 1)
     whole = add_class_lookups(data, indices, indptr, codes, or_unweighted(weight), table, sums, found, beyond)
@@ -125,7 +125,7 @@ def sparse_left_over(
     codes, weight = class_codes(codes, K), row_weights(weight)
     if not compiled((indptr[-1] - indptr[0]) * K):  # as much as scoring the rows, to which this is the next step
         return reference.sparse_left_over(data, indices, indptr, counts, codes, weight, rounding)
-    from .sparse import left_over
+    from deciban.kernels.words_compiled import left_over
 
     turned = counts.flags.f_contiguous
     flat, steps = readable(counts.T if turned else counts, np.float64).ravel(), (1, K) if turned else (V, 1)

@@ -24,7 +24,7 @@ from deciban.latent.components import (
     read,
 )
 from deciban.latent.expectation import Rows
-from deciban.latent.task import Task
+from deciban.latent.mixture_fit import Task
 from deciban.statistics import Array, Axis, Members
 
 

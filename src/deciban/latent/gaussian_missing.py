@@ -24,9 +24,9 @@ from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal
 from deciban.families.protocol import Rule, check_rule
-from deciban.features.numbers import refuse_infinite
-from deciban.kernels.blas import one_thread
+from deciban.kernels.choice import one_thread
 from deciban.latent import em
+from deciban.read.numbers import refuse_infinite
 from deciban.statistics import Array, Axis, Members
 
 NOT_EXACT = (

@@ -20,8 +20,7 @@ import numpy as np
 from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
 from deciban.families.dirichlet import log_prior
 from deciban.families.protocol import Family, Rule
-from deciban.latent.hmm_rows import Rows
-from deciban.latent.hmm_sequences import Sequences
+from deciban.latent.sequences import Rows, Sequences
 from deciban.statistics import Array, Axis, Stats, nested, summed
 
 

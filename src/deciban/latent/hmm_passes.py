@@ -19,12 +19,11 @@ import numpy as np
 
 from deciban.errors import DecibanError
 from deciban.kernels import forced
-from deciban.kernels.blas import one_thread
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
 from deciban.kernels.choice import compiled as worth
+from deciban.kernels.choice import one_thread
 from deciban.latent.hmm import HMMDensity, HMMStats
-from deciban.latent.hmm_rows import Rows
-from deciban.latent.hmm_sequences import Group
+from deciban.latent.sequences import Group, Rows
 from deciban.statistics import Array, Axis
 
 Take = Callable[[int, int, Array], None]  # what is done with the posteriors of rows lo … hi

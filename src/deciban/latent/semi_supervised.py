@@ -20,7 +20,7 @@ import numpy as np
 
 from deciban.errors import DecibanError
 from deciban.families.protocol import Rule
-from deciban.kernels.blas import one_thread
+from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity
 from deciban.latent.expectation import Rows

@@ -18,15 +18,12 @@ try:
 except ImportError as error:
     raise ImportError("deciban.plots needs matplotlib, which is not installed: pip install deciban[plots].") from error
 
-from .ellipses import covariance_ellipses
-from .explained import evidence_bars
-from .features import class_densities, decision_regions
-from .hidden import clusters, em_trace, state_sequence
-from .nomogram import nomogram
-from .posteriors import beta, dirichlet
-from .rates import bayes_error, det, roc
-from .strength import empirical_cross_entropy, llr_histogram, reliability, tippett
-from .topics import topic_map, topic_shares, topic_words
+from deciban.plots.features import class_densities, covariance_ellipses, decision_regions
+from deciban.plots.hidden import clusters, em_trace, state_sequence
+from deciban.plots.judging import bayes_error, det, empirical_cross_entropy, llr_histogram, reliability, roc, tippett
+from deciban.plots.nomogram import evidence_bars, nomogram
+from deciban.plots.posteriors import beta, dirichlet
+from deciban.plots.topics import topic_map, topic_shares, topic_words
 
 __all__ = [
     "bayes_error",

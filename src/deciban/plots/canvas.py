@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from deciban.errors import InputError
 from deciban.evaluate.checks import Flags, two_class_scores
 from deciban.evaluate.report import Evaluation
-from deciban.score import UNITS, Array
+from deciban.evidence.scores import UNITS, Array
 
 # Okabe & Ito, Color universal design, 2008: told apart by colour-blind readers, and by most printers
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B6914", "#666666")

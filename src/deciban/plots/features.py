@@ -1,4 +1,4 @@
-"""How a model sees one feature, or two: densities, and where decisions change."""
+"""Rows that hold some features only, for pictures of one feature or of two; what they lack is integrated out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,77 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.patches import Ellipse
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from deciban.errors import InputError, NotAvailableError, shortlist
+from deciban.evidence.scores import log_joint, log_probability
+from deciban.families.gaussian.densities import AxisDensity, MatrixDensity
+from deciban.families.known import SideBySide
+from deciban.families.product import ProductDensity
+from deciban.model import model
 from deciban.plots.canvas import GREY, MARKERS, PALETTE, canvas, finish
-from deciban.plots.table import axis_name, column, drawn, position, scores, span_of
-from deciban.score import log_joint, log_probability
+from deciban.read.tables import Table
 from deciban.statistics import Array
+
+DRAWS = 4000  # rows from which the model's own range is read
+
+
+def position(clf: Any, feature: Any) -> int:
+    """Where a column stands, by name or number."""
+    columns = list(clf.columns_)
+    if feature in columns:
+        return columns.index(feature)
+    if isinstance(feature, int) and 0 <= feature < len(columns):
+        return feature
+    raise InputError(f"no such feature: {feature!r}; the model knows {shortlist(columns, 10)}.")
+
+
+def axis_name(clf: Any, at: int) -> str:
+    """What to write beside an axis."""
+    name = clf.columns_[at]
+    return str(name) if isinstance(name, str) else f"feature {name}"
+
+
+def scores(clf: Any, features: list[int], values: Array) -> Array:
+    """(n, K) calibrated log f(x|class) of rows (n, len(features)) in which all other features are missing."""
+    rows = np.full((len(values), len(clf.columns_)), np.nan)
+    rows[:, features] = values
+    table = Table(rows, clf.columns_, all(isinstance(name, str) for name in clf.columns_))
+    return clf._evidence(model.encode(clf.family_, table, clf.stats_.family))
+
+
+def column(X: Any, at: int) -> Array:
+    """One column of a table as numbers."""
+    return np.asarray(Table.of(X).pick([at]), dtype=float).ravel()
+
+
+def drawn(clf: Any, at: int) -> Array:
+    """Values of one feature as the model produces them, classes equally frequent."""
+    rows, _ = clf.sample(DRAWS, 0, prior="uniform")
+    order = [j for places in clf._places().values() for j in places]
+    values = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)[:, order.index(at)]
+    try:
+        return values.astype(float)
+    except (TypeError, ValueError):
+        raise NotAvailableError(
+            f"feature {clf.columns_[at]!r} holds {values[0]!r}: only numbers have a place on an axis."
+        ) from None
+
+
+def span_of(values: Array, given: ArrayLike | None, margin: float = 0.08) -> tuple[float, float]:
+    """The range to draw: as given, or that of the values and a little more; far outliers do not count."""
+    if given is not None:
+        low, high = np.asarray(given, dtype=float)
+        return float(low), float(high)
+    low, high = np.nanquantile(values, [0.001, 0.999])
+    extra = margin * (high - low) or 1.0
+    return float(low - extra), float(high + extra)
+
+
+# -- features ----------
+# How a model sees one feature, or two: densities, and where decisions change.
 
 POINTS = 600  # along a curve
 GRID = 240  # along each side of a plane
@@ -146,3 +210,94 @@ def _changes(grid: Array, curves: Array) -> list[float]:
         gap = curves[i : i + 2, best[i]] - curves[i : i + 2, best[i + 1]]
         found.append(float(grid[i] + (grid[i + 1] - grid[i]) * gap[0] / (gap[0] - gap[1])))
     return found
+
+
+# -- ellipses ----------
+# Gaussian classes as ellipses: where their means are, and how far they spread.
+
+
+def covariance_ellipses(
+    model: Any,
+    features: tuple[Any, Any] = (0, 1),
+    X: Any = None,
+    y: Any = None,
+    *,
+    covariances: ArrayLike | None = None,
+    names: Any = None,
+    sds: tuple[float, ...] = (1.0, 2.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """Ellipses of so many standard deviations for each class of a Gaussian classifier, or for (K, 2) means.
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = covariance_ellipses([[0, 0]], covariances=[[[4, 0], [0, 1]]], sds=(1,), ax=Figure().subplots())
+    >>> ax.patches[0].get_width(), ax.patches[0].get_height()
+    (4.0, 2.0)
+    """
+    ax = canvas(ax)
+    if covariances is not None:
+        mean, cov = np.asarray(model, dtype=float), np.asarray(covariances, dtype=float)
+        if mean.ndim != 2 or mean.shape[1] != 2 or cov.shape != (len(mean), 2, 2):
+            raise InputError(f"means {mean.shape} with covariances {cov.shape}. Give shapes (K, 2) and (K, 2, 2).")
+        labels, axes_names = list(names or range(len(mean))), ("", "")
+    else:
+        places = [position(model, feature) for feature in features]
+        mean, cov = moments(model, np.array(places))
+        labels, axes_names = list(model.classes_), (axis_name(model, places[0]), axis_name(model, places[1]))
+    for k, name in enumerate(labels):
+        colour, marker = PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]
+        if X is not None and y is not None and covariances is None:
+            own = np.asarray(y) == name
+            points = [column(X, at)[own] for at in places]
+            ax.plot(*points, marker, color=colour, ms=3, mew=0, alpha=0.45, gid="rows")
+        for number, reach in enumerate(sds):
+            style = ("-", "--", ":")[number % 3]
+            ax.add_patch(_ellipse(mean[k], cov[k], reach, edgecolor=colour, fill=False, ls=style, lw=1.4))
+        ax.plot(*mean[k], marker, color=colour, mec="black", ms=7, gid="mean", label=str(name))
+    ax.autoscale_view()
+    ax.set(xlabel=axes_names[0], ylabel=axes_names[1])
+    return finish(ax)
+
+
+def moments(clf: Any, features: Array) -> tuple[Array, Array]:
+    """(K, d) means and (K, d, d) covariances of these columns."""
+    D = len(clf.columns_)
+    mean, cov = np.full((len(clf.classes_), D), np.nan), np.zeros((len(clf.classes_), D, D))
+    density: Any = clf.density
+    blocks = density.blocks if isinstance(density, ProductDensity) else dict.fromkeys(clf._places(), density)
+    for name, at in clf._places().items():
+        own = _gaussian(blocks[name])
+        if own is not None:
+            mean[:, at], cov[:, np.array(at)[:, None], at] = own
+    if np.isnan(mean[:, features]).any():
+        raise NotAvailableError("ellipses show Gaussian classes, and these features are modelled otherwise.")
+    return mean[:, features], cov[:, features[:, None], features]
+
+
+def _gaussian(density: Any) -> tuple[Array, Array] | None:
+    """Means and covariances of a Gaussian block; None for other families."""
+    if isinstance(density, SideBySide):
+        each = [_gaussian(part) for part in density.parts_]
+        return None if None in each else tuple(np.concatenate(parts) for parts in zip(*each))  # type: ignore[return-value]
+    if not isinstance(density, (MatrixDensity, AxisDensity)):
+        return None
+    mean = density.origin + density.mean
+    K, D = mean.shape
+    dof = getattr(density, "dof", None)
+    if isinstance(density, AxisDensity):
+        variance = density.variance * (1.0 if dof is None else np.reshape(_stretch(dof), (K, -1)))
+        return mean, np.eye(D) * variance[:, None, :]
+    shape = np.broadcast_to(density.scale, (K, D, D)) / density.divisor[:, None, None]
+    return mean, shape if dof is None else shape * np.reshape(_stretch(dof), (K, 1, 1))
+
+
+def _stretch(dof: Array) -> Array:
+    """What makes a Student density's squared scale its variance; heavy tails without one keep their scale."""
+    return np.where(dof > 2, dof / np.where(dof > 2, dof - 2, 1.0), 1.0)
+
+
+def _ellipse(centre: Array, cov: Array, reach: float, **look: Any) -> Ellipse:
+    variances, axes = np.linalg.eigh(cov)
+    width, height = 2 * reach * np.sqrt(variances[::-1])
+    tilt = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
+    return Ellipse((float(centre[0]), float(centre[1])), float(width), float(height), angle=tilt, **look)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.plots.canvas import MARKERS, PALETTE, canvas, finish
-from deciban.plots.ellipses import _ellipse, _gaussian
+from deciban.plots.features import _ellipse, _gaussian
 
 
 def clusters(

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from deciban.errors import InputError
-from deciban.read.missing import MARKERS
 from deciban.read.opening import FileSource, Rewound
 from deciban.read.source import checked_names
+from deciban.read.tables import MARKERS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -62,7 +62,7 @@ def is_place(what: Any) -> bool:
 
 
 def _mail(path: str | os.PathLike[str], **options: Any) -> Source:
-    from deciban.read.mailboxes import MailSource  # ten milliseconds that other sources need not wait for
+    from deciban.read.mail import MailSource  # ten milliseconds that other sources need not wait for
 
     return MailSource(path, **options)
 
@@ -73,8 +73,7 @@ def _kind(path: str | os.PathLike[str]) -> str:
         raise InputError("the format of standard input must be named: format='csv', 'tsv', 'jsonl' or 'arrow'.")
     place = Path(path)
     if place.is_dir():
-        from deciban.read.mail import is_mail
-        from deciban.read.mailboxes import boxes_of
+        from deciban.read.mail import boxes_of, is_mail
 
         return "mail" if is_mail(place) or boxes_of(place) else "folder"
     endings = [ending.lower() for ending in place.suffixes]

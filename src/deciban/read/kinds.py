@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deciban.errors import DomainError, InputError
-from deciban.read import values
-from deciban.read.column import NUMBERS, PARTS, Column
+from deciban.read import columns as values
+from deciban.read.columns import NUMBERS, PARTS, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa

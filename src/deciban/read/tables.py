@@ -1,7 +1,4 @@
-"""Tables as given: arrays, sparse matrices, and the frames of pandas, polars and pyarrow.
-
-A `Table` hands out columns as plain arrays, so that nothing further down knows where they came from.
-"""
+"""What stands for a value that is not there."""
 
 from __future__ import annotations
 
@@ -13,6 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import InputError
+
+# those of pandas, and the question mark
+MARKERS = (
+    "", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null",
+    "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+)  # fmt: skip
+
+
+# -- tables ----------
+# Tables as given: arrays, sparse matrices, and the frames of pandas, polars and pyarrow.
+#
+# A `Table` hands out columns as plain arrays, so that nothing further down knows where they came from.
 
 Kind = Literal["number", "yes/no", "category", "text"]
 HEAD = 65_536  # rows of positive weight from which choices are taken

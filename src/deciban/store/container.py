@@ -1,12 +1,4 @@
-"""The container of a model file: safetensors, read without trusting it.
-
-    8 bytes             N, the length of the header, little-endian
-    N bytes             the header: JSON, of which `__metadata__` holds the model and two digests; spaces at the end
-    the rest            the arrays, end to end, in the order of the header, little-endian
-
-Everything is checked before anything as large as the file claims is allocated: lengths against the size of the file,
-offsets against each other, shapes against offsets. Arrays are views of a memory map.
-"""
+"""JSON as the standard has it: what Python accepts beyond it is refused."""
 
 from __future__ import annotations
 
@@ -17,14 +9,47 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
 
 from deciban.errors import ModelFileError
 from deciban.statistics import Array
-from deciban.store.strict_json import parse_json
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON without duplicate keys, NaN or infinities; ValueError where it is not that."""
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return values
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not a number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"{digits[:20]} is too large")
+    return number
+
+
+# -- container ----------
+# The container of a model file: safetensors, read without trusting it.
+#
+#     8 bytes             N, the length of the header, little-endian
+#     N bytes             the header: JSON, of which `__metadata__` holds the model and two digests; spaces at the end
+#     the rest            the arrays, end to end, in the order of the header, little-endian
+#
+# Everything is checked before anything as large as the file claims is allocated: lengths against the size of the file,
+# offsets against each other, shapes against offsets. Arrays are views of a memory map.
 
 FORMAT = 1
 MOST_HEADER = 2**24  # bytes

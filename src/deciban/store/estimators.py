@@ -11,7 +11,7 @@ from deciban.errors import ModelFileError
 from deciban.store import registry
 from deciban.store.checks import require
 
-HOMES = ("deciban.estimators", "deciban.topics", "deciban.project", "deciban.sklearn")
+HOMES = ("deciban.estimators", "deciban.topics", "deciban.sklearn")
 
 
 @dataclass(frozen=True, eq=False)

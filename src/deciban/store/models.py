@@ -18,12 +18,10 @@ import numpy as np
 from deciban import __version__
 from deciban.errors import DecibanError, ModelFileError
 from deciban.store import checks
-from deciban.store.container import HEX, Container, chunks, damaged, header, open_container
-from deciban.store.decoding import Decoder
-from deciban.store.encoding import Encoder, as_record
+from deciban.store.codec import Decoder, Encoder, as_record
+from deciban.store.container import HEX, Container, chunks, damaged, header, open_container, parse_json
 from deciban.store.files import write_all, write_whole
 from deciban.store.released import is_released
-from deciban.store.strict_json import parse_json
 
 SMALL = 2**24  # bytes of arrays up to which everything is checked at once: some twenty milliseconds
 ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)  # what parts of two models raise

@@ -21,7 +21,7 @@ from deciban.statistics import Stats
 
 # where deciban's storable classes are, the most wanted first: importing stops when a name is found
 PACKAGES = (
-    *("statistics", "families", "store", "estimators", "latent", "evaluate", "project", "features", "read"),
+    *("statistics", "families", "text", "model", "store", "estimators", "latent", "evaluate", "read"),
     "topics",
 )
 # what old files call by another name: "OldClass" → "NewClass", "NewClass.old_field" → "new_field"

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NoReturn, Self
 
 from deciban.errors import NotAvailableError
-from deciban.families.blocks import ProductStats
-from deciban.families.product import Product
+from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family, Rule
 from deciban.statistics import Array, Members, Stats
 

@@ -22,18 +22,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
+from deciban.families.counts import GivenLength, draw_tokens
 from deciban.families.protocol import Family, Rule, require_rows
-from deciban.families.tokens import GivenLength
-from deciban.families.urns import draw_tokens
 from deciban.kernels.choice import Array
-from deciban.kernels.topics import Rows, prequential
-from deciban.kernels.topics.crew import ALONE
 from deciban.statistics import Axis, Members, Stats, summed
-from deciban.topics.batches import DocumentBatch, local_columns
-from deciban.topics.priors import Priors
+from deciban.topics.kernels import Rows, prequential
+from deciban.topics.kernels.layout import ALONE
+from deciban.topics.lda import Stochastic, share_out
 from deciban.topics.reading import counts_of
-from deciban.topics.stochastic import Stochastic, share_out
-from deciban.topics.sums import TopicSums
+from deciban.topics.state import DocumentBatch, Priors, TopicSums, local_columns
 
 NOT_EXACT = (
     "topics of classes cannot be unlearnt exactly, nor left one out, since their sums depend on the guess they were "

@@ -10,10 +10,9 @@ import numpy as np
 
 from deciban.errors import ConvergenceWarning, DecibanError
 from deciban.kernels.choice import Array
-from deciban.latent.em import Trace
-from deciban.latent.progress import bar
-from deciban.topics.completion import Completion
-from deciban.topics.priors import Priors
+from deciban.latent.em import Trace, bar
+from deciban.topics.judging import Completion
+from deciban.topics.state import Priors
 
 PATIENCE = 5  # steps that together must gain `tol`
 LEAST = 15  # steps before stopping is thought of: topics part first, and their priors are learnt after that

@@ -1,9 +1,11 @@
-"""What topic models share: reading, answering for new documents, judging and showing."""
+"""Topic models as files: parameters, and what was learnt."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,16 +19,62 @@ from deciban.conventions import (
     validate_data,
 )
 from deciban.errors import HyperparameterError, InputError
-from deciban.features.limits import Limits
-from deciban.features.tokens import Tokens
 from deciban.kernels.choice import Array
-from deciban.kernels.topics import Crew
 from deciban.store import save
-from deciban.topics import coherence as judging
-from deciban.topics.completion import Completion
+from deciban.store.checks import require
+from deciban.store.estimators import Estimator
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Limits
+from deciban.topics import judging
+from deciban.topics.judging import Completion
+from deciban.topics.kernels import Crew
 from deciban.topics.reading import TextCounting, check_words, counts_of, extended, is_texts, require_words
-from deciban.topics.table import TopicTable
-from deciban.topics.words import LAMBDA, Ranking, divergences, ranked
+from deciban.topics.words import LAMBDA, Ranking, TopicTable, divergences, ranked
+
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTopics:
+    """An estimator whose arrays belong together."""
+
+    estimator: Any
+
+    @classmethod
+    def of(cls, model: Any) -> StoredTopics:
+        """A fitted topic model."""
+        check_is_fitted(model)
+        return cls(Estimator.of(model))
+
+    @property
+    def rows(self) -> float:
+        """Documents learnt."""
+        return float(self.estimator.fitted.get("documents_", 0))
+
+    def restored(self, check: Check | None, key: Any = None) -> Any:
+        """The model; sizes and ranges are looked at before anything is answered."""
+        if check is not None:
+            check()
+        require(isinstance(self.estimator, Estimator), "topics", "an estimator")
+        model = self.estimator.put_together({})
+        words, K = model.vocabulary_, model.n_topics_
+        require(isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype == object, "vocabulary_", "words")
+        require(len(set(words.tolist())) == len(words), "vocabulary_", "words that differ")
+        require(type(K) is int and K >= 1, "n_topics_", "a number of topics")
+        shapes = {"components_": (K, len(words)), "counts_": (len(words), K), "alpha_": (K,), "weights_": (K,)}
+        for name, shape in shapes.items():
+            held = vars(model).get(name)
+            if held is None:
+                continue
+            right = isinstance(held, np.ndarray) and held.shape == shape and held.dtype.kind == "f"
+            require(right, name, f"the shape {shape}")
+            require(bool((held >= 0).all() and np.isfinite(held).all()), name, "finite numbers of at least 0")
+        model.topics_  # noqa: B018  what cannot be read is noticed now
+        return model
+
+
+# -- face ----------
+# What topic models share: reading, answering for new documents, judging and showing.
 
 HELD_OUT = 0.05  # of the documents, at most MOST_HELD, watch over the others
 MOST_HELD, LEAST_DOCUMENTS = 500, 100
@@ -172,7 +220,7 @@ class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self.n_topics_
 
     def perplexity(self, X: Any) -> float:
-        """Of half of each document's tokens, given the other half: less is better (`deciban.topics.completion`)."""
+        """Of half of each document's tokens, given the other half: less is better (`deciban.topics.judging`)."""
         X = self._counts(X)
         require_words(X)
         judge = Completion.of(X, 0, self.threads)

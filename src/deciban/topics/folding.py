@@ -9,8 +9,8 @@ import numpy as np
 
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
-from deciban.kernels.topics import Crew, Rows, fold_in
-from deciban.topics.batches import local_columns
+from deciban.topics.kernels import Crew, Rows, fold_in
+from deciban.topics.state import local_columns
 
 STEPS, TOLERANCE = 200, 1e-5
 OWN_STEPS = 10

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import InputError
-from deciban.features.documents import Documents
 from deciban.kernels.choice import Array
+from deciban.text.documents import Documents
 from deciban.topics.reading import is_texts
 from deciban.topics.words import LAMBDA, places, relevance
 

@@ -9,14 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import DomainError, InputError, shortlist
-from deciban.features.counts import count_rows
-from deciban.features.documents import Documents
-from deciban.features.limits import Limits
-from deciban.features.numbers import find_bad
-from deciban.features.sparse import plain_numbers
-from deciban.features.tokens import Tokens
-from deciban.features.vocabulary import Vocabulary
 from deciban.kernels.choice import Array
+from deciban.read.numbers import find_bad, plain_numbers
+from deciban.text.counting import count_rows
+from deciban.text.documents import Documents
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Limits, Vocabulary
 
 MOST_ENTRIES = 2**31 - 1
 

@@ -11,18 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning
-from deciban.families.gaussian.axis_densities import DiagonalNormal
-from deciban.families.gaussian.cells import CellPosterior
-from deciban.families.gaussian.choice import AUTO_FEATURES, choose_structure
-from deciban.families.gaussian.known import known_density
-from deciban.families.gaussian.matrix import MatrixPosterior
-from deciban.families.gaussian.penalty import axis_log_prior, matrix_log_prior
-from deciban.families.gaussian.prior import Prior, pooled_mean, pooled_target
+from deciban.families.gaussian.densities import DiagonalNormal, known_density
+from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior
+from deciban.families.gaussian.prior import Prior, axis_log_prior, matrix_log_prior, pooled_mean, pooled_target
+from deciban.families.gaussian.structure import AUTO_FEATURES, choose_structure
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal, collect_full
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule
-from deciban.features.numbers import dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
 from deciban.linalg import EPS
+from deciban.read.numbers import dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]

@@ -1,0 +1,1 @@
+"""Evidence: from log-likelihoods to ratios, posteriors, decisions and explanations."""

@@ -1,0 +1,338 @@
+"""Full and tied covariance: the normal–inverse-Wishart posterior, its readings, and one row out of it.
+
+Reference: Murphy, Conjugate Bayesian analysis of the Gaussian distribution (2007), section 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, multigammaln
+
+from deciban.errors import SingularError
+from deciban.families.gaussian.densities import (
+    DiagonalNormal,
+    DiagonalStudent,
+    MatrixDensity,
+    NormalDensity,
+    SphericalStudent,
+    StudentDensity,
+    distances,
+    elliptical,
+)
+from deciban.families.gaussian.leave_one_out import leave_one_out
+from deciban.families.gaussian.prior import Prior
+from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
+from deciban.families.posterior import Marginal
+from deciban.families.protocol import Density, Rule, own_codes, require_rows
+from deciban.linalg import (
+    EPS,
+    Whitened,
+    determinant_without,
+    distance_without,
+    own_distance_without,
+    singular_columns,
+    singular_reasons,
+    whiten,
+)
+from deciban.statistics import Array, Members
+
+COVARIANCE_DRAWS = 2000
+MOST_DRAWN = 2e7  # numbers
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixPosterior:
+    """κ, m, ν and Ψ of every class; ν and Ψ are shared where tied. Without a prior: counts, means and scatter."""
+
+    stats: GaussianStats
+    prior: Prior | None
+    tied: bool
+    kappa: Array  # (K,)
+    mean: Array  # (K, D) from the origin
+    nu: Array  # (K,) or (1,)
+    psi: Array  # (K, D, D) or (1, D, D)
+
+    @classmethod
+    def of(cls, stats: GaussianStats, prior: Prior | None, tied: bool) -> MatrixPosterior:
+        """Prior and sums make the posterior: Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ."""
+        n = stats.weight
+        mean, psi = stats.scatter()
+        if prior is None:
+            require_rows(n, stats.labels["class"], "Gaussian")  # type: ignore[arg-type]
+            return cls(stats, None, tied, n, mean, _pooled(n, tied), _pooled(psi, tied))
+        kappa = prior.kappa + n
+        off = mean - prior.mean
+        psi = psi + np.einsum("k,ki,kj->kij", prior.kappa * n / kappa, off, off)
+        mean = (stats.first + prior.kappa * prior.mean) / kappa[:, None]
+        nu = prior.strength + mean.shape[1] + 1 + _pooled(n, tied)
+        return cls(stats, prior, tied, kappa, mean, nu, _pooled(psi, tied) + prior.strength * prior.matrix)
+
+    @cached_property
+    def root(self) -> Whitened:
+        """Ψ whitened; an error that names class and columns where it is singular.
+
+        Singular means: of some column's variance the columns before it leave less than rounding can show.
+        """
+        root = whiten(self.psi)
+        D = self.psi.shape[1]
+        raw = _pooled(np.diagonal(self.stats.second, axis1=1, axis2=2), self.tied)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lost = np.nan_to_num((raw / np.diagonal(self.psi, axis1=1, axis2=2)).max(axis=1, initial=0.0), posinf=0.0)
+        tolerance = 16 * EPS * (D + lost)
+        bad = np.flatnonzero(~(root.pivot > tolerance))
+        if len(bad):
+            raise self._singular(bad[0], tolerance[bad[0]])
+        return root
+
+    def _singular(self, k: int, tolerance: float) -> SingularError:
+        constant, dependent = singular_columns(self.psi[k], max(tolerance, 1e-10))
+        label = None if self.tied else self.stats.labels["class"].names[k]  # type: ignore[union-attr]
+        who = "the classes together have" if self.tied else f"class {label!r} has"
+        rows, D = float(self.stats.weight.sum() if self.tied else self.stats.weight[k]), self.psi.shape[1]
+        reasons = singular_reasons(constant, dependent)
+        if rows <= D:
+            reasons += [f"{rows:g} rows are too few for {D} columns"]
+        structures = "'diagonal'" if self.tied else "'tied' or 'diagonal'"
+        error = SingularError(
+            f"{who} a singular covariance: {'; '.join(reasons) or 'it is not positive definite'}. "
+            f"Use rule 'mean' (its prior keeps it regular), structure {structures}, or drop columns."
+        )
+        error.columns, error.label = constant + dependent, label  # type: ignore[attr-defined]
+        return error
+
+    # -- readings --------------------------------------------------------------------------------------------------
+    def read(self, rule: Rule, kappa: Array, nu: Array) -> tuple[Array, Array | None]:
+        """What Ψ is divided by, and the Student degrees of freedom."""
+        D, K = self.psi.shape[1], len(self.mean)
+        if rule == "predictive":
+            return (nu - D + 1) * kappa / (kappa + 1), nu - D + 1 + 0 * kappa
+        divisors = {"ml": nu, "map": nu + D + 1 + (K if self.tied else 1), "mean": nu - D - 1}
+        return divisors[rule] + 0 * kappa, None
+
+    def density(self, rule: Rule) -> MatrixDensity:
+        """Plug-in normals, or the Student densities that integrate the parameters out."""
+        divisor, dof = self.read(rule, self.kappa, self.nu)
+        kind = NormalDensity if dof is None else StudentDensity
+        root = self.root
+        return kind(self.stats.origin, self.mean, self.psi, divisor, dof, root.whitener, root.log_det)
+
+    def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
+        """(n, K) from the distances alone: the row's removal is a rank-one step in Ψ."""
+        own, w = own_codes(members), members.row_weights()
+        each = np.arange(len(own))
+        root, D = self.root, X.shape[1]
+        q = distances(X, self.stats.origin, self.mean, root.whitener, float(np.sqrt(np.max(self.nu))))
+        divisor, dof = self.read(rule, self.kappa, self.nu)
+        scores = elliptical(q * divisor, root.log_det - D * np.log(divisor), dof, D)
+        kappa = self.kappa[own] - w
+        alone = kappa <= 1e-12 * self.kappa[own]  # nobody else in the class
+        step = self.kappa[own] / np.where(alone, 1.0, kappa)
+        a = np.where(alone, 0.0, w * step)
+        share = np.zeros(len(own), dtype=np.intp) if self.tied else own
+        shrink = determinant_without(q[each, own], a)
+        singular = shrink <= (1e-12 + 64 * EPS / root.pivot[share] if self.prior is None else 0.0)
+        shrink = np.where(singular, 1.0 if self.prior is None else EPS, shrink)
+        nu, log_det = self.nu[share] - w, root.log_det[share] + np.log(shrink)
+        if self.tied:
+            moved = self._others(q, own, a, shrink)
+            for j in range(len(self.mean)):
+                divisor, dof = self.read(rule, np.full(len(own), self.kappa[j]), nu)
+                others = elliptical(moved[:, j] * divisor, log_det - D * np.log(divisor), dof, D)
+                scores[:, j] = np.where(singular, scores[:, j], others)
+        divisor, dof = self.read(rule, np.where(alone, 1.0, kappa), nu)
+        mine = own_distance_without(q[each, own], step, shrink)
+        scores[each, own] = elliptical(mine * divisor, log_det - D * np.log(divisor), dof, D)
+        if self.prior is None:
+            scores[each[alone | singular], own[alone | singular]] = -np.inf
+        return scores
+
+    def _others(self, q: Array, own: Array, a: Array, shrink: Array) -> Array:
+        """Distances to all means once the row has left the shared Ψ."""
+        between = distances(self.mean, np.zeros(self.mean.shape[1]), self.mean, self.root.whitener)
+        cross = (q + q[np.arange(len(own)), own][:, None] - between[own]) / 2  # v·u = (v² + u² − (v−u)²)/2
+        return distance_without(q, cross, a[:, None], shrink[:, None])
+
+    def separation(self) -> float:
+        """The largest squared distance of a mean from the origin, in variances."""
+        variance = np.diagonal(self.psi, axis1=1, axis2=2) / self.nu[:, None]
+        return float((self.mean**2 / variance).max(initial=0.0))
+
+    # -- what is known of the parameters ---------------------------------------------------------------------------
+    def log_evidence(self) -> Array:
+        """(K,), or (1,) where tied: the normalisers of the posterior over those of the prior."""
+        prior, D, n = _given(self.prior), self.mean.shape[1], _pooled(self.stats.weight, self.tied)
+        nu0 = prior.strength + D + 1
+        before = whiten((prior.strength * prior.matrix)[None]).log_det
+        means = _pooled(np.log(prior.kappa) - np.log(self.kappa), self.tied)
+        gammas = multigammaln_each(self.nu / 2, D) - multigammaln(nu0 / 2, D)
+        return (D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas
+
+    def marginals(self) -> dict[str, Marginal]:
+        """Student means, inverse-gamma variances, and covariances by draws from the inverse Wishart."""
+        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+
+        K, D = self.mean.shape
+        dof = self.nu - D + 1
+        variance = np.diagonal(self.psi, axis1=1, axis2=2)
+        scale = np.sqrt(variance / (self.kappa * dof)[:, None])
+        spread = np.broadcast_to(dof[:, None], scale.shape)
+        mean = self.stats.origin + self.mean
+        shape = (dof / 2)[:, None]
+        out = {
+            "mean": Marginal.exact(sps.t(df=spread, loc=mean, scale=scale), mean),
+            "variance": Marginal.exact(sps.invgamma(shape, scale=variance / 2), variance / (2 * shape + 2)),
+        }
+        draws = int(min(COVARIANCE_DRAWS, MOST_DRAWN / (K * D * D)))
+        if draws >= COVARIANCE_DRAWS / 10:  # beyond that the draws would not fit in memory
+            rng = np.random.default_rng(0)
+            sampled = [
+                np.reshape(sps.invwishart(nu, psi).rvs(draws, rng), (draws, D, D)) for nu, psi in zip(self.nu, self.psi)
+            ]
+            mode = self.psi / (self.nu + D + 1)[:, None, None]
+            out["covariance"] = Marginal.sampled(
+                np.stack(sampled, axis=1), mode, self.psi / (self.nu - D - 1)[:, None, None]
+            )
+        return out
+
+
+def multigammaln_each(a: Array, D: int) -> Array:
+    """Multivariate log gamma of each entry."""
+    return np.array([multigammaln(each, D) for each in a])
+
+
+def _pooled(values: Array, tied: bool) -> Array:
+    return values.sum(axis=0, keepdims=True) if tied else values
+
+
+def _given(prior: Prior | None) -> Prior:
+    assert prior is not None
+    return prior
+
+
+# -- cells ----------
+# Diagonal and spherical covariance, per class or tied: a table of variances, pooled along one axis, both or none.
+#
+#     diagonal          one variance per class and feature      spherical         one per class
+#     tied diagonal     one per feature                         tied spherical    one in all
+#
+# Each variance σ² has an inverse-gamma posterior, IG(ν/2, ψ/2), shared by the means that share it. Values may be
+# missing.
+
+
+@dataclass(frozen=True, eq=False)
+class CellPosterior:
+    """κ, m of every class and feature, ν and ψ of every variance. Without a prior: counts, means and scatter."""
+
+    stats: DiagonalStats
+    prior: Prior | None
+    tied: bool  # classes share their variances
+    pooled: bool  # features share theirs: spherical
+    kappa: Array  # (K, D), or (K, 1) where nothing is missing
+    mean: Array  # (K, D) from the origin
+    nu: Array  # (K or 1, D or 1)
+    psi: Array  # (K or 1, D or 1)
+
+    @classmethod
+    def of(cls, stats: DiagonalStats, prior: Prior | None, tied: bool, pooled: bool) -> CellPosterior:
+        """Prior and sums make the posterior: ψ = ψ0 + Σ(x−x̄)² + κ0n/(κ0+n)·(x̄−m0)², pooled."""
+        axes = (0,) * tied + (1,) * pooled
+        n = stats.weight
+        mean, psi = stats.scatter()
+        nu = n.sum(axis=axes, keepdims=True)
+        complete = bool((n == n[:, :1]).all()) and n.shape[1] > 0
+        if prior is None:
+            require_rows(n, stats.labels["class"], "Gaussian")  # type: ignore[arg-type]
+            psi = psi.sum(axis=axes, keepdims=True)
+            _refuse_constant(psi, stats, tied)
+        else:
+            kappa = prior.kappa + n
+            psi = psi + prior.kappa * n / kappa * (mean - prior.mean) ** 2
+            mean = (stats.first + prior.kappa * prior.mean) / kappa
+            pseudo = prior.variances.sum(keepdims=True) if pooled else prior.variances
+            nu = nu + prior.strength * (n.shape[1] if pooled else 1) + 2
+            n, psi = kappa, psi.sum(axis=axes, keepdims=True) + prior.strength * pseudo
+        if complete:  # every row had every value: broadcasting is cheaper
+            n, nu = n[:, :1], nu[:, :1]
+        return cls(stats, prior, tied, pooled, n, mean, nu, psi)
+
+    def read(self, rule: Rule, kappa: Array, nu: Array) -> tuple[Array, Array | None]:
+        """What ψ is divided by, and the Student degrees of freedom."""
+        if rule == "predictive":
+            return nu * kappa / (kappa + 1), nu
+        K, D = self.mean.shape
+        means = (K if self.tied else 1) * (D if self.pooled else 1)
+        return {"ml": nu, "map": nu + 2 + means, "mean": nu - 2}[rule], None
+
+    @cached_property
+    def log_psi(self) -> Array:
+        """(K,) or (1,): Σ log ψ over the features."""
+        return np.log(self.psi).sum(axis=1)
+
+    def density(self, rule: Rule) -> Density:
+        """Plug-in normals, or the Student densities that integrate the parameters out."""
+        divisor, dof = self.read(rule, self.kappa, self.nu)
+        variance = np.broadcast_to(self.psi / divisor, self.mean.shape)
+        if dof is None:
+            return DiagonalNormal(self.stats.origin, self.mean, variance, self.tied)
+        K, D = self.mean.shape
+        if self.pooled:
+            return SphericalStudent(self.stats.origin, self.mean, variance, np.broadcast_to(dof[:, 0], K))
+        return DiagonalStudent(self.stats.origin, self.mean, variance, np.broadcast_to(dof, (K, D)))
+
+    def leave_one_out(self, X: Any, members: Members, rule: Rule) -> Array:
+        """(n, K) as if each row had never been learnt."""
+        return leave_one_out(self, X, members, rule)
+
+    def separation(self) -> float:
+        """The largest squared distance of a mean from the origin, in variances."""
+        return float((self.mean**2 / (self.psi / self.nu)).max(initial=0.0))
+
+    # -- what is known of the parameters ---------------------------------------------------------------------------
+    def log_evidence(self) -> Array:
+        """(K,), or (1,) where tied: the normalisers of the posterior over those of the prior."""
+        assert self.prior is not None
+        axes = (0,) * self.tied + (1,) * self.pooled
+        n = self.stats.weight.sum(axis=axes, keepdims=True)
+        nu0 = self.prior.strength * (self.mean.shape[1] if self.pooled else 1) + 2
+        variances = self.prior.variances.sum(keepdims=True) if self.pooled else self.prior.variances
+        kappa = np.broadcast_to(self.kappa, self.mean.shape)
+        means = (np.log(self.prior.kappa) - np.log(kappa)).sum(axis=axes, keepdims=True)
+        scales = nu0 * np.log(self.prior.strength * variances) - self.nu * np.log(self.psi)
+        gammas = gammaln(self.nu / 2) - gammaln(nu0 / 2)
+        return ((means + scales - n * np.log(np.pi)) / 2 + gammas).sum(axis=1)
+
+    def marginals(self) -> dict[str, Marginal]:
+        """Student means, (K, D), and inverse-gamma variances, as many as there are."""
+        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+
+        mean = self.stats.origin + self.mean
+        dof = np.broadcast_to(self.nu, self.mean.shape)
+        scale = np.sqrt(self.psi / (self.kappa * self.nu))
+        shape = np.broadcast_to(self.nu / 2, self.psi.shape)
+        return {
+            "mean": Marginal.exact(sps.t(df=dof, loc=mean, scale=np.broadcast_to(scale, mean.shape)), mean),
+            "variance": Marginal.exact(sps.invgamma(shape, scale=self.psi / 2), self.psi / 2 / (shape + 1)),
+        }
+
+
+def _refuse_constant(psi: Array, stats: DiagonalStats, tied: bool) -> None:
+    """Maximum likelihood gives a column that does not vary an infinite density."""
+    bad = np.argwhere(~(psi > 0))
+    if not len(bad):
+        return
+    k = bad[0][0]
+    columns = (
+        bad[bad[:, 0] == k, 1].tolist() if psi.shape[1] == stats.first.shape[1] else [*range(stats.first.shape[1])]
+    )
+    label = None if tied else stats.labels["class"].names[k]  # type: ignore[union-attr]
+    who = "the classes together" if tied else f"class {label!r}"
+    error = SingularError(
+        f"{singular_reasons(columns, [])[0]} in {who}, so rule 'ml' has no variance there. "
+        f"Use rule 'mean' (its prior keeps it regular){'' if tied else ', a tied structure'}, or drop columns."
+    )
+    error.columns, error.label = columns, label  # type: ignore[attr-defined]
+    raise error

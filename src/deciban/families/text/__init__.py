@@ -1,5 +1,0 @@
-"""Text: documents as counts of words, read by any of the families of counts."""
-
-from deciban.families.text.family import Text
-
-__all__ = ["Text"]

@@ -1,1 +1,0 @@
-"""Columns as given, turned into what families work on."""

@@ -1,0 +1,1 @@
+"""The model: a value that learns, unlearns, merges and answers."""

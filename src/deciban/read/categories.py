@@ -1,0 +1,220 @@
+"""Columns of names as integers, and back.
+
+Strings, integers, truth values and mixtures of columns become codes; None, NaN and the integer −1 are missing. A table
+of plain integers is taken as it is, without a copy: its numbers are their own names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from deciban.errors import DomainError, InputError, shortlist
+from deciban.read.numbers import name_of
+from deciban.read.schema import Named
+
+Array = NDArray[Any]
+MISSING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """N rows of D categories, and what they are called.
+
+    >>> table = encode_categories([["red", "S"], ["white", None]], [])
+    >>> table.values
+    array([[ 0,  0],
+           [ 1, -1]])
+    >>> table.names
+    (('red', 'white'), ('S',))
+    """
+
+    values: Array  # (n, D) of int; −1 is missing
+    names: tuple[tuple[Any, ...], ...] | None  # of each feature, sorted; None where numbers are their own names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Codes:
+        return Codes(self.values[rows], self.names)
+
+    def on(self, places: Sequence[dict[Any, int]]) -> Array:
+        """The codes that somebody else gives to these names, feature by feature; a name unknown there comes last."""
+        if len(places) != self.shape[1]:
+            raise InputError(f"the table has {self.shape[1]} columns, the model {len(places)}. Give the same columns.")
+        if self.names is None:
+            if all(_counts_up(place) for place in places):
+                return self.values
+            return _columns(self.values, [_renumber(place) for place in places])
+        tables = [
+            np.array([*(place.get(name, len(place)) for name in names), MISSING], dtype=np.intp)
+            for place, names in zip(places, self.names)
+        ]
+        return _columns(self.values, [table.__getitem__ for table in tables])
+
+    def named(self) -> Codes:
+        """The same with names spelt out."""
+        if self.names is not None:
+            return self
+        return _encoded([_encode_numbers(column) for column in self.values.T], len(self))
+
+    def combined(self) -> Codes:
+        """One feature whose names are tuples: the combinations that occur; missing where any part is."""
+        table = self.named()
+        names: Any = table.names
+        code, tuples = np.zeros(len(table), dtype=np.intp), [()]
+        for column, called in zip(table.values.T, names):
+            pairs, code = np.unique(code * (len(called) + 1) + column + 1, return_inverse=True)
+            head, tail = np.divmod(pairs, len(called) + 1)
+            tuples = [(*tuples[h], called[t - 1] if t else None) for h, t in zip(head, tail)]
+        kept = np.flatnonzero((table.values >= 0).all(axis=1))
+        found, place = np.unique(code[kept], return_inverse=True)
+        values = np.full((len(table), 1), MISSING)
+        values[kept, 0] = place
+        return Codes(values, (tuple(tuples[i] for i in found),))
+
+
+def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
+    """Codes of a table of names; `columns` are what errors call its features."""
+    if isinstance(X, Named):
+        return Codes(X.values, X.names)
+    X = _table(X)
+    if X.dtype.kind in "iu":
+        return Codes(X, None)
+    if X.dtype.kind == "b":
+        return Codes(X.view(np.int8), None)
+    if X.dtype.kind == "f":
+        whole = _whole_numbers(X)
+        if whole is not None:
+            return Codes(whole, None)
+        return _encoded([_encode_numbers(np.where(np.isnan(c), MISSING, c), np.isnan(c)) for c in X.T], len(X))
+    return _encoded([_encode_column(X[:, j].tolist(), name_of(columns, j)) for j in range(X.shape[1])], len(X))
+
+
+def refuse_negative(X: Codes, columns: Sequence[str]) -> None:
+    """Raise a DomainError for the first integer below −1, if there is one."""
+    if X.names is None and X.values.min(initial=0) < MISSING:
+        row, column = (int(at) for at in np.argwhere(X.values < MISSING)[0])
+        raise _negative(f"{name_of(columns, column)} holds {X.values[row, column]} (row {row})")
+
+
+def _negative(what: str) -> DomainError:
+    return DomainError(
+        f"column {what}; integer categories are ≥ 0, and −1 is missing. "
+        "Turn the column into strings to use its numbers as names."
+    )
+
+
+def _table(X: Any) -> Array:
+    if sp.issparse(X):
+        raise InputError("categories come as a dense table, not a sparse matrix. Use X.toarray(), or Multinomial().")
+    table = np.asarray(X)
+    if table.dtype.kind in "USmM" and not isinstance(X, np.ndarray):
+        table = np.array(X, dtype=object)  # numpy would have made strings of numbers, None and NaN
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise InputError(f"expected a table of rows and columns, got an array of shape {table.shape}. Reshape it.")
+    return table
+
+
+def _whole_numbers(X: Array) -> Array | None:
+    """Floats as integers, NaN as −1, if they all are non-negative whole numbers."""
+    gaps = np.isnan(X)
+    if np.isinf(X).any():
+        raise DomainError("the table of categories holds an infinite number. Mark it missing (NaN), or drop the row.")
+    whole = np.where(gaps, MISSING, X).astype(np.int64)
+    return whole if np.array_equal(whole[~gaps], X[~gaps]) else None
+
+
+def _encode_numbers(column: Array, gaps: Array | None = None) -> tuple[Array, tuple[Any, ...]]:
+    missing = column == MISSING if gaps is None else gaps
+    names, codes = np.unique(column[~missing], return_inverse=True)
+    values = np.full(len(column), MISSING, dtype=np.intp)
+    values[~missing] = codes
+    return values, tuple(names.tolist())
+
+
+def _encode_column(column: list[Any], called: str) -> tuple[Array, tuple[Any, ...]]:
+    try:
+        found: dict[Any, int] = dict.fromkeys(column, MISSING)
+    except TypeError:
+        raise InputError(f"column {called} holds something that cannot be a name, such as a list.") from None
+    names = _sorted_names([name for name in found if not _missing(name)], called)
+    found.update(zip(names, range(len(names))))
+    return np.fromiter(map(found.__getitem__, column), np.intp, len(column)), tuple(names)
+
+
+def _sorted_names(names: list[Any], called: str) -> list[Any]:
+    samples = {_kind(kind): name for kind, name in {type(name): name for name in names}.items()}
+    kinds = set(samples)
+    if len(kinds) > 1:
+        raise InputError(
+            f"column {called} mixes {' and '.join(sorted(kinds))} ({shortlist([repr(s) for s in samples.values()])}), "
+            "which have no order. Turn all its values into strings."
+        )
+    names = [name.item() if isinstance(name, np.generic) else name for name in names]
+    if kinds == {"numbers"}:
+        if any(isinstance(name, float) and math.isinf(name) for name in names):
+            raise DomainError(f"column {called} holds an infinite number. Mark it missing (NaN), or drop the row.")
+        names = [name for name in names if name != MISSING]
+        low = min(names, default=0)
+        if low < MISSING and all(name == int(name) for name in names):
+            raise _negative(f"{called} holds {low}")
+    return sorted(names)
+
+
+def _kind(kind: type) -> str:
+    if issubclass(kind, (bool, int, float, np.number, np.bool_)):
+        return "numbers"
+    return "strings" if issubclass(kind, str) else kind.__name__
+
+
+def _missing(name: Any) -> bool:
+    return name is None or type(name).__name__ in ("NAType", "NaTType") or (isinstance(name, float) and name != name)
+
+
+def _encoded(columns: list[tuple[Array, tuple[Any, ...]]], n: int) -> Codes:
+    values = [values for values, _ in columns]
+    return Codes(np.stack(values, axis=1) if values else np.empty((n, 0), np.intp), tuple(name for _, name in columns))
+
+
+def _columns(values: Array, acts: Sequence[Callable[[Array], Array]]) -> Array:
+    """Each column through its own function."""
+    out = np.empty(values.shape, dtype=np.intp)
+    for j, act in enumerate(acts):
+        out[:, j] = act(values[:, j])
+    return out
+
+
+def _counts_up(place: dict[Any, int]) -> bool:
+    """Whether the names are 0, 1, 2, … in order."""
+    return all(name == at for name, at in place.items())
+
+
+def _renumber(place: dict[Any, int]) -> Callable[[Array], Array]:
+    """From numbers that are their own names to codes."""
+    numbers = sorted((name, at) for name, at in place.items() if isinstance(name, int | float))
+    if not numbers:
+        return lambda column: np.where(column == MISSING, MISSING, len(place))
+    names, codes = np.array([name for name, _ in numbers]), np.array([at for _, at in numbers], dtype=np.intp)
+
+    def find(column: Array) -> Array:
+        at = np.minimum(np.searchsorted(names, column), len(names) - 1)
+        return np.where(column == MISSING, MISSING, np.where(names[at] == column, codes[at], len(place)))
+
+    return find

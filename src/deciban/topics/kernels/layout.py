@@ -1,0 +1,126 @@
+"""Counts of words, by document and by word."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from deciban.kernels.choice import Array, readable
+
+
+class Rows(NamedTuple):
+    """Documents: the words of number i are indices[indptr[i] : indptr[i + 1]], counted data[…] times."""
+
+    indptr: Array  # (n + 1,) int64
+    indices: Array  # (nnz,) int32
+    data: Array  # (nnz,) float
+
+    @classmethod
+    def of(cls, X: Any, dtype: Any = np.float32) -> Rows:
+        """The three arrays of a CSR matrix, as kernels read them."""
+        return cls(readable(X.indptr, np.int64), readable(X.indices, np.int32), readable(X.data, dtype))
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return int(self.indptr[-1] - self.indptr[0])
+
+    def owners(self) -> Array:
+        """(nnz,) the document of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    def lengths(self) -> Array:
+        """(n,) the tokens of each document."""
+        return np.bincount(self.owners(), self.data, len(self))
+
+
+class Columns(NamedTuple):
+    """Words: number w is in documents[starts[w] : starts[w + 1]], as the entries of the same places."""
+
+    starts: Array  # (V + 1,) int64
+    documents: Array  # (nnz,) int32
+    entries: Array  # (nnz,) int32
+
+
+def by_word(rows: Rows, V: int) -> Columns:
+    """The entries of documents in order of their words.
+
+    >>> by_word(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.ones(3)), 2).documents
+    array([0, 0, 1], dtype=int32)
+    """
+    import scipy.sparse as sp
+
+    numbers = np.arange(rows.size, dtype=np.int32)
+    turned = sp.csr_array((numbers, rows.indices, rows.indptr), (len(rows), V)).tocsc()
+    return Columns(turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data)
+
+
+def turned(rows: Rows, V: int) -> Rows:
+    """Words as rows of documents.
+
+    >>> turned(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([5.0, 6.0, 7.0])), 2).data
+    array([5., 6., 7.])
+    """
+    starts, documents, entries = by_word(rows, V)
+    return Rows(starts, documents, rows.data[entries])
+
+
+# -- crew ----------
+# Threads that are kept for many short calls.
+
+MOST_THREADS = 4
+LEAST_WORK = 200_000  # elementary operations of a part, below which another thread does not pay
+
+
+class Crew:
+    """Some threads, which share ranges of rows among themselves; results must not depend on how.
+
+    >>> with Crew(2) as crew:
+    ...     parts = []
+    ...     crew.share(lambda begin, end: parts.append((begin, end)), np.array([0, 5, 6, 10]), work=10**6)
+    >>> sorted(parts)
+    [(0, 1), (1, 3)]
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.threads = min(here, MOST_THREADS) if threads is None else threads
+        self.pool: ThreadPoolExecutor | None = None
+
+    def share(self, act: Callable[[int, int], Any], limits: Array, work: float) -> None:
+        """Call act(begin, end) for ranges of all rows, with about as many entries each; `limits` is an indptr."""
+        number = int(min(self.threads, max(work // LEAST_WORK, 1), max(len(limits) - 1, 1)))
+        if number == 1:
+            act(0, len(limits) - 1)
+            return
+        targets = limits[0] + (limits[-1] - limits[0]) * np.arange(1, number) // number
+        cuts = [0, *np.searchsorted(limits, targets).tolist(), len(limits) - 1]
+        if self.pool is None:
+            self.pool = ThreadPoolExecutor(self.threads - 1)
+        others = [self.pool.submit(act, begin, end) for begin, end in pairwise(cuts[1:])]
+        act(cuts[0], cuts[1])
+        for other in others:
+            other.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self.pool is not None:
+            self.pool.shutdown()
+            self.pool = None
+
+
+ALONE = Crew(1)
