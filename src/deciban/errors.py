@@ -12,6 +12,10 @@ from collections.abc import Sequence
 class DecibanError(ValueError):
     """Anything deciban refuses to do."""
 
+    def __init__(self, message: str = "", *, row=None, columns=(), label=None, remedy=None) -> None:
+        super().__init__(message)
+        self.row, self.columns, self.label, self.remedy = row, columns, label, remedy
+
 
 class DomainError(DecibanError):
     """A value lies outside what the family can produce."""

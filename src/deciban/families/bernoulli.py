@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import HyperparameterError
-from deciban.families.counts import linear_scores
+from deciban.families.counts import linear_scores, log_gamma
 from deciban.families.dirichlet import left_over, log_prior, log_rising, log_theta, marginals, require_modes
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
@@ -53,7 +53,7 @@ class SparseBernoulliStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class Bernoulli(Family):
+class Bernoulli(Family[Any]):
     """Features that are 0 or 1, independent given the class; dense with NaN for missing, or CSR.
 
     >>> coin = Bernoulli().fit([1, 1, 0, 0, 0, 1, 0, 1, 1, 1])
@@ -119,9 +119,9 @@ class Bernoulli(Family):
         require_modes((on + off).T, classes.names, "Bernoulli")
         return BernoulliDensity(on, off)
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
-        """Only the own class moves; rows of one class and weight move alike, so they share a density."""
-        scores = self.estimate(stats, rule).log_density(X)
+    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule, density: Density | None = None) -> Array:
+        """Only the row's own class changes; rows of one class and weight change it alike, so they share a density."""
+        scores = (density or self.estimate(stats, rule)).log_density(X)
         codes, weight = own_codes(members), members.row_weights()
         pairs, at = np.unique(codes + 1j * weight, return_inverse=True)
         if len(pairs) <= 2 * members.K:
@@ -171,6 +171,12 @@ class Bernoulli(Family):
         ones, zeros = stats.ones, stats.zeros
         on, off = self._logs(ones, zeros, "map")
         return marginals(ones + self.a, ones + zeros + self.a + self.b, np.where(np.isnan(off), np.nan, np.exp(on)))
+
+    def draw(self, stats: Any, rng: np.random.Generator) -> BernoulliDensity:
+        """Draw p from its Beta posterior."""
+        on, off = log_gamma(stats.ones + self.a, rng), log_gamma(stats.zeros + self.b, rng)
+        both = np.logaddexp(on, off)
+        return BernoulliDensity(on - both, off - both)
 
     @staticmethod
     def of(p: Any) -> BernoulliDensity:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import HyperparameterError
+from deciban.families.abilities import HasChoices
 from deciban.families.categorical import Categorical
-from deciban.families.mapped import Through
+from deciban.families.mapped import MappedFamily
 from deciban.families.protocol import Family
 from deciban.read.categories import MISSING, Codes
 from deciban.read.numbers import grid_of
@@ -27,7 +28,7 @@ from deciban.statistics import Array, Members
 
 
 @dataclass(frozen=True, eq=False)
-class Binned(Through):
+class Binned(MappedFamily):
     """Bins of numbers; features independent given the class.
 
     >>> waits = Binned(4).fit([[1.0], [2.0], [2.0], [3.0], [9.0], [30.0]])
@@ -97,7 +98,9 @@ class Binned(Through):
         return drawn
 
     # -- what is inside ----------------------------------------------------------------------------------------------
-    def inside(self, map: Array) -> Family:
+    def inside(self, map: Array | None) -> Family[Any]:
+        if map is None:
+            return Categorical(self.pseudo_count)
         cells = tuple(tuple(range(len(_edges(row)) + 1)) for row in map)
         return Categorical(self.pseudo_count, categories=cells)
 
@@ -109,9 +112,17 @@ class Binned(Through):
         edges = None if self.edges is None else tuple(self.edges[j] for j in features)
         return replace(self, edges=edges, tails=None if self.tails is None else self.tails[features])
 
-    def settled(self, chosen: Binned) -> Binned:
-        """Edges found from rows stay as found."""
-        return replace(self, edges=chosen.edges, tails=chosen.tails)
+    def supports(self, kind: type) -> bool:
+        """Frozen edges are a choice; for the other abilities the categories of the bins answer."""
+        return kind is HasChoices or super().supports(kind)
+
+    def chosen_by_labels(self) -> list[str]:
+        """Return nothing: edges are quantiles, found without labels."""
+        return []
+
+    def keep_choices(self, chosen: Binned, with_rows: bool) -> Binned:
+        """Without rows, edges found from rows stay as found."""
+        return self if with_rows else replace(self, edges=chosen.edges, tails=chosen.tails)
 
 
 def _edges(row: Array) -> Array:

@@ -31,9 +31,10 @@ from deciban.families.category_tables import (
     per_feature,
     separate,
 )
+from deciban.families.counts import log_gamma
 from deciban.families.dirichlet import best_strength, check_strength, log_prior, log_rising, marginals, require_modes
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Family, Rule, own_codes, require_rows
+from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
 from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 
@@ -65,7 +66,7 @@ class JointStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class Categorical(Family):
+class Categorical(Family[Any]):
     """Categories by any name, independent given the class or joint.
 
     >>> die = Categorical().fit([1, 6, 2, 6, 3, 6, 4, 6, 5, 6])
@@ -186,10 +187,12 @@ class Categorical(Family):
         require_modes(unseen, classes.names, "categorical")
         return CategoricalDensity(support.axis, log_p, unseen, support.unlisted, support.features)
 
-    def leave_one_out(self, stats: Any, X: Codes, members: Members, rule: Rule) -> Array:
+    def leave_one_out(
+        self, stats: Any, X: Codes, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
         """The row's categories in its own class move; where it was the last of a category, that one is unknown."""
         codes, support = own_codes(members), self.support(stats)
-        density = self._density(support, stats.labels["class"], rule)
+        density = density or self._density(support, stats.labels["class"], rule)
         scores, rows, M = density.log_density(X), np.arange(len(codes)), support.axis.size
         if M == 0:
             return scores
@@ -237,6 +240,20 @@ class Categorical(Family):
         np.logical_or.at(none, table, np.isnan(mode))
         A, A0 = support.counts + support.alpha[:, None], (support.totals + support.alpha0[:, None])[table]
         return marginals(A.T, A0.T, np.where(none[table], np.nan, np.exp(mode)).T)
+
+    def draw(self, stats: Any, rng: np.random.Generator) -> CategoricalDensity:
+        """Draw the probabilities of each table from its Dirichlet posterior."""
+        support = self.support(stats)
+        table, unlisted = support.table, support.unlisted[:, None]
+        cells = log_gamma(support.counts + support.alpha[:, None], rng)
+        new = log_gamma(np.maximum(support.alpha_new[:, None] * unlisted, 1e-300), rng)
+        rest = np.broadcast_to(np.where(unlisted > 0, new, -np.inf), support.totals.shape)
+        total = rest.copy()
+        for j, (start, size) in enumerate(zip(support.axis.starts, support.axis.sizes)):
+            total[j] = np.logaddexp(total[j], np.logaddexp.reduce(cells[start : start + size], axis=0))
+        outside = np.log(support.alpha_new / np.maximum(support.alpha0, 1e-300))[:, None]  # a name the support lacks
+        unseen = np.where(unlisted > 0, rest - total - np.log(np.maximum(unlisted, 1)), outside)
+        return CategoricalDensity(support.axis, cells - total[table], unseen, support.unlisted, support.features)
 
     @staticmethod
     def of(*features: Any) -> CategoricalDensity:

@@ -190,3 +190,8 @@ def linear_scores(X: Any, weights: Array, bias: Array) -> Array:
     scores = X @ np.where(impossible, 0.0, weights) + bias
     scores[X @ impossible.astype(X.dtype) > 0] = -np.inf
     return np.asarray(scores)
+
+
+def log_gamma(shape: Array, rng: np.random.Generator) -> Array:
+    """Draw logarithms of Gamma(shape) variates; a tiny shape gives a very negative logarithm, not log 0."""
+    return np.log(rng.gamma(shape + 1.0)) + np.log(rng.random(np.shape(shape))) / shape

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.families.abilities import HasEvidence, HasPosterior
+from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Rule, check_rule
+from deciban.families.product import footprint
+from deciban.families.protocol import Density, Family, Rule, check_rule, collect_checked
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Members, Stats
 
@@ -32,7 +33,8 @@ class Fitted:
     def of(cls, family: Family, X: Any, sample_weight: Any = None) -> Fitted:
         """Collect, then freeze what the family left open."""
         block, members = _one_group(family, X, sample_weight)
-        family = family.unjudged(block, members)
+        open_family = ability(family, HasCandidates)
+        family = family if open_family is None else open_family.without_labels(block, members)
         stats = collect_checked(family, block, members, _columns(block))
         return cls(family.choose(stats, (block, members)), stats)
 
@@ -51,21 +53,24 @@ class Fitted:
     def leave_one_out(self, X: Any, rule: Rule = "mean", sample_weight: Any = None) -> Array:
         """(n,) log f(x_i) as if row i had never been learnt."""
         block, members = _one_group(self.family, X, sample_weight, self.stats)
-        self.stats.require(self.family.footprint(block, members))
-        scores = self.family.leave_one_out(self.stats, block, members, rule)[:, 0]
-        return scores + self.density(rule).log_base(block)
+        self.stats.require(footprint(self.family, block, members))
+        density = self.density(rule)
+        scores = self.family.leave_one_out(self.stats, block, members, rule, density)[:, 0]
+        return scores + density.log_base(block)
 
     def posterior(self) -> Posterior:
         """What is known of every parameter."""
-        if not isinstance(self.family, HasPosterior):
+        family = ability(self.family, HasPosterior)
+        if family is None:
             raise NotAvailableError(f"{type(self.family).__name__} does not describe its posterior.")
-        return self.family.posterior(self.stats)
+        return family.posterior(self.stats)
 
     def log_evidence(self) -> float:
         """Log ∫ p(D|θ) p(θ) dθ."""
-        if not isinstance(self.family, HasEvidence):
+        family = ability(self.family, HasEvidence)
+        if family is None:
             raise NotAvailableError(f"{type(self.family).__name__} has no closed-form evidence.")
-        return float(np.sum(self.family.log_evidence(self.stats)))
+        return float(np.sum(family.log_evidence(self.stats)))
 
     def sample(self, n: int, rule: Rule = "mean", random_state: Any = None) -> Any:
         """N rows like the ones learnt."""
@@ -83,21 +88,11 @@ class Fitted:
         return replace(self, stats=self.stats + other.stats)
 
     def _collect(self, X: Any, sample_weight: Any) -> Stats:
-        block, members = _one_group(self.family, X, sample_weight, self.stats)
+        block, members = _one_group(self.family, X, sample_weight)  # new names are learnt
         return collect_checked(self.family, block, members, _columns(block))
 
     def __repr__(self) -> str:
         return f"Fitted({self.family!r}, {self.stats!r})"
-
-
-def collect_checked(family: Any, X: Any, members: Members, columns: Any, footprint: bool = False) -> Any:
-    """Collect, or take the footprint; when a sum is not finite, say which value made it so."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = family.footprint(X, members) if footprint else family.collect(X, members)
-    if not sums.finite:
-        family.check(X, columns, learning=True)
-        raise InputError("values are so large that their sums overflow. Rescale the columns.")
-    return sums
 
 
 def _one_group(family: Any, X: Any, sample_weight: Any, stats: Any = None) -> tuple[Any, Members]:

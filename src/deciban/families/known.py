@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import NotAvailableError
-from deciban.families.abilities import HasParts, HasPolynomial
+from deciban.families.abilities import HasParts, parts_support
+from deciban.families.product import parts_or_whole
 from deciban.families.protocol import Density, Family, Rule
 from deciban.statistics import Array, Axis, Members, Stats
 
@@ -20,7 +21,7 @@ class NoStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class KnownDensities(Family):
+class KnownDensities(Family[NoStats]):
     """One density per class, given and not learnt."""
 
     densities: tuple[Density, ...]
@@ -52,18 +53,20 @@ class SideBySide(Density):
     def K(self) -> int:
         return len(self.parts_)
 
+    def supports(self, kind: type) -> bool:
+        """Whether every density has the ability; parts need none, for a density can be a part as a whole."""
+        return kind is HasParts or parts_support(self.parts_, kind)
+
     def log_density(self, X: Any) -> Array:
-        """(n, K), a density a column; constants included, since kinds may differ."""
+        """Return one column per density, shape (n, K); constants are included, since kinds may differ."""
         return np.column_stack([density.log_density(X)[:, 0] + density.log_base(X) for density in self.parts_])
 
     def parts(self, X: Any) -> Array:
         """(n, K, D) where every density is a sum over features."""
-        return np.concatenate([_parts(density, X) for density in self.parts_], axis=1)
+        return np.concatenate([parts_or_whole(density, X) for density in self.parts_], axis=1)
 
     def polynomial(self) -> tuple[Array | None, Array, Array]:
         """Side by side; quadratic if one of them is."""
-        if not all(isinstance(density, HasPolynomial) for density in self.parts_):
-            raise NotAvailableError("one of the densities is neither linear nor quadratic.")
         each = [density.polynomial() for density in self.parts_]  # type: ignore[attr-defined]
         D = each[0][1].shape[1]
         A = None
@@ -75,7 +78,3 @@ class SideBySide(Density):
         """Each row from its own density."""
         rows = [self.parts_[k].sample(np.zeros(1, dtype=np.intp), rng)[0] for k in codes]
         return np.stack(rows)
-
-
-def _parts(density: Density, X: Any) -> Array:
-    return density.parts(X) if isinstance(density, HasParts) else density.log_density(X)[:, :, None]

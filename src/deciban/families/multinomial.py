@@ -23,7 +23,7 @@ from scipy.special import xlogy
 
 from deciban import kernels
 from deciban.errors import HyperparameterError
-from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts
+from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts, log_gamma
 from deciban.families.dirichlet import (
     ROUNDING,
     best_strength,
@@ -40,7 +40,7 @@ from deciban.families.dirichlet import (
     require_modes,
 )
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Family, Rule, own_codes, require_rows
+from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
 from deciban.read.numbers import counted_numbers, refuse, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
@@ -55,7 +55,7 @@ class MultinomialStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class Multinomial(Family):
+class Multinomial(Family[MultinomialStats]):
     """Counts of V events, dense or CSR; fractional values are weights.
 
     >>> rolls = Multinomial().fit([[1, 0, 2], [0, 1, 4]])
@@ -99,7 +99,7 @@ class Multinomial(Family):
         return MultinomialStats(labels, counts, members.weights(), coefficient)
 
     def footprint(self, X: Any, members: Members) -> MultinomialStats:
-        """Without the coefficients: counts show more than they do."""
+        """Return the sums without the coefficients."""
         labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
         return MultinomialStats(labels, members.total(X), members.weights(), np.zeros((members.K, 2)))
 
@@ -152,13 +152,11 @@ class Multinomial(Family):
             require_modes(log_p, classes.names, "multinomial")
         return MultinomialDensity(log_p, length)
 
-    def leave_one_out(self, stats: MultinomialStats, X: Any, members: Members, rule: Rule) -> Array:
-        """Only the row's own words in its own class move: O(entries)."""
-        return self.left_out_of(self.estimate(stats, rule), stats, X, members, rule)
-
-    def left_out_of(self, density: Any, stats: MultinomialStats, X: Any, members: Members, rule: Rule) -> Array:
-        """The density's scores, but for each row's own class."""
-        scores = density.log_density(X)
+    def leave_one_out(
+        self, stats: MultinomialStats, X: Any, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
+        """Only the row's own words in its own class change: O(entries)."""
+        scores = (density or self.estimate(stats, rule)).log_density(X)
         codes, w = own_codes(members), members.weight
         alpha, alpha0 = self.alpha(stats)
         rows = X if sp.issparse(X) else sp.csr_array(X)
@@ -194,6 +192,12 @@ class Multinomial(Family):
         mode = np.exp(log_theta(stats.counts, totals, alpha, alpha0, len(alpha), "map"))
         none = np.isnan(mode).any(axis=1, keepdims=True)
         return marginals(stats.counts + alpha, totals + alpha0, np.where(none, np.nan, mode))
+
+    def draw(self, stats: MultinomialStats, rng: np.random.Generator) -> MultinomialDensity:
+        """Draw the probabilities of the words from their Dirichlet posterior."""
+        alpha, _ = self.alpha(stats)
+        logs = log_gamma(stats.counts.T + alpha[:, None], rng)
+        return MultinomialDensity(logs - np.logaddexp.reduce(logs, axis=0), self.estimate(stats, "mean").length)
 
     @staticmethod
     def of(p: Any, length: Any = 100) -> MultinomialDensity:

@@ -35,7 +35,7 @@ class PoissonStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class Poisson(Family):
+class Poisson(Family[PoissonStats]):
     """Counts at a constant rate; features independent given the class.
 
     >>> calls = Poisson(shape=1, rate=1).fit([[3], [5], [4]])
@@ -70,6 +70,12 @@ class Poisson(Family):
         digits = log_factorial(np.where(np.isnan(X), 0.0, X)).reshape(len(X), 2 * X.shape[1])
         return PoissonStats(labels, seen, total, members.total(digits).reshape(*total.shape, 2))
 
+    def footprint(self, X: Array, members: Members) -> PoissonStats:
+        """Return the sums without Σw·log x!."""
+        seen, total, _ = members.moments(X, np.zeros(X.shape[1]))
+        labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
+        return PoissonStats(labels, seen, total, np.zeros((*total.shape, 2)))
+
     def choose(self, stats: PoissonStats, rows: Any = None, rule: Rule = "mean") -> Poisson:
         """One pseudo-row at the pooled mean."""
         if self.shape is not None:
@@ -98,9 +104,11 @@ class Poisson(Family):
             return PoissonDensity((a - 1) / b)
         return PoissonDensity(a / b) if rule == "mean" else NegativeBinomialDensity(a, b)
 
-    def leave_one_out(self, stats: PoissonStats, X: Array, members: Members, rule: Rule) -> Array:
-        """Only the own class moves: estimate it from the sums without the row."""
-        scores = self.estimate(stats, rule).log_density(X)
+    def leave_one_out(
+        self, stats: PoissonStats, X: Array, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
+        """Only the row's own class changes: it is estimated from the sums without the row."""
+        scores = (density or self.estimate(stats, rule)).log_density(X)
         own, w = own_codes(members), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 0.0)
@@ -136,6 +144,11 @@ class Poisson(Family):
 
         a, b = self._gamma(stats)
         return Posterior({"rate": Marginal.exact(sps.gamma(a, scale=1 / b), np.where(a >= 1, (a - 1) / b, np.nan))})
+
+    def draw(self, stats: PoissonStats, rng: np.random.Generator) -> PoissonDensity:
+        """Draw rates from their Gamma posterior."""
+        a, b = self._gamma(stats)
+        return PoissonDensity(rng.gamma(a) / b)
 
     @staticmethod
     def of(rate: Any) -> PoissonDensity:

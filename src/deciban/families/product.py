@@ -1,75 +1,110 @@
-"""What a product is made of, block by block: its rows, its statistics, and its density."""
+"""Blocks of columns, each with its own family, independent given the class.
+
+    log f(x|c) = Σ_b log f_b(x_b|c)
+
+A missing value adds nothing to a block's statistics and nothing to its score, where the block's family allows gaps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, NotAvailableError, shortlist
-from deciban.families.abilities import HasParts, HasPolynomial
-from deciban.families.fitted import collect_checked
+from deciban.errors import HyperparameterError, InputError, shortlist
+from deciban.families.abilities import (
+    Accumulator,
+    Counts,
+    HasChoices,
+    HasFootprint,
+    HasParts,
+    HasSubset,
+    Refines,
+    SharesParameters,
+    Unmixable,
+    ability,
+    parts_support,
+)
+from deciban.families.accumulators import accumulator
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Rule
-from deciban.read.tables import Table
+from deciban.families.protocol import Density, Family, Rows, Rule, replaced
+from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested
+
+Key = tuple[Any, ...]  # the columns of a block: names, or positions
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """The rows of several blocks side by side; selecting rows selects them in each."""
+class Block:
+    """Columns that one family models, and why this family."""
 
-    parts: dict[str, Any]
+    columns: Key
+    family: Family[Any]
+    reason: str = ""
+    together: bool = False  # its columns were found to vary together, so later rows must have no gap in them
+
+    @property
+    def label(self) -> str:
+        """The columns as text."""
+        return ", ".join(map(str, self.columns))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRows:
+    """The encoded rows of several blocks; selecting rows selects them in each."""
+
+    parts: tuple[Rows, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
-        shapes = [part.shape for part in self.parts.values()]
+        shapes = [part.shape for part in self.parts]
         return shapes[0][0], sum(shape[1] for shape in shapes)
 
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(object)
 
-    def __getitem__(self, rows: Any) -> Blocks:
-        return Blocks({name: part[rows] for name, part in self.parts.items()})
+    def __getitem__(self, rows: Any) -> BlockRows:
+        return BlockRows(tuple(part[rows] for part in self.parts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductStats(Stats):
-    """The statistics of each block."""
+    """The statistics of each block, by its columns."""
 
-    blocks: dict[str, Stats] = nested()
+    blocks: dict[Key, Stats] = nested()
 
 
 @dataclass(frozen=True, eq=False)
 class ProductDensity(Density):
     """Densities of blocks, multiplied."""
 
-    blocks: dict[str, Density]
+    blocks: dict[Key, Density]
 
     @property
     def K(self) -> int:
         return next(iter(self.blocks.values())).K
 
-    def log_density(self, X: Blocks) -> Array:
-        """Σ over blocks."""
-        return sum(density.log_density(X.parts[name]) for name, density in self.blocks.items())  # type: ignore[return-value]
+    def supports(self, kind: type) -> bool:
+        """Whether every block has the ability; parts need none, for a block can be a part as a whole."""
+        return kind is HasParts or parts_support(list(self.blocks.values()), kind)
 
-    def log_base(self, X: Blocks) -> Array | float:
-        """Σ over blocks."""
-        return sum(density.log_base(X.parts[name]) for name, density in self.blocks.items())
+    def log_density(self, X: BlockRows) -> Array:
+        """Sum over blocks."""
+        return sum(density.log_density(part) for density, part in self._with(X))  # type: ignore[return-value]
 
-    def parts(self, X: Blocks) -> Array:
-        """(n, K, P): one part a feature where the block is a sum over features, else one for the block."""
-        return np.concatenate([_parts(density, X.parts[name]) for name, density in self.blocks.items()], axis=2)
+    def log_base(self, X: BlockRows) -> Array | float:
+        """Sum over blocks."""
+        return sum(density.log_base(part) for density, part in self._with(X))
+
+    def parts(self, X: BlockRows) -> Array:
+        """Return (n, K, P): one part per feature where the block is a sum over features, else one for the block."""
+        return np.concatenate([parts_or_whole(density, part) for density, part in self._with(X)], axis=2)
 
     def polynomial(self) -> tuple[Array | None, Array, Array]:
-        """Blocks side by side, in the order of the blocks."""
-        for name, density in self.blocks.items():
-            if not isinstance(density, HasPolynomial):
-                raise NotAvailableError(f"block {name!r} has no linear or quadratic discriminant.")
+        """Return the coefficients of all blocks, in the order of the blocks."""
         each = [density.polynomial() for density in self.blocks.values()]  # type: ignore[attr-defined]
         sizes = [b.shape[1] for _, b, _ in each]
         A = None
@@ -80,108 +115,31 @@ class ProductDensity(Density):
                     A[:, end - size : end, end - size : end] = block
         return A, np.concatenate([b for _, b, _ in each], axis=1), sum(c for _, _, c in each)
 
-    def sample(self, codes: Array, rng: np.random.Generator) -> Blocks:
-        """Each block for itself: independent given the class."""
-        return Blocks({name: density.sample(codes, rng) for name, density in self.blocks.items()})
+    def sample(self, codes: Array, rng: np.random.Generator) -> BlockRows:
+        """Draw each block by itself: blocks are independent given the class."""
+        return BlockRows(tuple(density.sample(codes, rng) for density in self.blocks.values()))
 
-
-def _parts(density: Density, X: Any) -> Array:
-    return density.parts(X) if isinstance(density, HasParts) else density.log_density(X)[:, :, None]
-
-
-# -- running ----------
-# Sums in the making: batches are added as they come, after the first rows have settled what was open.
-#
-# Adding makes new sums of the old ones and the batch's. A family whose sums are large beside a batch, such as those
-# of a
-# vocabulary, keeps something that grows in place instead, and makes sums of it in the end.
-
-
-class Running:
-    """A family, and its sums so far, of the first rows to begin with.
-
-    >>> import numpy as np
-    >>> from deciban import Poisson
-    >>> sums = Running(Poisson(), np.array([[1.0], [2.0]]), Members.one_group(2), ["calls"])
-    >>> sums.add(np.array([[4.0]]), Members.one_group(1))
-    >>> sums.total().total
-    array([[7.]])
-    """
-
-    def __init__(self, family: Any, X: Any, members: Members, columns: Sequence[Any]) -> None:
-        self.family, self.columns = family, columns
-        self.stats = collect_checked(family, X, members, columns)
-
-    @property
-    def known(self) -> Any:
-        """Statistics whose names later rows are encoded by."""
-        return self.stats
-
-    def choose(self, X: Any, members: Members, rule: Rule) -> None:
-        """Let the family freeze what it left open, by the first rows and their sums."""
-        self.family = self.family.choose(self.stats, (X, members), rule)
-
-    def add(self, X: Any, members: Members) -> None:
-        """Add the sums of a batch."""
-        self.stats = self.stats + collect_checked(self.family, X, members, self.columns)
-
-    def total(self) -> Any:
-        """The sums of everything that was added."""
-        return self.stats
-
-
-class RunningBlocks:
-    """The same for a product, block by block."""
-
-    def __init__(self, product: Product, classes: Axis, blocks: dict[str, Any]) -> None:
-        self.product, self.classes, self.blocks = product, classes, blocks
-
-    @property
-    def family(self) -> Product:
-        """The product of the blocks' families."""
-        return self.product.with_families({name: block.family for name, block in self.blocks.items()})
-
-    @property
-    def known(self) -> ProductStats:
-        """Of each block."""
-        return ProductStats({"class": self.classes}, {name: block.known for name, block in self.blocks.items()})
-
-    def choose(self, X: Blocks, members: Members, rule: Rule) -> None:
-        """Block by block."""
-        for name, block in self.blocks.items():
-            block.choose(X.parts[name], members, rule)
-
-    def add(self, X: Blocks, members: Members) -> None:
-        """Add the sums of a batch to each block's."""
-        self.classes = self.classes.union(members.classes)
-        for name, block in self.blocks.items():
-            block.add(X.parts[name], members)
-
-    def total(self) -> ProductStats:
-        """The sums of each block."""
-        return ProductStats({"class": self.classes}, {name: block.total() for name, block in self.blocks.items()})
-
-
-# -- product ----------
-# Blocks of features, each with its own family, independent given the class.
-#
-#     log f(x|c) = Σ_b log f_b(x_b|c)
-#
-# A missing value adds nothing to a block's statistics and nothing to its score, where the block's family allows gaps.
+    def _with(self, X: BlockRows) -> Iterable[tuple[Density, Rows]]:
+        return zip(self.blocks.values(), X.parts)
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Family):
+class Product(Family[ProductStats]):
     """Several families over several columns: naive Bayes of mixed types.
 
-    Keys are column names or positions, or tuples of them where a family takes several.
+    Parameters
+    ----------
+    families : dict of {column: Family}
+        Family of each block. A key is a column name or position, or a tuple of them where a family takes several.
 
+    Examples
+    --------
     >>> from deciban import Bernoulli, Gaussian
-    >>> Product({0: Gaussian("diagonal"), (1, 2): Bernoulli()}).names
-    ['0', '1,2']
+    >>> Product({0: Gaussian("diagonal"), (1, 2): Bernoulli()}).keys
+    [(0,), (1, 2)]
     """
 
-    families: Mapping[Any, Family]
+    families: Mapping[Any, Family[Any]]
 
     def __post_init__(self) -> None:
         if not self.families:
@@ -191,170 +149,243 @@ class Product(Family):
                 raise InputError(f"{key!r}: {family!r} is not a family. Use one such as Gaussian() or Categorical().")
 
     @property
-    def names(self) -> list[str]:
-        """What blocks are called."""
-        return [",".join(map(str, _keys(key))) for key in self.families]
-
-    @property
-    def _columns(self) -> dict[str, list[str]]:
+    def keys(self) -> list[Key]:
         """The columns of each block."""
-        return {name: [str(key) for key in _keys(keys)] for name, keys in zip(self.names, self.families)}
+        return [as_key(key) for key in self.families]
 
-    def _each(self, act: Callable[..., Any], *parts: Mapping[str, Any]) -> dict[str, Any]:
-        return {n: act(f, *(p[n] for p in parts)) for n, f in zip(self.names, self.families.values())}
+    def supports(self, kind: type) -> bool:
+        """Whether the blocks have the ability; lengths are asked of blocks, not of a product."""
+        return kind is HasSubset or (kind is not Counts and parts_support(list(self.families.values()), kind))
 
-    def with_families(self, families: Mapping[str, Family]) -> Product:
-        """The same blocks under other families."""
-        return replace(self, families=dict(zip(self.families, families.values())))
+    def with_families(self, families: Iterable[Family[Any]]) -> Product:
+        """Return the same blocks with other families."""
+        return replace(self, families=dict(zip(self.families, families)))
 
-    def positions(self, columns: Sequence[Any]) -> dict[str, list[int]]:
-        """Where each block's columns stand in the table."""
+    def positions(self, columns: Sequence[Any]) -> list[list[int]]:
+        """Return where each block's columns stand in a table."""
         place = {name: at for at, name in enumerate(columns)}
-        missing = [key for keys in self.families for key in _keys(keys) if key not in place]
+        missing = [name for key in self.keys for name in key if name not in place]
         if missing:
-            raise InputError(
-                f"the table has no column {shortlist([repr(key) for key in missing])}; it has {shortlist(columns, 10)}."
-            )
-        return {name: [place[key] for key in _keys(keys)] for name, keys in zip(self.names, self.families)}
+            lacks, has = shortlist([repr(name) for name in missing]), shortlist(columns, 10)
+            raise InputError(f"the table has no column {lacks}; it has {has}.", columns=tuple(missing))
+        return [[place[name] for name in key] for key in self.keys]
 
     # -- the contract, block by block ------------------------------------------------------------------------------
-    def encode(self, X: Any, columns: Sequence[Any], stats: Any = None) -> Blocks:
-        """Each block's columns, encoded by its family."""
-        if isinstance(X, Blocks):
+    def encode(self, X: Any, columns: Sequence[Any], stats: ProductStats | None = None) -> BlockRows:
+        """Encode each block's columns by its family."""
+        if isinstance(X, BlockRows):
             return X
-        table = Table.of(X)
-        places = self.positions(table.columns)
-        known: Any = dict.fromkeys(places) if stats is None else stats.blocks
-        names = {name: [str(table.columns[j]) for j in at] for name, at in places.items()}
-        return Blocks(self._each(lambda f, at, cs, s: f.encode(f.pick(table, at), cs, s), places, names, known))
+        table = X.table if isinstance(X, Columns) else Table.of(X)
+        known = [None] * len(self.families) if stats is None else list(stats.blocks.values())
+        encoded = []
+        for family, at, sums in zip(self.families.values(), self.positions(table.columns), known):
+            encoded.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at], sums))
+        return BlockRows(tuple(encoded))
 
-    def check(self, X: Blocks, columns: Sequence[Any], learning: bool = False) -> None:
+    def check(self, X: BlockRows, columns: Sequence[Any], learning: bool = False) -> None:
         """Let each family name its first bad value."""
-        self._each(lambda f, x, cs: f.check(x, cs, learning), X.parts, self._columns)
+        for family, key, part in zip(self.families.values(), self.keys, X.parts):
+            family.check(part, list(map(str, key)), learning)
 
-    def begin(self, X: Blocks, members: Members, columns: Sequence[Any]) -> RunningBlocks:
-        """Each block's sums in the making."""
-        begun = self._each(lambda f, x, cs: f.begin(x, members, cs), X.parts, self._columns)
-        return RunningBlocks(self, members.classes, begun)
+    def collect(self, X: BlockRows, members: Members) -> ProductStats:
+        """Collect each block's sums."""
+        return self._stats(members.classes, self._each(lambda f, x: f.collect(x, members), X.parts))
 
-    def collect(self, X: Blocks, members: Members) -> ProductStats:
-        """Each block's sums."""
-        return ProductStats({"class": members.classes}, self._each(lambda f, x: f.collect(x, members), X.parts))
-
-    def footprint(self, X: Blocks, members: Members) -> ProductStats:
-        """Each block's."""
-        return ProductStats({"class": members.classes}, self._each(lambda f, x: f.footprint(x, members), X.parts))
-
-    def choose(self, stats: ProductStats, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Product:
-        """Each block freezes its own choices."""
-        X, members = rows or (None, None)
-        part: Any = dict.fromkeys(self.names) if X is None or members is None else X.parts
+    def choose(
+        self, stats: ProductStats, rows: tuple[BlockRows, Members] | None = None, rule: Rule = "mean"
+    ) -> Product:
+        """Let each block make its own choices."""
+        if rows is None:
+            return self.with_families(self._each(lambda f, s: f.choose(s, None, rule), stats.blocks.values()))
+        X, members = rows
         return self.with_families(
-            self._each(lambda f, s, x: f.choose(s, None if x is None else (x, members), rule), stats.blocks, part)
+            self._each(lambda f, s, x: f.choose(s, (x, members), rule), stats.blocks.values(), X.parts)
         )
 
-    def with_blocks(self, act: Callable[[Family, Any], Family], X: Blocks) -> Product:
-        """Each block's family as `act` makes it of the family and its rows."""
-        return self.with_families(self._each(act, X.parts))
+    def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
+        """Return each block's density."""
+        return self._density(self._each(lambda f, s: f.estimate(s, rule), stats.blocks.values()))
 
-    def finished(self) -> Product:
-        """Block by block."""
-        return self.with_families(self._each(lambda f: f.finished()))
+    def leave_one_out(
+        self, stats: ProductStats, X: BlockRows, members: Members, rule: Rule, density: Any = None
+    ) -> Array:
+        """Sum over blocks, with the row left out of each."""
+        each: Any = [None] * len(self.families) if density is None else density.blocks.values()
+        parts = self._each(
+            lambda f, s, x, d: f.leave_one_out(s, x, members, rule, d), stats.blocks.values(), X.parts, each
+        )
+        return sum(parts)  # type: ignore[return-value]
 
-    def summed_as(self, chosen: Product) -> Product:
-        """Block by block."""
-        theirs = dict(zip(self.names, chosen.families.values()))
-        return self.with_families(self._each(lambda f, c: f.summed_as(c), theirs))
+    # -- abilities -------------------------------------------------------------------------------------------------
+    def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> Accumulator:
+        """Accumulate each block by itself."""
+        return _BlockAccumulator(self, X, members)
 
-    @property
-    def open(self) -> bool:
-        """If any block is."""
-        return any(family.open for family in self.families.values())
+    def footprint(self, X: BlockRows, members: Members) -> ProductStats:
+        """Return each block's cheaper sums, or its sums where it has none."""
+        return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts))
 
-    @property
-    def mixes(self) -> bool:
-        """If all blocks do."""
-        return all(family.mixes for family in self.families.values())
+    def refine(self, stats: ProductStats, X: BlockRows, members: Members) -> tuple[Product, ProductStats]:
+        """Let the blocks iterate that need all rows."""
+        pairs = self._each(
+            lambda f, s, x: f.refine(s, x, members) if ability(f, Refines) else (f, s), stats.blocks.values(), X.parts
+        )
+        families, sums = zip(*pairs)
+        return self.with_families(families), self._stats(stats.labels["class"], sums)  # type: ignore[arg-type]
 
-    @property
-    def calibration(self) -> str | None:
-        """Block by block, if any block asks for it."""
-        asked = any(family.calibration is not None for family in self.families.values())
-        return "blocks" if asked else None
+    def chosen_by_labels(self) -> list[str]:
+        """Return what any block chooses by labels."""
+        having = [family for family in self.families.values() if ability(family, HasChoices)]
+        return sorted({choice for family in having for choice in family.chosen_by_labels()})  # type: ignore[attr-defined]
 
-    def split(self, *values: Any) -> list[tuple[Any, ...]]:
-        """Block by block."""
-        named = [value.parts if isinstance(value, Blocks) else value.blocks for value in values]
-        return list(self._each(lambda *block: block, *named).values())
+    def keep_choices(self, chosen: Product, with_rows: bool) -> Product:
+        """Keep each block's choices."""
+        return self.with_families(
+            self._each(
+                lambda f, c: f.keep_choices(c, with_rows) if ability(f, HasChoices) else f,
+                chosen.families.values(),
+            )
+        )
 
     @property
     def shared(self) -> bool:
-        """If any block's classes share something."""
-        return any(family.shared for family in self.families.values())
+        """Whether any block's classes share parameters."""
+        having = (ability(family, SharesParameters) for family in self.families.values())
+        return any(family is not None and family.shared for family in having)
 
-    def chosen_by_labels(self) -> list[str]:
-        """What any block chooses."""
-        return sorted({choice for family in self.families.values() for choice in family.chosen_by_labels()})
-
-    def refined(self, stats: ProductStats, X: Blocks, members: Members) -> tuple[Product, ProductStats]:
-        """Block by block."""
-        each = self._each(lambda f, s, x: f.refined(s, x, members), stats.blocks, X.parts)
-        families, sums = ({name: pair[at] for name, pair in each.items()} for at in (0, 1))
-        return self.with_families(families), ProductStats(stats.labels, sums)
-
-    def settled(self, chosen: Product) -> Product:
-        """Block by block."""
-        theirs = dict(zip(self.names, chosen.families.values()))
-        return self.with_families(self._each(lambda f, c: f.settled(c), theirs))
-
-    def rewritten(self, **hyper: Any) -> Product:
-        """Every block that has such a hyper-parameter."""
-        families = dict(self.families)
-        for name, value in hyper.items():
-            having = [key for key, family in families.items() if name in {f.name for f in fields(family)}]
-            if not having:
-                raise HyperparameterError(f"no block has a hyper-parameter {name!r}.")
-            families |= {key: families[key].rewritten(**{name: value}) for key in having}
-        return replace(self, families=families)
+    @property
+    def not_mixable(self) -> str:
+        """The reason of the first block that cannot be mixed."""
+        having = (ability(family, Unmixable) for family in self.families.values())
+        return next(family.not_mixable for family in having if family is not None)
 
     def subset(self, stats: ProductStats, features: Array, columns: Sequence[Any]) -> tuple[Product, ProductStats]:
-        """Only these columns of the table; blocks that lose all of theirs go."""
+        """Return the blocks of some columns; blocks without columns are dropped."""
         wanted = [columns[j] for j in features]
         place = {key: key if isinstance(key, str) else at for at, key in enumerate(wanted)}  # positions are renumbered
-        families, blocks = {}, {}
-        for name, (keys, family) in zip(self.names, self.families.items()):
-            kept = [at for at, key in enumerate(_keys(keys)) if key in wanted]
+        families: dict[Key, Any] = {}
+        blocks: dict[Key, Any] = {}
+        for key, part, sums in zip(self.keys, self.families.values(), stats.blocks.values()):
+            kept = [at for at, name in enumerate(key) if name in wanted]
             if kept:
-                remaining = tuple(place[_keys(keys)[at]] for at in kept)
-                label = ",".join(map(str, remaining))
-                families[remaining], blocks[label] = family.subset(
-                    stats.blocks[name], np.array(kept, dtype=np.intp), _keys(keys)
-                )
+                left = tuple(place[key[at]] for at in kept)
+                families[left], blocks[left] = subset(part, sums, np.array(kept, dtype=np.intp), key)
         return Product(families), ProductStats(stats.labels, blocks)
 
-    def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
-        """Each block's density."""
-        return ProductDensity(self._each(lambda f, s: f.estimate(s, rule), stats.blocks))
-
-    def leave_one_out(self, stats: ProductStats, X: Blocks, members: Members, rule: Rule) -> Array:
-        """Blocks add, with the row left out of each."""
-        return sum(self._each(lambda f, s, x: f.leave_one_out(s, x, members, rule), stats.blocks, X.parts).values())
-
     def log_evidence(self, stats: ProductStats) -> Array:
-        """Blocks add; one number a class, or one in all where a block ties its classes."""
-        parts = list(self._each(lambda f, s: f.log_evidence(s), stats.blocks).values())
+        """Sum over blocks: one number per class, or one in all where a block ties its classes."""
+        parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
         one = any(len(part) == 1 for part in parts)
-        return sum(np.sum(part, keepdims=True) if one else part for part in parts)
+        return sum(np.sum(part, keepdims=True) if one else part for part in parts)  # type: ignore[return-value]
 
     def log_prior(self, density: ProductDensity) -> float:
-        """Blocks add."""
-        return sum(self._each(lambda f, d: f.log_prior(d), density.blocks).values())
+        """Sum over blocks."""
+        return sum(self._each(lambda f, d: f.log_prior(d), density.blocks.values()))
 
     def posterior(self, stats: ProductStats) -> Posterior:
-        """Every block's parameters, named block.parameter."""
-        each = self._each(lambda f, s: f.posterior(s), stats.blocks)
-        return Posterior({f"{name}.{p}": post[p] for name, post in each.items() for p in post})
+        """Return every block's parameters, named block.parameter."""
+        each = self._each(lambda f, s: f.posterior(s), stats.blocks.values())
+        labels = [",".join(map(str, key)) for key in self.keys]
+        return Posterior({f"{label}.{p}": post[p] for label, post in zip(labels, each) for p in post})
+
+    def draw(self, stats: ProductStats, rng: np.random.Generator) -> ProductDensity:
+        """Draw each block's parameters."""
+        return self._density(self._each(lambda f, s: f.draw(s, rng), stats.blocks.values()))
+
+    # -- the machinery ---------------------------------------------------------------------------------------------
+    def _each(self, act: Callable[..., Any], *parts: Iterable[Any]) -> list[Any]:
+        return [act(family, *each) for family, *each in zip(self.families.values(), *parts)]
+
+    def _stats(self, classes: Axis, sums: Iterable[Stats]) -> ProductStats:
+        return ProductStats({"class": classes}, dict(zip(self.keys, sums)))
+
+    def _density(self, densities: Iterable[Density]) -> ProductDensity:
+        return ProductDensity(dict(zip(self.keys, densities)))
 
 
-def _keys(key: Any) -> tuple[Any, ...]:
+class _BlockAccumulator:
+    """Accumulators of the blocks of a product."""
+
+    def __init__(self, product: Product, X: BlockRows, members: Members) -> None:
+        self.product, self.classes = product, members.classes
+        pairs = zip(product.families.values(), product.keys, X.parts)
+        self.blocks = [accumulator(family, part, members, list(map(str, key))) for family, key, part in pairs]
+
+    @property
+    def family(self) -> Product:
+        """The product of the blocks' families."""
+        return self.product.with_families(block.family for block in self.blocks)
+
+    @property
+    def known(self) -> ProductStats:
+        """Each block's known names."""
+        return self._stats(block.known for block in self.blocks)
+
+    def choose(self, X: BlockRows, members: Members, rule: Rule) -> None:
+        """Let each block make its choices."""
+        for block, part in zip(self.blocks, X.parts):
+            block.choose(part, members, rule)
+
+    def add(self, X: BlockRows, members: Members) -> None:
+        """Add the sums of a batch to each block's."""
+        self.classes = self.classes.union(members.classes)
+        for block, part in zip(self.blocks, X.parts):
+            block.add(part, members)
+
+    def total(self) -> ProductStats:
+        """Return the sums of each block."""
+        return self._stats(block.total() for block in self.blocks)
+
+    def _stats(self, sums: Iterable[Any]) -> ProductStats:
+        return ProductStats({"class": self.classes}, dict(zip(self.product.keys, sums)))
+
+
+def blocks_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
+    """Return (family, value, …) of each block: one, unless the family is a product.
+
+    The values are encoded rows, statistics or densities of the family.
+    """
+    if not isinstance(family, Product):
+        return [(family, *values)]
+    parts = [value.parts if isinstance(value, BlockRows) else list(value.blocks.values()) for value in values]
+    return list(zip(family.families.values(), *parts))
+
+
+def footprint(family: Family[Any], X: Rows, members: Members) -> Any:
+    """Return sums that are enough to check that rows were learnt."""
+    cheap = ability(family, HasFootprint)
+    return family.collect(X, members) if cheap is None else cheap.footprint(X, members)
+
+
+def subset(family: Family[Any], stats: Any, features: Array, columns: Sequence[Any]) -> tuple[Family[Any], Any]:
+    """Return family and statistics of some of the columns, in the order given."""
+    if len(features) == len(columns) and np.array_equal(features, np.arange(len(columns))):
+        return family, stats
+    composite = ability(family, HasSubset)
+    if composite is not None:
+        return composite.subset(stats, features, columns)  # type: ignore[return-value]
+    return family.select(features), stats.select("word" if "word" in stats.labels else "feature", features)
+
+
+def with_hyperparameters(family: Family[Any], **hyper: Any) -> Family[Any]:
+    """Return the family with other hyper-parameters; of a product, in every block that has them."""
+    if not isinstance(family, Product):
+        return replaced(family, **hyper)
+    families = dict(family.families)
+    for name, value in hyper.items():
+        having = [key for key, part in families.items() if name in {f.name for f in fields(part)}]
+        if not having:
+            raise HyperparameterError(f"no block has a hyper-parameter {name!r}.")
+        families |= {key: replaced(families[key], **{name: value}) for key in having}
+    return replace(family, families=families)
+
+
+def parts_or_whole(density: Density, X: Rows) -> Array:
+    """Return the parts (n, K, P) of a density, or its log density as the only part."""
+    parts = ability(density, HasParts)
+    return density.log_density(X)[:, :, None] if parts is None else parts.parts(X)
+
+
+def as_key(key: Any) -> Key:
+    """Return the columns that a key names."""
     return key if isinstance(key, tuple) else (key,)

@@ -1,28 +1,29 @@
-"""The contract that every family keeps, and what it gets for keeping it.
+"""The contract of families and densities.
 
-A family says how one class produces data. It writes
+A family describes how one class produces data. It implements
 
-    collect(X, members) → Stats            the sums it needs of the data, for all K classes at once
-    estimate(stats, rule) → Density        parameters from the sums and the prior, never from the data
+    collect(rows, members) -> Stats        the sums it needs of the data, for all K classes at once
+    estimate(stats, rule) -> Density       parameters from the sums and the prior, never from the data
 
-and inherits: fit with or without classes, learn, unlearn, merge, weights, growth, k-fold, leave-one-out (by
-subtraction; most families override it with an identity), mixtures, and every law in tests/laws.
+and inherits fit with or without classes, learning, unlearning, merging, weights, growth, k-fold, leave-one-out (by
+subtraction; most families override it with an identity), mixtures, files, and every law in tests/laws. What only some
+families can do is an ability (see `deciban.families.abilities`).
 
-X inside a family is what its `encode` returned: a float array with NaN for missing values, a CSR matrix, or codes.
-`encode` checks what can be checked cheaply; whatever else is bad shows as a sum or a score that is not finite, and
-then `check` is called to say which value it was.
+`rows` inside a family is what its `encode` returned: a float array with NaN for missing values, a CSR matrix, or codes.
+`encode` checks what can be checked cheaply. Other bad values make a sum or a score that is not finite; `check` is then
+called to name the value.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
+from deciban.errors import DecibanError, EmptyClassError, HyperparameterError, InputError
 from deciban.read.numbers import dense_numbers, refuse_infinite
 from deciban.statistics import Array, Axis, Members, Stats
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = Literal["ml", "map", "mean", "predictive"]
 RULES: tuple[Rule, ...] = get_args(Rule)
+S = TypeVar("S", bound=Stats)
+F = TypeVar("F", bound="Family[Any]")
+Rows: TypeAlias = Any  # what a family's `encode` returns: an array, a CSR matrix, codes, documents or blocks
 
 
 class Density(ABC):
@@ -39,168 +43,84 @@ class Density(ABC):
     @property
     @abstractmethod
     def K(self) -> int:
-        """How many groups."""
+        """Number of groups."""
 
     @abstractmethod
-    def log_density(self, X: Any) -> Array:
-        """(n, K) log f(x|k)."""
+    def log_density(self, X: Rows) -> Array:
+        """Return log f(x|k), shape (n, K), without the terms of `log_base`."""
 
     @abstractmethod
-    def sample(self, codes: Array, rng: np.random.Generator) -> Any:
-        """One row from group codes[i] for each i."""
+    def sample(self, codes: Array, rng: np.random.Generator) -> Rows:
+        """Draw one row from group codes[i] for each i."""
 
-    def log_base(self, X: Any) -> Array | float:
-        """(n,) what `log_density` leaves out because it is the same for every group, such as a coefficient."""
+    def log_base(self, X: Rows) -> Array | float:
+        """Return the terms that are equal for all groups, such as a multinomial coefficient, shape (n,)."""
         return 0.0
 
-    def encode(self, X: Any, columns: Sequence[str]) -> Any:
-        """Turn columns as given into what this density scores; for densities that are known, not learnt."""
+    def encode(self, X: Any, columns: Sequence[str]) -> Rows:
+        """Convert columns as given to what this density scores; used for densities that are known, not learnt."""
         return dense_numbers(X, columns)
 
 
 @dataclass(frozen=True, eq=False)
-class Family(ABC):
-    """How one class produces data; frozen hyper-parameters only."""
+class Family(ABC, Generic[S]):
+    """How one class produces data: hyper-parameters only, frozen."""
 
     @abstractmethod
-    def collect(self, X: Any, members: Members) -> Stats:
-        """The sums this family needs, for every group at once."""
+    def collect(self, X: Rows, members: Members) -> S:
+        """Sum the statistics of encoded rows for every group at once."""
 
     @abstractmethod
-    def estimate(self, stats: Any, rule: Rule) -> Density:
-        """Parameters from sums and prior; `predictive` integrates them out and is just another density."""
+    def estimate(self, stats: S, rule: Rule) -> Density:
+        """Return the density of every group from sums and prior; rule "predictive" integrates the parameters out."""
 
-    # -- derived; families override what they know a shorter way to -----------------------------------------------
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
-        """(n, K) log f(x_i | k) from sums without row i, all of its weight removed; by subtraction, row by row."""
+    def encode(self, X: Any, columns: Sequence[str], stats: S | None = None) -> Rows:
+        """Convert columns as given to what this family works on; `stats` holds the names that are known already."""
+        return dense_numbers(X, columns)
+
+    def check(self, X: Rows, columns: Sequence[str], learning: bool = False) -> None:
+        """Raise a DomainError that names the first value this family cannot produce, if there is one."""
+        refuse_infinite(X, columns)
+
+    def choose(self, stats: S, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
+        """Return the family with every open choice made (origin, prior scale, structure) from the first rows' sums."""
+        return self
+
+    def leave_one_out(self, stats: S, X: Rows, members: Members, rule: Rule, density: Density | None = None) -> Array:
+        """Return log f(x_i|k) from the sums without row i, shape (n, K); the row is removed with all of its weight.
+
+        `density` is the density of `stats` under `rule`, for callers that have it. The default subtracts row by row.
+        """
         scores = np.empty((len(members), members.K))
         for i in range(len(members)):
             row = X[i : i + 1]
             left = stats - self.collect(row, members.take(slice(i, i + 1)))
             try:
                 scores[i] = self.estimate(left, rule).log_density(row)[0]
-            except DecibanError:  # the class is undefined without the row: it has no density left to give
+            except DecibanError:  # the class has no density without the row
                 scores[i] = self.estimate(stats, rule).log_density(row)[0]
                 scores[i, own_codes(members)[i]] = -np.inf
         return scores
 
-    def footprint(self, X: Any, members: Members) -> Stats:
-        """The sums by which rows that were never learnt show; a family may leave at 0 what shows nothing."""
-        return self.collect(X, members)
-
-    def left_out_of(self, density: Any, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
-        """As `leave_one_out`, for who has the density of the sums at hand: families that begin with it override it."""
-        return self.leave_one_out(stats, X, members, rule)
-
-    def left_out_alike(self, stats: Any, X: Any, members: Members, rule: Rule) -> Callable[[Any, Array], Array]:
-        """`leave_one_out` of some rows, by families that differ from this in the prior alone: they may share work."""
-        return lambda other, rows: other.leave_one_out(stats, X[rows], members.take(rows), rule)
-
-    def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Self:
-        """Freeze what was left open (origin, prior scale and strength, structure) from the first rows' statistics."""
-        return self
-
-    def begin(self, X: Any, members: Members, columns: Sequence[Any]) -> Any:
-        """The first rows' sums, as the beginning of a stream's: what `running` describes."""
-        from deciban.families.product import Running
-
-        return Running(self, X, members, columns)
-
-    def finished(self) -> Self:
-        """As it is once the first fit is over: a vocabulary that was being learnt is then complete."""
-        return self
-
-    def refined(self, stats: Any, X: Any, members: Members) -> tuple[Self, Any]:
-        """Choices that need every row, and the sums under them: families with hidden variables iterate here."""
-        return self, stats
-
-    def pick(self, table: Any, positions: Sequence[int] | None = None) -> Any:
-        """The columns of a table that are to be encoded: numbers or names, side by side."""
-        return table.pick(positions)
-
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
-        """Turn columns as given into what this family works on; `stats` holds the names already known."""
-        return dense_numbers(X, columns)
-
-    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
-        """Raise a DomainError that names the first bad value, if there is one."""
-        refuse_infinite(X, columns)
-
-    @property
-    def shared(self) -> bool:
-        """Whether a row of one class moves the density of others too, as a tied covariance does."""
-        return False
-
-    def candidates(self, X: Any, members: Members) -> Sequence[Sequence[Self]]:
-        """What this family could become, where that must be settled before rows are summed; labels judge them.
-
-        Lines of families, along each of which the loss falls and then rises; of near equals the first line's is taken.
-        """
-        return [[self]]
-
-    def ahead(self, X: Any, rows: Array, some: Any) -> Any:
-        """Rows of X that are looked at ahead; a family may keep what it finds out for when they come again."""
-        return some
-
-    def unjudged(self, X: Any, members: Members) -> Self:
-        """What it becomes where there are no labels to judge by."""
-        return self
-
-    def summed_as(self, chosen: Any) -> Self:
-        """What was asked for, less the choices under which sums were made: they cannot be made again from sums."""
-        return self
-
-    @property
-    def open(self) -> bool:
-        """Whether `choose` must see the first rows before the others are summed; else one pass sums them all."""
-        return True
-
-    @property
-    def mixes(self) -> bool:
-        """Whether groups that nobody has named can be made of it: its sums under soft members are all it needs."""
-        return True
-
-    @property
-    def calibration(self) -> str | None:
-        """How answers are calibrated unless the asker says: by nothing, for most families."""
-        return None
-
-    def split(self, *values: Any) -> list[tuple[Any, ...]]:
-        """(family, value, …) of each block: one, but for a product; values are its rows, statistics or densities."""
-        return [(self, *values)]
-
-    def lengths(self, X: Any) -> Array | None:
-        """(n,) how many events each row counts, where it counts events; None otherwise."""
-        return None
-
-    def chosen_by_labels(self) -> list[str]:
-        """What `choose` decides by looking at labels: figures on the same rows are then selected on."""
-        return []
-
     def select(self, features: Array) -> Self:
-        """The same prior for some of the features only."""
+        """Return the same prior for some of the features only."""
         return self
-
-    def subset(self, stats: Any, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
-        """Family and statistics of some of the features, in the order given."""
-        axis = "word" if "word" in stats.labels else "feature"
-        return self.select(features), stats.select(axis, features)
-
-    def settled(self, chosen: Any) -> Self:
-        """What was asked for, less the choices that statistics alone cannot make again: they stay as chosen."""
-        return self
-
-    def rewritten(self, **hyper: Any) -> Self:
-        """The same family with other hyper-parameters; the statistics it reads stay the same."""
-        known = {f.name for f in fields(self)}
-        for name in hyper:
-            if name not in known:
-                has = ", ".join(sorted(known)) or "none"
-                raise HyperparameterError(f"{type(self).__name__} has no hyper-parameter {name!r}; it has {has}.")
-        return replace(self, **hyper)
 
     def fit(self, X: Any, sample_weight: Any = None) -> Fitted:
-        """Learn without classes: one coin, one die, one Gaussian."""
+        """Learn without classes: one coin, one die, one Gaussian.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or list of str
+            Rows to learn.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row; 1 if None.
+
+        Returns
+        -------
+        Fitted
+            The family with its sums; learning from it returns another value.
+        """
         from deciban.families.fitted import Fitted
 
         return Fitted.of(self, X, sample_weight)
@@ -213,6 +133,39 @@ class Family(ABC):
     __hash__ = None  # type: ignore[assignment]
 
 
+def replaced(family: F, **hyper: Any) -> F:
+    """Return the family with other hyper-parameters; unknown names raise HyperparameterError.
+
+    A field with the metadata `follows` was chosen together with another one and is open again when that one changes.
+    """
+    known = {f.name: f for f in fields(family)}
+    for name in hyper:
+        if name not in known:
+            has = ", ".join(sorted(known)) or "none"
+            raise HyperparameterError(f"{type(family).__name__} has no hyper-parameter {name!r}; it has {has}.")
+    open_again = {
+        name: f.default
+        for name, f in known.items()
+        if f.metadata.get("follows") in hyper and name not in hyper and f.default is not MISSING
+    }
+    return replace(family, **open_again, **hyper)
+
+
+def collect_checked(family: Family[S], X: Rows, members: Members, columns: Sequence[str]) -> S:
+    """Collect the sums; if one is not finite, raise the error that names the value."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = family.collect(X, members)
+    return finite(sums, family, X, columns)
+
+
+def finite(sums: S, family: Family[Any], X: Rows, columns: Sequence[str]) -> S:
+    """Return the sums if they are finite; otherwise raise the error that names the value."""
+    if not sums.finite:
+        family.check(X, columns, learning=True)
+        raise InputError("values are so large that their sums overflow. Rescale the columns.")
+    return sums
+
+
 def check_rule(rule: str) -> None:
     """Refuse a rule that is not one of the four."""
     if rule not in RULES:
@@ -220,14 +173,14 @@ def check_rule(rule: str) -> None:
 
 
 def own_codes(members: Members) -> Array:
-    """The class of each row; leave-one-out makes sense for hard members alone."""
+    """Return the class code of each row; soft members have none."""
     if members.codes is None:
         raise HyperparameterError("rows that belong to several classes cannot be left out. Use hard labels.")
     return members.codes
 
 
 def require_rows(weight: Array, classes: Axis, family: str) -> None:
-    """Refuse a maximum-likelihood estimate of a class with nothing to estimate it from; weight is (K,) or (K, D)."""
+    """Refuse a maximum-likelihood estimate of a class without rows; weight has shape (K,) or (K, D)."""
     empty = np.argwhere(weight <= 0)
     if len(empty):
         at = empty[0]

@@ -22,8 +22,9 @@ from typing import Any, Literal
 import numpy as np
 
 from deciban.errors import HyperparameterError
+from deciban.families.abilities import HasChoices, ability
 from deciban.families.gaussian import Gaussian
-from deciban.families.mapped import Through
+from deciban.families.mapped import MappedFamily
 from deciban.families.protocol import Family
 from deciban.read.numbers import dense_numbers, refuse
 from deciban.statistics import Array, Members
@@ -37,7 +38,7 @@ NEAR = 5e-3  # to the smallest or largest power is as good as there: the search 
 
 
 @dataclass(frozen=True, eq=False)
-class Transformed(Through):
+class Transformed(MappedFamily):
     """A Gaussian of transformed numbers; one transform for all features, or one each.
 
     >>> incomes = Transformed("log").fit([[100.0], [1000.0], [10000.0]])
@@ -127,20 +128,26 @@ class Transformed(Through):
         return np.stack(columns, axis=1)
 
     # -- what is inside ----------------------------------------------------------------------------------------------
-    def inside(self, map: Array) -> Family:
+    def inside(self, map: Array | None) -> Family[Any]:
         return self.inner
 
     def frozen(self, map: Array, inner: Family) -> Transformed:
         return replace(self, inner=inner, power=map[:, 0], unit=map[:, 1])
 
+    def supports(self, kind: type) -> bool:
+        """A frozen power is a choice; for the other abilities the inner family answers."""
+        return kind is HasChoices or super().supports(kind)
+
     @property
     def shared(self) -> bool:
-        """As inside."""
-        return self.inner.shared
+        """Whether the inner family's classes share parameters."""
+        inner: Any = self.inner
+        return inner.shared
 
     def chosen_by_labels(self) -> list[str]:
-        """As inside."""
-        return self.inner.chosen_by_labels()
+        """Return what the inner family chooses by labels."""
+        inner = ability(self.inner, HasChoices)
+        return [] if inner is None else inner.chosen_by_labels()
 
     def select(self, features: Array) -> Transformed:
         """The transforms of some features."""
@@ -148,9 +155,13 @@ class Transformed(Through):
         power, unit = (None if each is None else each[features] for each in (self.power, self.unit))
         return replace(self, by=by, power=power, unit=unit, inner=self.inner.select(features))
 
-    def settled(self, chosen: Transformed) -> Transformed:
-        """A power found from rows stays as found."""
-        return replace(self, power=chosen.power, unit=chosen.unit, inner=self.inner.settled(chosen.inner))
+    def keep_choices(self, chosen: Transformed, with_rows: bool) -> Transformed:
+        """Without rows, a power found from rows stays as found."""
+        if with_rows:
+            return self
+        inner = ability(self.inner, HasChoices)
+        kept: Any = self.inner if inner is None else inner.keep_choices(chosen.inner, with_rows)
+        return replace(self, power=chosen.power, unit=chosen.unit, inner=kept)
 
 
 def best_power(x: Array, members: Members) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from deciban.read.tables import Columns
 from deciban.errors import DomainError, InputError, shortlist
 from deciban.read.numbers import name_of
 from deciban.read.schema import Named
@@ -90,6 +91,7 @@ class Codes:
 
 def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
     """Codes of a table of names; `columns` are what errors call its features."""
+    X = X.numbers() if isinstance(X, Columns) else X
     if isinstance(X, Named):
         return Codes(X.values, X.names)
     X = _table(X)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -33,7 +33,7 @@ _NO_PRODUCTS = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gaussian(Family):
+class Gaussian(Family[Any]):
     """Real numbers about a mean; structures differ in what their covariances share.
 
     `strength` pseudo-rows of a `target` covariance (the pooled within-class variances, their average, or the pooled
@@ -59,7 +59,8 @@ class Gaussian(Family):
     kappa: float = 0.01
     keep: Literal["structure", "full"] = "structure"  # "full": sums from which every structure can be read
     mean: Any = None  # (D,) m0; None is the pooled mean, frozen at the first fit
-    scale: Any = None  # (D,) or (D, D); None is the target, frozen at the first fit
+    # (D,) or (D, D); None is the target, frozen at the first fit
+    scale: Any = field(default=None, metadata={"follows": "target"})
     origin: Any = None  # (D,) of the sums; None is near the first rows
 
     def __post_init__(self) -> None:
@@ -126,8 +127,11 @@ class Gaussian(Family):
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Gaussian:
         """Freeze the origin, the prior's mean and target, and the structure if it is to be found."""
+        if self._complete and isinstance(stats, DiagonalStats):
+            raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
         frozen = replace(
             self,
+            keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
             mean=pooled_mean(stats) if self.mean is None else self.mean,
             scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
             origin=stats.origin if self.origin is None else self.origin,
@@ -160,22 +164,13 @@ class Gaussian(Family):
         mean, origin = (None if each is None else each[at] for each in (self.mean, self.origin))
         return replace(self, mean=mean, scale=scale, origin=origin)
 
-    def settled(self, chosen: Gaussian) -> Gaussian:
-        """A structure found by leaving rows out stays as found."""
-        if self.structure != "auto":
+    def keep_choices(self, chosen: Gaussian, with_rows: bool) -> Gaussian:
+        """Without rows, a structure that was found by leaving rows out stays as found."""
+        if with_rows or self.structure != "auto":
             return self
         return replace(
             self, structure=chosen.structure, strength=chosen.strength, target=chosen.target, keep=chosen.keep
         )
-
-    def rewritten(self, **hyper: Any) -> Gaussian:
-        """Another reading of the same sums, which go on being collected as they were; a new target is taken anew."""
-        new = super().rewritten(**hyper)
-        if "target" in hyper and "scale" not in hyper:
-            new = replace(new, scale=None)
-        if new._complete and not self._complete:
-            raise NotAvailableError(_NO_PRODUCTS.format(new.structure))
-        return replace(new, keep="full") if self._complete and not new._complete else new
 
     # -- readings of the sums --------------------------------------------------------------------------------------
     def _posterior(self, stats: Any, rule: Rule = "mean") -> MatrixPosterior | CellPosterior:
@@ -210,7 +205,7 @@ class Gaussian(Family):
             )
         return density
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
+    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule, density: Density | None = None) -> Array:
         """A row leaves by a rank-one step: no refits."""
         return self._posterior(stats, rule).leave_one_out(X, members, rule)
 
@@ -230,6 +225,10 @@ class Gaussian(Family):
     def posterior(self, stats: Any) -> Posterior:
         """Marginals of "mean" (K, D) and "variance"; for matrices "covariance" too, by draws."""
         return Posterior(self._posterior(stats).marginals())
+
+    def draw(self, stats: Any, rng: np.random.Generator) -> Density:
+        """Draw means and covariances from their normal–inverse-Wishart posterior."""
+        return self._posterior(stats).draw(rng)
 
     @staticmethod
     def of(mean: Any, covariance: Any) -> Density:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.special import gammaln, multigammaln
 
 from deciban.errors import SingularError
@@ -156,6 +157,21 @@ class MatrixPosterior:
         cross = (q + q[np.arange(len(own)), own][:, None] - between[own]) / 2  # v·u = (v² + u² − (v−u)²)/2
         return distance_without(q, cross, a[:, None], shrink[:, None])
 
+    def draw(self, rng: np.random.Generator) -> NormalDensity:
+        """Draw Σ from the inverse Wishart by Bartlett's decomposition, then μ given Σ."""
+        K, D = self.mean.shape
+        root = whiten(self.psi).whitener  # root·rootᵀ = Ψ⁻¹, so (root·B)(root·B)ᵀ is Wishart when B·Bᵀ is
+        scale = np.empty_like(self.psi)
+        for k, nu in enumerate(self.nu):
+            bartlett = np.tril(rng.standard_normal((D, D)), -1)
+            np.fill_diagonal(bartlett, np.sqrt(rng.chisquare(nu - np.arange(D))))
+            inverse = solve_triangular(bartlett, np.linalg.inv(root[k]), lower=True)
+            scale[k] = inverse.T @ inverse
+        spread = np.broadcast_to(np.linalg.cholesky(scale), (K, D, D))
+        noise = np.einsum("kde,ke->kd", spread, rng.standard_normal((K, D)))
+        mean = self.mean + noise / np.sqrt(self.kappa)[:, None]
+        return NormalDensity(self.stats.origin, mean, scale, np.ones(K))
+
     def separation(self) -> float:
         """The largest squared distance of a mean from the origin, in variances."""
         variance = np.diagonal(self.psi, axis1=1, axis2=2) / self.nu[:, None]
@@ -286,6 +302,13 @@ class CellPosterior:
     def leave_one_out(self, X: Any, members: Members, rule: Rule) -> Array:
         """(n, K) as if each row had never been learnt."""
         return leave_one_out(self, X, members, rule)
+
+    def draw(self, rng: np.random.Generator) -> DiagonalNormal:
+        """Draw variances from their inverse-gamma posteriors, then means given the variances."""
+        variance = self.psi / 2 / rng.gamma(np.broadcast_to(self.nu / 2, self.psi.shape))
+        variance = np.broadcast_to(variance, self.mean.shape)
+        mean = self.mean + rng.standard_normal(self.mean.shape) * np.sqrt(variance / self.kappa)
+        return DiagonalNormal(self.stats.origin, mean, variance, self.tied)
 
     def separation(self) -> float:
         """The largest squared distance of a mean from the origin, in variances."""
