@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from math import exp, log
 from typing import NamedTuple
 
@@ -64,44 +64,7 @@ def interleaved(streams: Sequence[Stream]) -> Stream:
 
 
 # -- plain ----------
-# The twins: what readers and consumers of streams do, written to be read. They also serve analysers of one's own.
-
-Analyse = Callable[[str], Iterable[str]]
-
-
-class PlainReader:
-    """Features numbered in the order in which they came, whatever makes features of a text.
-
-    >>> reader = PlainReader(str.split)
-    >>> text = np.frombuffer(b"to be or not to be", np.uint8)
-    >>> reader.read(Chunk(text, np.array([0, 8, 18])))
-    [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
-    """
-
-    def __init__(self, analyse: Analyse, names: Iterable[str] = (), grow: bool = True) -> None:
-        self.analyse, self.grow = analyse, grow
-        self.number = {name: at for at, name in enumerate(names)}
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-    def read(self, chunk: Chunk) -> list[Stream]:
-        """Numbers of each document's features; features that are not taken in get the number len(self)."""
-        ids: list[int] = []
-        lengths = np.empty(len(chunk.offsets) - 1, np.int64)
-        raw = chunk.text[chunk.offsets[0] : chunk.offsets[-1]].tobytes()
-        for i, (begin, end) in enumerate(zip(chunk.offsets[:-1], chunk.offsets[1:])):
-            try:
-                text = raw[begin - chunk.offsets[0] : end - chunk.offsets[0]].decode()
-            except UnicodeDecodeError:
-                raise InvalidTextError(chunk.first + i) from None
-            before = len(ids)
-            if self.grow:
-                ids.extend(self.number.setdefault(name, len(self.number)) for name in self.analyse(text))
-            else:
-                ids.extend(self.number.get(name, len(self.number)) for name in self.analyse(text))
-            lengths[i] = len(ids) - before
-        return [Stream(np.array(ids, np.int32), lengths)]
+# The twins of the consumers of streams, written to be read.
 
 
 def relabel(ids: Array, lengths: Array, labels: Array) -> tuple[Array, Array]:
