@@ -29,6 +29,10 @@ class InputError(DecibanError):
     """The input's form is wrong: shape, columns, type, or labels."""
 
 
+class UnknownLabelError(InputError):
+    """A label that the model does not know."""
+
+
 class WeightError(DecibanError):
     """Row weights must be finite, at least zero, and not all zero."""
 

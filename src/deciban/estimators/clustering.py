@@ -11,11 +11,11 @@ import numpy as np
 from deciban.conventions import BaseEstimator, DensityMixin, check_is_fitted, check_random_state, validate_data
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import Blocks, Product
+from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Rule
 from deciban.latent.components import NOT_EXACT
 from deciban.latent.mixture import Criterion, FittedMixture, Mixture
-from deciban.model import choose as auto
+from deciban.model.choose import by_type
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
 
@@ -75,7 +75,7 @@ class MixtureModel(DensityMixin, BaseEstimator):
             raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
         if table.sparse and isinstance(self.family, str):
             raise InputError("a sparse table may hold counts or flags: name the family, such as Multinomial().")
-        family = _plain(auto.by_type(self.family, table))
+        family = _plain(by_type(self.family, table))
         several = isinstance(self.n_components, Iterable)
         sizes = list(self.n_components) if several else [self.n_components]
         if not sizes:
@@ -152,7 +152,7 @@ class MixtureModel(DensityMixin, BaseEstimator):
         density, rng = self._fitted.density(), np.random.default_rng(random_state)
         codes = np.sort(density.draw(n_samples, rng))
         rows = density.components.sample(codes, rng)
-        return (np.column_stack(list(rows.parts.values())) if isinstance(rows, Blocks) else rows), codes
+        return (np.column_stack(list(rows.parts)) if isinstance(rows, BlockRows) else rows), codes
 
     # -- judging -----------------------------------------------------------------------------------------------------
     def bic(self, X: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from deciban.families.protocol import Rule
 from deciban.latent.expectation import Rows
 from deciban.latent.semi_supervised import Labelling, PartlyLabelled
 from deciban.model import model
+from deciban.model.predictor import Predictor
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
 from deciban.read.tables import Table
@@ -71,9 +73,9 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         clf.fit(_safe_indexing(X, have), y[have].tolist(), weight[have])
         task = self._task(clf, X, y, weight, have, lack)
         guess, self.trace_, self.unlabelled_weight_ = self._best(task)
-        stats = clf.stats_
-        clf._set(model.ModelStats(stats.labels, guess.counts, guess.sums))
-        clf.calibration_ = None  # it belonged to the labelled rows' densities
+        stats = model.ModelStats(clf.stats_.labels, guess.counts, guess.sums)
+        # the calibration belonged to the labelled rows' densities
+        clf.use(Predictor(replace(clf.model_, stats=stats, calibration=None)))
         self.classifier_, self.classes_, self.n_features_in_ = clf, clf.classes_, clf.n_features_in_
         if hasattr(clf, "feature_names_in_"):
             self.feature_names_in_ = clf.feature_names_in_

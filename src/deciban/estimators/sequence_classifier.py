@@ -12,7 +12,6 @@ import numpy as np
 
 from deciban.conventions import BaseEstimator, ClassifierMixin, check_is_fitted
 from deciban.errors import InputError, NotAvailableError
-from deciban.estimators.learning import _array
 from deciban.estimators.sequences import HiddenMarkovModel, SavedSequences
 from deciban.evidence import decisions as decide
 from deciban.evidence import scores as score
@@ -20,6 +19,7 @@ from deciban.families.categorical import Categorical
 from deciban.families.protocol import Family, Rule
 from deciban.latent.hmm_fit import choose, read_rows
 from deciban.latent.sequences import Rows, Sequences
+from deciban.model.model import label_array
 from deciban.read.labels import encode_labels
 from deciban.statistics import Array, Members
 
@@ -140,7 +140,7 @@ class HMMClassifier(SavedSequences, ClassifierMixin, BaseEstimator):
         raise NotAvailableError("hidden Markov models fitted by EM cannot be unlearnt exactly: refit without the rows.")
 
     def _set(self, names: tuple[Any, ...], models: dict[Any, HiddenMarkovModel], rows: Array) -> Self:
-        self.classes_, self.models_, self.rows_ = _array(names), models, rows
+        self.classes_, self.models_, self.rows_ = label_array(names), models, rows
         return self
 
     def _log_prior(self, prior: Any) -> Array:

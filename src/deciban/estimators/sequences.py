@@ -14,9 +14,8 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 
 from deciban.conventions import BaseEstimator, check_is_fitted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
-from deciban.estimators.learning import _array
 from deciban.families.known import KnownDensities
-from deciban.families.product import Blocks
+from deciban.families.product import BlockRows
 from deciban.families.protocol import Density, Family, Rule, check_rule
 from deciban.latent import em
 from deciban.latent.em import Trace
@@ -24,6 +23,7 @@ from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_fit import Task, choose, read_rows
 from deciban.latent.hmm_passes import Passes
 from deciban.latent.sequences import Sequences
+from deciban.model.model import label_array
 from deciban.statistics import Array, Axis
 from deciban.store import save
 from deciban.store.checks import require
@@ -327,8 +327,8 @@ class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
         rng = np.random.default_rng(random_state)
         codes = self.density.sample_states(sequences, rng)
         rows = self.density.emissions.sample(codes, rng)
-        if isinstance(rows, Blocks):  # columns side by side, in the order of the blocks
-            rows = np.column_stack([part.toarray() if sp.issparse(part) else part for part in rows.parts.values()])
+        if isinstance(rows, BlockRows):  # columns side by side, in the order of the blocks
+            rows = np.column_stack([part.toarray() if sp.issparse(part) else part for part in rows.parts])
         return rows, self.classes_[codes]
 
     def reestimate(self, rule: Rule) -> Self:
@@ -383,10 +383,10 @@ class HiddenMarkovModel(Counting, SavedSequences, BaseEstimator):
         return Passes(density, rows, threads=self._threads)
 
     def _known(self, names: tuple[Any, ...], density: HMMDensity) -> Self:
-        self.stats_, self._density, self.classes_ = None, density, _array(names)
+        self.stats_, self._density, self.classes_ = None, density, label_array(names)
         return self
 
     def _set(self, stats: HMMStats) -> Self:
         self.stats_, self._density = stats, None
-        self.classes_ = _array(tuple(stats.axis.names))
+        self.classes_ = label_array(tuple(stats.axis.names))
         return self

@@ -116,7 +116,7 @@ class HasCandidates(Protocol):
 
 
 @runtime_checkable
-class Accumulator(Protocol):
+class RunningSums(Protocol):
     """Sums of a stream of batches; mutable, with one owner."""
 
     family: Any  # its choices made by the first rows
@@ -136,7 +136,7 @@ class Accumulator(Protocol):
 class Streams(Protocol):
     """Families whose sums grow in place while batches are added."""
 
-    def accumulator(self, X: Rows, members: Members, columns: Sequence[str]) -> Accumulator:
+    def accumulator(self, X: Rows, members: Members, columns: Sequence[str]) -> RunningSums:
         """Start with the sums of the first rows."""
 
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.families.abilities import (
-    Accumulator,
     Counts,
     HasChoices,
     HasFootprint,
     HasParts,
     HasSubset,
     Refines,
+    RunningSums,
     SharesParameters,
     Unmixable,
     ability,
@@ -40,15 +40,11 @@ Key = tuple[Any, ...]  # the columns of a block: names, or positions
 class Block:
     """Columns that one family models, and why this family."""
 
-    columns: Key
+    columns: Key  # () for all columns of the table
     family: Family[Any]
     reason: str = ""
     together: bool = False  # its columns were found to vary together, so later rows must have no gap in them
-
-    @property
-    def label(self) -> str:
-        """The columns as text."""
-        return ", ".join(map(str, self.columns))
+    detail: str = ""  # figures behind the reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +213,7 @@ class Product(Family[ProductStats]):
         return sum(parts)  # type: ignore[return-value]
 
     # -- abilities -------------------------------------------------------------------------------------------------
-    def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> Accumulator:
+    def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> RunningSums:
         """Accumulate each block by itself."""
         return _BlockAccumulator(self, X, members)
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from deciban.errors import InputError, NotAvailableError
+from deciban.families.product import subset
 from deciban.families.protocol import Rule
 from deciban.latent.components import (
     NOT_EXACT,
@@ -71,18 +72,26 @@ class ClassMixtures:
         component = self.component.choose(self.component.collect(*rows), rows)
         return replace(self, component=component, guess=stats)  # type: ignore[type-var]
 
-    def refined(self, stats: MixtureStats, X: Any, members: Members) -> tuple[Self, MixtureStats]:
+    def refine(self, stats: MixtureStats, X: Any, members: Members) -> tuple[Self, MixtureStats]:
         """EM over all rows, from the guess of the first ones; classes that had none begin anew."""
         better = self._each_class(X, members, self._fit_class)
         return replace(self, guess=better), better  # type: ignore[type-var]
 
-    def settled(self, chosen: Any) -> Self:
+    def chosen_by_labels(self) -> list[str]:
+        return []
+
+    def supports(self, kind: type) -> bool:
+        return True
+
+    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
         """Neither the guess nor what went into it can be taken anew from sums."""
+        if with_rows:
+            return self
         return replace(self, component=chosen.component, guess=chosen.guess)  # type: ignore[type-var]
 
     def subset(self, stats: MixtureStats, features: Array, columns: Sequence[Any]) -> tuple[Self, MixtureStats]:
         """The components of some of the features."""
-        component, sums = self.component.subset(stats.mixing.components, features, columns)
+        component, sums = subset(self.component, stats.mixing.components, features, columns)
         fewer = replace(stats, mixing=replace(stats.mixing, components=sums))
         return replace(self, component=component, guess=fewer), fewer  # type: ignore[type-var]
 
@@ -95,7 +104,7 @@ class ClassMixtures:
     def _read(self, stats: MixtureStats, name: Any, rule: Rule) -> MixtureDensity:
         return read(self.component, stats.mixing.select("class", stats.living(name)), rule, self.pseudo_count)
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
+    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule, density: Any = None) -> Array:
         """Refused: other rows' responsibilities would change with it."""
         raise NotAvailableError(NOT_EXACT)
 

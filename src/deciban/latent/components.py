@@ -15,7 +15,7 @@ from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
-from deciban.families.product import Product
+from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Density, Rule
 from deciban.statistics import Array, Axis, Stats, nested, summed
 
@@ -160,12 +160,12 @@ def stacked(parts: Sequence[Any]) -> Any:
     """Rows of several samples, one after another: arrays, CSR, codes or blocks of them."""
     import scipy.sparse as sp
 
-    from deciban.families.product import Blocks
+    from deciban.families.product import BlockRows
 
     if len(parts) == 1:
         return parts[0]
-    if isinstance(parts[0], Blocks):
-        return Blocks({name: stacked([part.parts[name] for part in parts]) for name in parts[0].parts})
+    if isinstance(parts[0], BlockRows):
+        return BlockRows(tuple(stacked(each) for each in zip(*(part.parts for part in parts))))
     if sp.issparse(parts[0]):
         return sp.vstack(parts).tocsr()
     return np.concatenate(parts)
@@ -193,7 +193,7 @@ def free_parameters(family: Any, stats: Any) -> int:
     (5, 4)
     """
     if isinstance(family, Product):
-        return sum(free_parameters(f, stats.blocks[name]) for name, f in zip(family.names, family.families.values()))
+        return sum(free_parameters(part, sums) for part, sums in blocks_of(family, stats))
     K = stats.labels["class"].size
     if isinstance(family, Gaussian):
         return _gaussian(family.structure, K, len(stats.origin))

@@ -105,7 +105,7 @@ class GaussianWithGaps(Gaussian):
         frozen = self._with_prior(stats if rows is None else collect_diagonal(*rows, self.origin))
         return replace(frozen, guess=stats)
 
-    def refined(self, stats: Any, X: Any, members: Members) -> tuple[GaussianWithGaps, Any]:
+    def refine(self, stats: Any, X: Any, members: Members) -> tuple[GaussianWithGaps, Any]:
         """EM over all rows, from the guess of the first ones."""
         sums = self._fitted(X, members)
         return replace(self, guess=sums), sums
@@ -115,11 +115,17 @@ class GaussianWithGaps(Gaussian):
         fewer: Any = super().select(features)
         return replace(fewer, guess=None if self.guess is None else self.guess.select("feature", features))
 
-    def settled(self, chosen: Any) -> GaussianWithGaps:
+    def chosen_by_labels(self) -> list[str]:
+        """Return nothing: EM does not look at labels."""
+        return []
+
+    def keep_choices(self, chosen: Any, with_rows: bool) -> GaussianWithGaps:
         """The guess stays: sums alone cannot make it again."""
+        if with_rows:
+            return self
         return replace(self, guess=chosen.guess)
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
+    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule, density: Any = None) -> Array:
         """Refused: other rows' missing values would be expected otherwise."""
         raise NotAvailableError(NOT_EXACT)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from deciban import kernels
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
+from deciban.families.abilities import Unmixable, ability
 from deciban.families.fitted import collect_checked
 from deciban.families.protocol import Density, Family, Rule, check_rule
 from deciban.latent import em
@@ -239,7 +240,7 @@ class Mixture(ClassMixtures, Family):
             )
         if not isinstance(self.component, Family):
             raise HyperparameterError(f"{self.component!r} is not a family. Use one such as Gaussian().")
-        if not self.component.mixes:
+        if ability(self.component, Unmixable) is not None:
             raise HyperparameterError(
                 f"{self.component!r} cannot be mixed. Count words once, with deciban.sklearn.CountVectorizer, and mix "
                 "the counts: Mixture(Multinomial(), 2)."

@@ -11,7 +11,8 @@ from deciban.errors import DecibanError
 from deciban.evaluate.calibration import LengthAware, Offsets
 from deciban.evaluate.scale_fit import considered
 from deciban.evidence.scores import log_posterior
-from deciban.families.product import Product
+from deciban.families.abilities import HasCandidates, ability
+from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Rule
 from deciban.model.calibration import shares
 from deciban.read.memory import hand_back
@@ -57,18 +58,18 @@ LARGE = 2**22  # sums that are made again for another line, rather than kept bes
 def chosen(family: Any, X: Any, members: Members, rule: Rule) -> Any:
     """The family with everything settled that must be before rows are summed; block by block."""
     if isinstance(family, Product):
-        return family.with_blocks(lambda block, rows: chosen(block, rows, members, rule), X)
-    if not family.open:
+        return family.with_families(chosen(block, rows, members, rule) for block, rows in blocks_of(family, X))
+    if ability(family, HasCandidates) is None or not family.open:
         return family
     first, head = (X, members) if len(members) <= HEAD else (run_of_rows(X, 0, HEAD), members.take(slice(0, HEAD)))
     lines = family.candidates(first, head)
     if len(lines) == len(lines[0]) == 1:
         return lines[0][0]
     if len(np.unique(head.codes)) < 2:
-        return family.unjudged(first, head)
+        return family.without_labels(first, head)
     rows = chosen_rows(len(head))
     if len(rows) < len(head):
-        first, head = family.ahead(X, rows, first[rows]), head.take(rows)
+        first, head = family._ahead(X, rows, first[rows]), head.take(rows)
     judge = Judge(first, head, rule)
     finalists = _finalists([judge.best(line) for line in lines])
     for one in reversed(finalists):  # what was made last is at hand
@@ -191,14 +192,14 @@ class Judge:
 
     def _scores(self, candidate: Any) -> Any:
         """What gives its scores of some rows; candidates that differ in the prior alone share their sums."""
-        found = next((scores for other, scores in self._summed if candidate.summed_as(other) == candidate), None)
+        found = next((scores for other, scores in self._summed if candidate.same_sums(other)), None)
         if found is None:
             if self._size > LARGE:
                 self._summed.clear()
                 hand_back()
             stats = candidate.collect(self.X, self.members)
             self._size = sum(values.size for values in vars(stats).values() if isinstance(values, np.ndarray))
-            found = candidate.left_out_alike(stats, self.X, self.members, self.rule)
+            found = candidate.left_out_scores(stats, self.X, self.members, self.rule)
             self._summed.append((candidate, found))
         return found
 

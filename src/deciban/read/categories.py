@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from deciban.read.tables import Columns
 from deciban.errors import DomainError, InputError, shortlist
 from deciban.read.numbers import name_of
 from deciban.read.schema import Named
+from deciban.read.tables import Columns
 
 Array = NDArray[Any]
 MISSING = -1

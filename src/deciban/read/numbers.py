@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from deciban.read.tables import Columns
 from deciban.errors import DomainError, InputError, NotANumberError, WeightError
+from deciban.read.tables import Columns
 
 Array = NDArray[Any]
 

@@ -291,7 +291,8 @@ class Decoder:
     def _dataclass(self, kind: str, node: Any, at: str, depth: int) -> Any:
         cls = registry.find(kind)
         known = stored(cls)
-        node = {registry.FORMERLY.get(f"{cls.__name__}.{name}", name): part for name, part in node.items()}
+        renamed = {name: registry.FORMERLY.get(f"{cls.__name__}.{name}", name) for name in node}
+        node = {renamed[name]: part for name, part in node.items() if renamed[name] is not None}
         unknown = [name for name in node if name != "@" and name not in known]
         if unknown:
             raise self.wrong(at, f"{kind} has no field {unknown[0][:80]!r}")

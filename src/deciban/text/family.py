@@ -12,9 +12,9 @@ import numpy as np
 from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import check_strength
-from deciban.families.draws import draw
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Family, Rule, require_rows
+from deciban.read.tables import Columns
 from deciban.statistics import Array, Axis, Members
 from deciban.text import candidates as offers
 from deciban.text.counting import count_classes
@@ -118,7 +118,6 @@ class TextOptions(Family):
     unk: float | None = None  # pseudo-count of <unk>; that of every word if None
     words: tuple[str, ...] | None = None  # frozen at the first fit: what min_df, max_df and most left
     idf: Idf | None = None  # frozen at the first fit
-    complete: bool = False  # after the first fit: what was not learnt by then is outside a learnt vocabulary
 
     def __post_init__(self) -> None:
         check(self)
@@ -131,7 +130,7 @@ class TextOptions(Family):
 
     def __repr__(self) -> str:
         """What is not as it is by default; what was frozen is left out."""
-        plain = [f for f in fields(self) if f.name not in ("_", "words", "idf", "complete")]
+        plain = [f for f in fields(self) if f.name not in ("_", "words", "idf")]
         said = [(f.name, getattr(self, f.name)) for f in plain if getattr(self, f.name) != f.default]
         return f"Text({', '.join(f'{name}={shown(value)}' for name, value in said)})"
 
@@ -205,16 +204,10 @@ class Text(TextOptions):
     """
 
     # -- how documents are read ---------------------------------------------------------------------------------------
-    def pick(self, table: Any, positions: Sequence[int] | None = None) -> Any:
-        """The column as it was given."""
-        at = range(table.shape[1]) if positions is None else positions
-        if len(at) != 1:
-            raise InputError(f"Text takes one column, not {len(at)}. Name it: {{'body': Text()}}.")
-        return table.column(at[0])
-
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> TextRows:
         """Documents; they are counted when they are summed or scored."""
-        return TextRows.of(X, stats.labels["word"] if stats is not None and self.complete else None)
+        X = X.texts() if isinstance(X, Columns) else X
+        return TextRows.of(X, None if stats is None else stats.labels["word"])
 
     def check(self, X: TextRows, columns: Sequence[str], learning: bool = False) -> None:
         """Documents are checked while they are read."""
@@ -242,7 +235,7 @@ class Text(TextOptions):
         stats = self.sums(members.classes, vocabulary, counts, members.weights(), tokens)
         return stats if at_once and known is None else stats.pruned()
 
-    def begin(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningText | RunningTerms:
+    def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningText | RunningTerms:
         """Sums that grow in place, where documents are summed while they are read."""
         return RunningText(self, X, members) if self.terms.plain else RunningTerms(self, X, members, columns)
 
@@ -279,9 +272,9 @@ class Text(TextOptions):
         return offers.is_open(self)
 
     @property
-    def mixes(self) -> bool:
-        """Documents would be read again in every iteration: count them once, and mix the counts."""
-        return False
+    def not_mixable(self) -> str:
+        """Why documents cannot be mixed."""
+        return "documents would be read again in every iteration"
 
     @property
     def calibration(self) -> str:
@@ -292,11 +285,11 @@ class Text(TextOptions):
         """What this could become, by the first rows: for each transform and length of run, a line of pseudo-counts."""
         return offers.candidates(self, X, members)
 
-    def ahead(self, X: TextRows, rows: Array, some: TextRows) -> TextRows:
+    def _ahead(self, X: TextRows, rows: Array, some: TextRows) -> TextRows:
         """What is counted of them is not counted again."""
         return X.note(rows, some)
 
-    def unjudged(self, X: TextRows, members: Members) -> Text:
+    def without_labels(self, X: TextRows, members: Members) -> Text:
         """As textbooks have it: counts, and a pseudo-count of 1."""
         return offers.with_idf(offers.with_words(offers.textbook(self), X, members), X, members)
 
@@ -304,7 +297,7 @@ class Text(TextOptions):
         """Freeze the strength that the counts call for, and, where nobody judged candidates, the textbook's."""
         chosen: Text = self
         if self.open and rows is not None:
-            chosen = self.unjudged(*rows)
+            chosen = self.without_labels(*rows)
         elif self.open:
             chosen = offers.textbook(self)
         if chosen.pseudo_count not in ("evidence", "loo"):
@@ -313,16 +306,21 @@ class Text(TextOptions):
         strength = Multinomial(chosen.pseudo_count).choose(sums).pseudo_count  # type: ignore[arg-type]
         return replace(chosen, pseudo_count=strength)
 
-    def finished(self) -> Text:
-        """The vocabulary is complete."""
-        return replace(self, complete=True)
-
     def summed_as(self, chosen: Text) -> Text:
         """What was asked for, less the choices that the sums were made under."""
-        kept = {name: getattr(chosen, name) for name in ("transform", "ngrams", "min_df", "words", "idf", "complete")}
+        kept = {name: getattr(chosen, name) for name in ("transform", "ngrams", "min_df", "words", "idf")}
         return replace(self, **kept)
 
-    def settled(self, chosen: Text) -> Text:
+    def same_sums(self, other):
+        return self.summed_as(other) == self
+
+    def keep_choices(self, chosen: Text, with_rows: bool) -> Text:
+        again = self.summed_as(chosen)
+        if with_rows:
+            return again
+        return replace(again, pseudo_count=chosen.pseudo_count) if again.pseudo_count == "auto" else again
+
+    def _settled(self, chosen: Text) -> Text:
         """The strength by evidence can be chosen again; what labels chose stays."""
         again = self.summed_as(chosen)
         return replace(again, pseudo_count=chosen.pseudo_count) if again.pseudo_count == "auto" else again
@@ -331,10 +329,6 @@ class Text(TextOptions):
         """What is chosen by the log loss of the label."""
         names = {"transform": "transform", "pseudo_count": "pseudo-count", "ngrams": "runs of words"}
         return [said for name, said in names.items() if getattr(self, name) == "auto"]
-
-    def subset(self, stats: TextStats, features: Array, columns: Sequence[Any]) -> tuple[Text, TextStats]:
-        """There is one column, so it stays."""
-        return self, stats
 
     # -- densities --------------------------------------------------------------------------------------------------
     def readable(self, stats: TextStats) -> tuple[Axis, TextStats]:
@@ -382,18 +376,16 @@ class Text(TextOptions):
             _ = density.inner  # a mode that does not exist is refused now
         return density
 
-    def leave_one_out(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> Array:
+    def leave_one_out(self, stats: TextStats, X: TextRows, members: Members, rule: Rule, density=None) -> Array:
         """Only the row's own words move, and leave where nobody else has them."""
         alike = LeaveOneOut(self, stats, X, members, rule)
         at_hand = X.samples or stats.counts.size <= LARGE  # what was counted ahead is not counted by parts
         return alike(self) if at_hand else alike.in_parts(PART)
 
-    def left_out_alike(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
+    def left_out_scores(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
         """Which words move and leave is found once."""
         return LeaveOneOut(self, stats, X, members, rule)
 
-
-@draw.register
-def _(family: Text, stats: Any, rng: np.random.Generator) -> TextDensity:
-    axis, sums = family.readable(stats)
-    return TextDensity(family, family.estimate(stats, "mean").length, axis, draw(family.family(axis.size), sums, rng))
+    def draw(self, stats, rng):
+        axis, sums = self.readable(stats)
+        return TextDensity(self, self.estimate(stats, "mean").length, axis, self.family(axis.size).draw(sums, rng))

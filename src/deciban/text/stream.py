@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deciban.errors import InputError
-from deciban.families.product import Running
+from deciban.families.accumulators import SumAccumulator as Running
 from deciban.families.protocol import Rule
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members
@@ -81,6 +81,8 @@ class RunningTerms(Running):
     def __init__(self, text: Text, X: TextRows, members: Members, columns: Sequence[Any]) -> None:
         super().__init__(text, X, members, columns)
         self.waiting: list[tuple[TextRows, Members]] = []
+
+    known = None
 
     def add(self, X: TextRows, members: Members) -> None:
         """Keep a batch until there are many rows."""
