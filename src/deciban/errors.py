@@ -12,10 +12,6 @@ from collections.abc import Sequence
 class DecibanError(ValueError):
     """Anything deciban refuses to do."""
 
-    def __init__(self, message: str = "", *, row=None, columns=(), label=None, remedy=None) -> None:
-        super().__init__(message)
-        self.row, self.columns, self.label, self.remedy = row, columns, label, remedy
-
 
 class DomainError(DecibanError):
     """A value lies outside what the family can produce."""
@@ -27,10 +23,6 @@ class NotANumberError(DomainError, TypeError):
 
 class InputError(DecibanError):
     """The input's form is wrong: shape, columns, type, or labels."""
-
-
-class UnknownLabelError(InputError):
-    """A label that the model does not know."""
 
 
 class WeightError(DecibanError):

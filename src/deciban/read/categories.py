@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from deciban.errors import DomainError, InputError, shortlist
 from deciban.read.numbers import name_of
 from deciban.read.schema import Named
-from deciban.read.tables import Columns
 
 Array = NDArray[Any]
 MISSING = -1
@@ -91,7 +90,6 @@ class Codes:
 
 def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
     """Codes of a table of names; `columns` are what errors call its features."""
-    X = X.numbers() if isinstance(X, Columns) else X
     if isinstance(X, Named):
         return Codes(X.values, X.names)
     X = _table(X)

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from deciban.errors import DomainError, InputError, NotANumberError, WeightError
-from deciban.read.tables import Columns
 
 Array = NDArray[Any]
 
@@ -22,7 +21,6 @@ def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
     array([[ 1., nan],
            [ 2.,  3.]])
     """
-    X = X.numbers() if isinstance(X, Columns) else X
     if sp.issparse(X):
         raise InputError(
             "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only. "
@@ -45,7 +43,6 @@ def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
 
 def numbers(X: Any, columns: Sequence[str]) -> Any:
     """Dense as `dense_numbers`, sparse as CSR of float64; for families that take both."""
-    X = X.numbers() if isinstance(X, Columns) else X
     if not sp.issparse(X):
         return dense_numbers(X, columns)
     X = X.tocsr()
@@ -169,14 +166,12 @@ def plain_numbers(X: Any, columns: Sequence[str]) -> Any:
     >>> plain_numbers(twice, []).data
     array([2.])
     """
-    X = X.numbers() if isinstance(X, Columns) else X
     X, _ = counted_numbers(X, columns)
     return X
 
 
 def counted_numbers(X: Any, columns: Sequence[str]) -> tuple[Any, bool]:
     """`plain_numbers`, and whether all are known to be finite and above 0: the same look answers both."""
-    X = X.numbers() if isinstance(X, Columns) else X
     X = numbers(X, columns)
     if not sp.issparse(X):
         return X, False

@@ -171,29 +171,6 @@ class Table:
         return column
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Selected columns of a table, as a family's `encode` takes them."""
-
-    table: Table
-    positions: Sequence[int] | None = None  # None for all columns
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.table), self.table.shape[1] if self.positions is None else len(self.positions)
-
-    def numbers(self) -> Any:
-        """The columns side by side: an array or CSR."""
-        return self.table.pick(self.positions)
-
-    def texts(self) -> Any:
-        """The only column, as it was given."""
-        at = range(self.table.shape[1]) if self.positions is None else self.positions
-        if len(at) != 1:
-            raise InputError(f"Text takes one column, not {len(at)}. Name it: {{'body': Text()}}.")
-        return self.table.column(at[0])
-
-
 def stacked(tables: Sequence[Table]) -> Table:
     """The rows of several tables with the same columns, one below the other.
 
