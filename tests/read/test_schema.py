@@ -161,7 +161,7 @@ def test_a_later_value_that_contradicts_the_first_rows_is_named(column, value, s
     if column != "label":
         bad = []
         assert np.asarray(schema.apply(table, bad).pick())[2] is not None
-        assert [row for row, _ in bad] == [2]
+        assert [error.row for error in bad] == [2]
 
 
 def test_a_missing_column_is_named():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from deciban.conventions import check_is_fitted, clone
-from deciban.errors import DecibanError, InputError, NotLearntError
+from deciban.errors import DecibanError, InputError, NotLearntError, UnknownLabelError
 from deciban.estimators.answers import Answers
 from deciban.evidence import decisions as decide
 from deciban.evidence import scores as score
@@ -112,10 +112,8 @@ class Judging(Answers):
     def _learnt_codes(self, y: Any, n: int) -> Array:
         try:
             return place_labels(y, n, self.stats_.classes)
-        except InputError as error:
-            if "does not know" in str(error):
-                raise NotLearntError(str(error)) from None
-            raise
+        except UnknownLabelError as error:
+            raise error.turned_into(NotLearntError) from None
 
     def _leave_groups_out(self, block: Any, members: Members, groups: Any) -> tuple[list[Array], Array]:
         """Each group scored by the sums without it, block by block; and the log prior without it."""
@@ -134,6 +132,6 @@ class Judging(Answers):
                     part[rows] = found
             except DecibanError as error:
                 name = groups[rows[0]]
-                raise type(error)(f"without group {name!r}: {error}") from None
+                raise error.but(f"without group {name!r}: ", *error.args) from None
             prior[rows] = score.log_probability(np.maximum(left.rows, 0) / np.maximum(left.rows, 0).sum())
         return scores, prior

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import MergeError, ModelFileError, NotAvailableError, NotLearntError
+from deciban.errors import Argument, MergeError, ModelFileError, NotAvailableError, NotLearntError, Remedy
 from deciban.estimators.state import State
 from deciban.model.ledger import Key, Ledger, row_hashes
 from deciban.read.labels import encode_labels
@@ -50,7 +50,8 @@ class Ledgered(State):
             return None, sample_weight
         table, key = self._table(X), self._key(self.ledger_)
         hashes, rows = _hashes(table, self.columns_, y, sample_weight, key)
-        left, since = self.ledger_.unlearn(hashes, rows)
+        with table.located():
+            left, since = self.ledger_.unlearn(hashes, rows)
         if now is not None:
             left = left.learn(_hashes(table, self.columns_, now, sample_weight, key)[0], since)
         if (since == 1).all():
@@ -80,8 +81,8 @@ class Ledgered(State):
         key = Key.of(self.ledger or None)
         if ledger is not None and key.id != ledger.key_id:
             raise NotAvailableError(
-                f"this model keeps a ledger under a key (id {ledger.key_id}) that it was not given. "
-                "Load it with its key: deciban.load(path, key=…)."
+                f"this model keeps a ledger under a key (id {ledger.key_id}) that it was not given.",
+                remedy=Remedy("Load it with its key: ", Argument("key", python="deciban.load(path, key=…)"), "."),
             )
         return key
 

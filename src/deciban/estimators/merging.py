@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from deciban.conventions import check_is_fitted
-from deciban.errors import HyperparameterError, MergeError
+from deciban.errors import Argument, HyperparameterError, MergeError, Remedy
 from deciban.estimators.reading import Reading
 from deciban.families.product import Product
 from deciban.model import model
@@ -33,9 +33,14 @@ class Merging(Reading):
         one, two = (self, other) if tuple(self.columns_) == tuple(other.columns_) else _widened(self, other)
         if keep is None and one.family_ != two.family_:
             raise MergeError(
-                "the models froze different choices (prior scale, strength or structure) at their first fit. "
-                "Say whose to keep: a.merge(b, keep='left'); or let the second begin with the first's: "
-                "a.blank().learn(…)."
+                "the models froze different choices (prior scale, strength or structure) at their first fit.",
+                remedy=Remedy(
+                    "Name the model whose choices hold: ",
+                    Argument("keep", "left", "a.merge(b, keep='left')"),
+                    "; or fit the second with the choices of the first: ",
+                    Argument("like", python="a.blank().learn(…)"),
+                    ".",
+                ),
             )
         both = copy(two if keep == "right" else one)
         if one.schema_ is not None and two.schema_ is not None:

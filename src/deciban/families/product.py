@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, NotAvailableError, shortlist
+from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError, shortlist
 from deciban.families.abilities import HasParts, HasPolynomial
 from deciban.families.fitted import collect_checked
 from deciban.families.posterior import Posterior
@@ -334,7 +334,8 @@ class Product(Family):
 
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
         """Each block's density."""
-        return ProductDensity(self._each(lambda f, s: f.estimate(s, rule), stats.blocks))
+        keys = dict(zip(self.names, map(_keys, self.families)))
+        return ProductDensity(self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks, keys))
 
     def leave_one_out(self, stats: ProductStats, X: Blocks, members: Members, rule: Rule) -> Array:
         """Blocks add, with the row left out of each."""
@@ -354,6 +355,16 @@ class Product(Family):
         """Every block's parameters, named block.parameter."""
         each = self._each(lambda f, s: f.posterior(s), stats.blocks)
         return Posterior({f"{name}.{p}": post[p] for name, post in each.items() for p in post})
+
+
+def _estimate(family: Family, stats: Any, rule: Rule, columns: Sequence[Any]) -> Density:
+    """The density of a block; an error names the columns of the table, not their positions in the block."""
+    try:
+        return family.estimate(stats, rule)
+    except DecibanError as error:
+        if error.columns is None:
+            raise
+        raise error.but(columns=tuple(columns[j] for j in error.columns)) from None
 
 
 def _keys(key: Any) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import InputError, MergeError, NotLearntError
+from deciban.errors import HERE, InputError, MergeError, NotLearntError
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
@@ -257,8 +257,10 @@ class Ledger:
         why = f"was learnt {times} times, and would be taken out once more" if times else "was never learnt"
         others = f", and {more - 1} more rows with it" if more > 1 else ""
         raise NotLearntError(
-            f"row {row} {why} by this model (with this label and weight){others}. Nothing was changed: unlearn only "
-            "rows that were learnt, with the labels and weights that they were learnt with."
+            HERE,
+            f" {why} by this model (with this label and weight){others}. Nothing was changed.",
+            row=row,
+            remedy="Unlearn only rows that were learnt, with the labels and weights that they were learnt with.",
         )
 
     def decay(self, factor: float) -> Ledger:

@@ -101,11 +101,10 @@ def estimate(family: Any, stats: ModelStats, rule: Rule, columns: Sequence[Any])
     try:
         return family.estimate(stats.family, rule)
     except SingularError as error:
-        at = getattr(error, "columns", None)
-        if not at or not any(isinstance(name, str) for name in columns):
+        if not error.columns or not any(isinstance(name, str) for name in columns):
             raise
-        named = ", ".join(repr(columns[j]) for j in at if j < len(columns))
-        raise SingularError(f"{error} (Columns at fault: {named}.)") from None
+        names = tuple(columns[at] if isinstance(at, int) and at < len(columns) else at for at in error.columns)
+        raise error.but(*error.args, f" (Columns at fault: {', '.join(map(repr, names))}.)", columns=names) from None
 
 
 # -- block by block: what calibration works on -----------------------------------------------------------------------
