@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from deciban.errors import HERE, DomainError, InputError, shortlist
 from deciban.read.numbers import column_name, name_of
 from deciban.read.schema import Named
+from deciban.read.tables import array_of
 
 Array = NDArray[Any]
 MISSING = -1
@@ -92,6 +93,7 @@ class Codes:
 
 def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
     """Codes of a table of names; `columns` are what errors call its features."""
+    X = array_of(X)
     if isinstance(X, Named):
         return Codes(X.values, X.names)
     X = _table(X)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from deciban.errors import HERE, DomainError, InputError, NotANumberError, WeightError
+from deciban.read.tables import array_of
 
 Array = NDArray[Any]
 
@@ -21,6 +22,7 @@ def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
     array([[ 1., nan],
            [ 2.,  3.]])
     """
+    X = array_of(X)
     if sp.issparse(X):
         raise InputError(
             "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only. "
@@ -43,6 +45,7 @@ def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
 
 def numbers(X: Any, columns: Sequence[str]) -> Any:
     """Dense as `dense_numbers`, sparse as CSR of float64; for families that take both."""
+    X = array_of(X)
     if not sp.issparse(X):
         return dense_numbers(X, columns)
     X = X.tocsr()

@@ -166,6 +166,10 @@ class Table:
         """Where some of the rows come from."""
         return (self.origin or Origin(range(len(self)))).take(rows)
 
+    def select(self, positions: Sequence[int] | None = None) -> Columns:
+        """Some of the columns, or all, to be read when a family encodes them."""
+        return Columns(self, positions)
+
     def pick(self, positions: Sequence[int] | None = None) -> Any:
         """Columns as one (n, d) array, or CSR; numbers where all are numbers, else objects with None for missing."""
         if self.texts:
@@ -215,6 +219,41 @@ class Table:
         if dtype_is(series, "Boolean") and not any(value is None for value in column):
             return column.astype(bool)
         return column
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Selected columns of a table, in the order of `positions`.
+
+    >>> columns = Table.of([[1, 2], [3, 4], [5, 6]]).select([1])
+    >>> columns.shape, columns.numbers().ravel()
+    ((3, 1), array([2, 4, 6]))
+    """
+
+    table: Table
+    positions: Sequence[int] | None = None  # (d,), None for all columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.table), self.table.shape[1] if self.positions is None else len(self.positions)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def numbers(self) -> Any:
+        """(n, d) array, or CSR: numbers where all columns are numbers, else objects with None for missing."""
+        return self.table.pick(self.positions)
+
+    def texts(self) -> Any:
+        """The texts of the only column: a list, an array, or a column of pyarrow."""
+        if self.shape[1] != 1:
+            raise InputError(f"Text takes one column, not {self.shape[1]}.", remedy="Name it: {'body': Text()}.")
+        return self.table.column(0 if self.positions is None else self.positions[0])
+
+
+def array_of(X: Any) -> Any:
+    """The array or sparse matrix of selected columns; anything else as it is."""
+    return X.numbers() if isinstance(X, Columns) else X
 
 
 def joined_origin(tables: Sequence[Table]) -> Origin | None:
