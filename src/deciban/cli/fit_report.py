@@ -12,6 +12,7 @@ import numpy as np
 
 from deciban.cli.judging import judged
 from deciban.cli.terminal import Terminal
+from deciban.errors import DecibanError
 from deciban.evaluate import Evaluation
 from deciban.evaluate.report import count
 from deciban.evidence.scores import convert
@@ -81,11 +82,11 @@ def _by_class(clf: Any, source: Source) -> Iterator[tuple[int, Any]]:
     """Some of the first rows of each class."""
     schema = clf.schema_
     table = next(source.batches(HEAD))
-    bad: list[tuple[int, str]] = []
+    bad: list[DecibanError] = []
     typed = schema.apply(table, bad)
     from deciban.read.labels import labelled_rows
 
-    kept = np.setdiff1d(labelled_rows(table, str(schema.label)), [row for row, _ in bad])
+    kept = np.setdiff1d(labelled_rows(table, str(schema.label)), [error.row for error in bad])
     labels = np.asarray(schema.labels(table.take(kept)))
     for k, name in enumerate(clf.stats_.classes):
         rows = kept[np.flatnonzero(labels == name)[:MOST_ROWS]]

@@ -206,8 +206,10 @@ class Task:
             fewer = _alive(sums)
             if fewer is not sums:
                 return self.maximise(fewer)
-            held = "" if self.rule == "map" else " Rule 'map' has a prior that holds components up; or ask for fewer."
-            raise type(error)(f"a component of the mixture has collapsed: {error}{held}") from None
+            held = "" if self.rule == "map" else " Rule 'map' has a prior that keeps components; or ask for fewer."
+            raise error.but(
+                "a component of the mixture has collapsed: ", *error.args, remedy=(error.remedy or "") + held
+            ) from None
         return Guess(density, sums.labels["class"], sums)  # type: ignore[arg-type]
 
     def log_prior(self, density: MixtureDensity) -> float:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import InputError, MergeError, NotAvailableError, NotLearntError
+from deciban.errors import HERE, Argument, InputError, MergeError, NotAvailableError, NotLearntError, Remedy
 from deciban.read.labels import encode_labels
 from deciban.read.stream import Batch
 from deciban.read.tables import Table
@@ -259,8 +259,10 @@ class Ledger:
         why = f"was learnt {times} times, and would be taken out once more" if times else "was never learnt"
         others = f", and {more - 1} more rows with it" if more > 1 else ""
         raise NotLearntError(
-            f"row {row} {why} by this model (with this label and weight){others}. Nothing was changed: unlearn only "
-            "rows that were learnt, with the labels and weights that they were learnt with."
+            HERE,
+            f" {why} by this model (with this label and weight){others}. Nothing was changed.",
+            row=row,
+            remedy="Unlearn only rows that were learnt, with the labels and weights that they were learnt with.",
         )
 
     def decay(self, factor: float) -> Ledger:
@@ -344,7 +346,8 @@ def removed(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Any, labe
     With `labels`, the rows are in the ledger again under these labels.
     """
     secret = checked_key(ledger, key)
-    left, since = ledger.unlearn(_batch_hashes(batch, columns, batch.labels, secret))
+    with batch.table.located():
+        left, since = ledger.unlearn(_batch_hashes(batch, columns, batch.labels, secret))
     if labels is not None:
         left = left.learn(_batch_hashes(batch, columns, labels, secret), since)
     if (since == 1).all():
@@ -357,8 +360,8 @@ def checked_key(ledger: Ledger, key: Any) -> Key:
     secret = Key.of(key)
     if secret.id != ledger.key_id:
         raise NotAvailableError(
-            f"this model keeps a ledger under a key (id {ledger.key_id}) that it was not given. "
-            "Load it with its key: deciban.load(path, key=…)."
+            f"this model keeps a ledger under a key (id {ledger.key_id}) that it was not given.",
+            remedy=Remedy("Load it with its key: ", Argument("key", python="deciban.load(path, key=…)"), "."),
         )
     return secret
 

@@ -206,8 +206,9 @@ class Decoder:
             return act(self, node, at, depth + 1) if act else self._dataclass(kind, node, at, depth + 1)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
             if isinstance(error, ModelFileError):
-                known = str(error).startswith(self.container.path)
-                raise error if known else ModelFileError(f"{self.container.path}: {at[:120]}: {error}") from None
+                if error.place is not None:
+                    raise
+                raise error.but(f"{at[:120]}: ", *error.args, place=self.container.path) from None
             said = str(error) if isinstance(error, DecibanError) else f"not a {kind} ({error})"
             raise self.wrong(at, said[:300]) from None
 

@@ -95,8 +95,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Any =
     try:
         return restore(check if later and not now else None, key)
     except DecibanError as error:
-        said = str(error)
-        raise ModelFileError(said if said.startswith(container.path) else f"{container.path}: {said}") from None
+        raise error.turned_into(ModelFileError).at(container.path) from None
     except ODD as error:
         raise damaged(container.path, f"its parts do not belong together ({error})") from None
 
@@ -122,7 +121,7 @@ class Check:
         try:
             checks.values(self.record)
         except ModelFileError as error:
-            raise ModelFileError(f"{self.container.path}: {error}") from None
+            raise error.at(self.container.path) from None
 
 
 def _described(container: Container) -> dict[str, Any]:
