@@ -176,7 +176,7 @@ def test_plug_in_densities_are_polynomials(structure):
     if A is None:
         values, scores = values - values[:, :1], scores - scores[:, :1]
     np.testing.assert_allclose(values, scores, rtol=1e-9, atol=1e-9)
-    assert not isinstance(family.estimate(stats, "predictive"), HasPolynomial)
+    assert not ability(family.estimate(stats, "predictive"), HasDiscriminant)
 
 
 def test_a_family_fits_without_classes():

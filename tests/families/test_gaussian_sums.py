@@ -187,7 +187,7 @@ def test_another_reading_goes_on_learning(structure):
     assert Gaussian("auto").keep_choices(read, with_rows=False) == replace(read, mean=None, scale=None, origin=None)
     narrow, sums = fitted("diagonal", X, members)
     with pytest.raises(NotAvailableError, match="keep='full'"):
-        replaced(narrow, structure="full").choose(sums)
+        replaced(narrow, structure="full").choose(sums).estimate(sums, "mean")
 
 
 @each_structure

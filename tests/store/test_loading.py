@@ -179,7 +179,7 @@ def test_a_released_table_of_too_few_rows_is_refused(path):
 
     def shorter(model, names, body):
         width = 8 * 3
-        first = names["fitted.asked_.density.log_p"]
+        first = names["fitted.model_.family.density.log_p"]
         first["shape"][0] -= 1
         for each in names.values():
             if "data_offsets" in each:
@@ -268,11 +268,11 @@ def test_sums_that_do_not_belong_to_the_family_are_named(path):
     fitted("diagonal")[0].save(path)
 
     def swap(model, names, body):
-        fitted_ = dict(model["model"]["fitted"]["items"])
-        fitted_["family_"].update({"@": "Poisson", "shape": 1.0, "rate": 1.0})
-        for name in set(fitted_["family_"]) - {"@", "shape", "rate"}:
-            if isinstance(part := fitted_["family_"].pop(name), dict):
-                fitted_["reasons_"]["items"].append([name, part])  # every array is used
+        value = dict(model["model"]["fitted"]["items"])["model_"]
+        value["family"].update({"@": "Poisson", "shape": 1.0, "rate": 1.0})
+        for name in set(value["family"]) - {"@", "shape", "rate"}:
+            if isinstance(part := value["family"].pop(name), dict):
+                model["model"]["fitted"]["items"].append([name, part])  # every array is used
         return body
 
     forged(path, swap)

@@ -103,9 +103,9 @@ def test_learning_and_unlearning_gives_the_same_file(name, tmp_path):
     clf.learn(some(X, slice(30)), LABELS[::-1][np.arange(30) % 3])
     clf.unlearn(some(X, slice(30)), LABELS[::-1][np.arange(30) % 3])
     clf.save(after)
-    if clf.model_.asked == clf.model_.family:
+    if clf.model_.asked == clf.model_.family and clf.prequential_ is None:
         assert after.read_bytes() == before.read_bytes()
-    else:  # the choices are still those of the first fit, and the file says so
+    else:  # the choices are still those of the first fit, or texts were scored before they were learnt
         a, b = load_file(before), load_file(after)
         assert a.keys() == b.keys()
         assert all(a[name].tobytes() == b[name].tobytes() for name in a)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from deciban.topics.sums import TopicSums
 
 rng = np.random.default_rng(0)

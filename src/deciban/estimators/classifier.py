@@ -309,7 +309,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             for batch in self._rows(X, y, sample_weight).batches():
                 with batch.located():
                     lesson = predictor.model.lesson(batch)
-                    loss = predictor.prequential(lesson, self._log_prior_of(predictor.model))
+                    loss = None
+                    if predictor.scores_batches_first:
+                        loss = predictor.prequential(lesson, self._log_prior_of(predictor.model))
                     model = predictor.model.learn(lesson, self._key())
                 predictor = predictor.next(replace(model, prequential=loss))
             return self.use(predictor)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, shortlist
+from deciban.errors import DecibanError, HyperparameterError, InputError, shortlist
 from deciban.families.abilities import (
     Counts,
     HasChoices,
@@ -200,7 +200,7 @@ class Product(Family[ProductStats]):
 
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
         """Return each block's density."""
-        return self._density(self._each(lambda f, s: f.estimate(s, rule), stats.blocks.values()))
+        return self._density(self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys))
 
     def leave_one_out(
         self, stats: ProductStats, X: BlockRows, members: Members, rule: Rule, density: Any = None
@@ -253,7 +253,7 @@ class Product(Family[ProductStats]):
     def not_mixable(self) -> str:
         """The reason of the first block that cannot be mixed."""
         having = (ability(family, Unmixable) for family in self.families.values())
-        return next(family.not_mixable for family in having if family is not None)
+        return next((family.not_mixable for family in having if family is not None), "")
 
     def subset(self, stats: ProductStats, features: Array, columns: Sequence[Any]) -> tuple[Product, ProductStats]:
         """Return the blocks of some columns; blocks without columns are dropped."""
@@ -334,6 +334,16 @@ class _BlockAccumulator:
 
     def _stats(self, sums: Iterable[Any]) -> ProductStats:
         return ProductStats({"class": self.classes}, dict(zip(self.product.keys, sums)))
+
+
+def _estimate(family: Family[Any], stats: Any, rule: Rule, columns: Key) -> Density:
+    """Estimate the density of a block; an error names the columns of the table, not their positions in the block."""
+    try:
+        return family.estimate(stats, rule)
+    except DecibanError as error:
+        if error.columns is None:
+            raise
+        raise error.but(columns=tuple(columns[j] for j in error.columns)) from None
 
 
 def blocks_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError
+from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint
@@ -19,6 +19,7 @@ from deciban.families.protocol import Rows, finite
 from deciban.model.ledger import Key, removed
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor
+from deciban.read.labels import place_labels
 from deciban.read.stream import Batch
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
 
@@ -92,13 +93,10 @@ def known_lesson(model: Model, batch: Batch) -> Lesson:
 
 def learnt_codes(model: Model, labels: Any, n: int) -> Array:
     """Return the class codes of labels; a label that the model does not know was never learnt."""
-    from deciban.errors import UnknownLabelError
-    from deciban.read.labels import place_labels
-
     try:
         return place_labels(labels, n, model.classes)
     except UnknownLabelError as error:
-        raise NotLearntError(str(error), row=error.row, label=error.label, remedy=error.remedy) from None
+        raise error.turned_into(NotLearntError) from None
 
 
 def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups: Array) -> tuple[list[Array], Array]:
@@ -115,7 +113,7 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
         try:
             density = estimate(model.family, left, model.rule, columns)
         except DecibanError as error:
-            raise type(error)(f"without group {groups[at[0]]!r}: {error}") from None
+            raise error.but(f"without group {groups[at[0]]!r}: ", *error.args) from None
         for part, found in zip(scores, predictor.block_scores(rows[at], density)):
             part[at] = found
         weight = np.maximum(left.rows, 0)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError, SingularError
+from deciban.errors import Argument, HyperparameterError, InputError, MergeError, NotLearntError, Remedy, SingularError
 from deciban.families.abilities import HasChoices, ability
 from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, collect_checked
@@ -214,9 +214,14 @@ class Model:
         one, two = (self, other) if tuple(self.reader.columns) == tuple(other.reader.columns) else _widened(self, other)
         if keep is None and one.family != two.family:
             raise MergeError(
-                "the models froze different choices (prior scale, strength or structure) at their first fit. "
-                "Say whose to keep: a.merge(b, keep='left'); or let the second begin with the first's: "
-                "a.blank().learn(…)."
+                "the models froze different choices (prior scale, strength or structure) at their first fit.",
+                remedy=Remedy(
+                    "Name the model whose choices hold: ",
+                    Argument("keep", "left", "a.merge(b, keep='left')"),
+                    "; or fit the second with the choices of the first: ",
+                    Argument("like", python="a.blank().learn(…)"),
+                    ".",
+                ),
             )
         kept = two if keep == "right" else one
         reader = kept.reader
@@ -256,6 +261,8 @@ class Model:
 
     def select(self, columns: Sequence[Any]) -> Model:
         """Return the model of some of the columns; the ledger knows whole rows only, so it is dropped."""
+        if is_released(self.family):
+            refuse()
         at = _places(columns, self.reader.columns, "column")
         family, sums = subset(self.family, self.stats.family, at, self.reader.columns)
         reasons = self.reasons
@@ -346,13 +353,8 @@ def estimate(family: Family[Any], stats: ModelStats, rule: Rule, columns: Sequen
     except SingularError as error:
         if not error.columns or not any(isinstance(name, str) for name in columns):
             raise
-        names = tuple(
-            columns[j] if isinstance(j, int) else j for j in error.columns if not isinstance(j, int) or j < len(columns)
-        )
-        said = ", ".join(map(repr, names))
-        raise SingularError(
-            f"{error} (Columns at fault: {said}.)", columns=names, label=error.label, remedy=error.remedy
-        ) from None
+        names = tuple(columns[at] if isinstance(at, int) and at < len(columns) else at for at in error.columns)
+        raise error.but(*error.args, f" (Columns at fault: {', '.join(map(repr, names))}.)", columns=names) from None
 
 
 def label_array(names: Sequence[Any]) -> Array:
@@ -385,15 +387,11 @@ def _merged_ledger(one: Ledger | None, two: Ledger | None) -> Ledger | None:
 
 def _widened(one: Model, two: Model) -> tuple[Model, Model]:
     """Return both models with the blocks that only the other has."""
-    schemas = one.reader.schema, two.reader.schema
-    if (
-        schemas[0] is None
-        or schemas[1] is None
-        or not isinstance(one.family, Product)
-        or not isinstance(two.family, Product)
-    ):
+    mine, theirs = one.reader.schema, two.reader.schema
+    products = isinstance(one.family, Product) and isinstance(two.family, Product)
+    if mine is None or theirs is None or not products:
         raise MergeError(f"the models have different columns: {one.reader.columns} and {two.reader.columns}.")
-    schema = schemas[0].union(schemas[1])
+    schema = mine.union(theirs)
     reader = Reader(schema.features, schema)
     first, second = _with_blocks_of(one, two, reader), _with_blocks_of(two, one, reader)
     order: dict[Any, Any] = {as_key(key): key for key in second.family.families}  # type: ignore[attr-defined]

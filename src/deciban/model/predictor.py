@@ -84,11 +84,14 @@ class Predictor:
             return total(scores)
         return model.calibration.apply(scores, block_lengths(model.family, rows), model.classes)
 
-    def prequential(self, lesson: Lesson, log_prior: Array) -> Prequential | None:
-        """Return the running log loss with a batch that is not learnt yet; None for models that do not keep one."""
+    @property
+    def scores_batches_first(self) -> bool:
+        """Whether batches are scored before they are learnt: models of text are."""
+        return any(ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family))
+
+    def prequential(self, lesson: Lesson, log_prior: Array) -> Prequential:
+        """Return the running log loss with a batch that is not learnt yet."""
         model = self.model
-        if all(ability(part, HasCandidates) is None for (part,) in blocks_of(model.family)):
-            return None
         log_p = log_posterior(self.scores(lesson.rows), log_prior)
         names, codes = encode_labels(lesson.batch.labels, len(log_p))
         known = {name: at for at, name in enumerate(model.classes)}

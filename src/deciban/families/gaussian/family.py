@@ -20,6 +20,7 @@ from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule
 from deciban.linalg import EPS
 from deciban.read.numbers import column_name, dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
+from deciban.read.tables import array_of
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]
@@ -95,6 +96,7 @@ class Gaussian(Family[Any]):
     # -- rows ------------------------------------------------------------------------------------------------------
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """Floats with NaN where missing; the diagonal structures take sparse tables too."""
+        X = array_of(X)
         if self._complete or not sp.issparse(X):
             return dense_numbers(X, columns)
         X = numbers(X, columns)
@@ -132,8 +134,6 @@ class Gaussian(Family[Any]):
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Gaussian:
         """Freeze the origin, the prior's mean and target, and the structure if it is to be found."""
-        if self._complete and isinstance(stats, DiagonalStats):
-            raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
         frozen = replace(
             self,
             keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
