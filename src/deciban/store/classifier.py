@@ -55,6 +55,8 @@ class Stored(Estimator):
         cls = find(str(self.estimator))
         require(hasattr(cls, "use"), self.estimator, "to be a classifier")
         clf = self.with_parameters(cls)
+        if not self.fitted:  # a parameter of another model
+            return clf
         model = self.model
         require(isinstance(model, Model), self.estimator, "a model")
         model = _with_keys_of_blocks(model)
@@ -77,14 +79,16 @@ class Stored(Estimator):
 
 
 def record_of(clf: Any) -> Stored:
-    """Return the record of a fitted classifier; the key of its ledger stays with its owner."""
+    """Return the record of a classifier; the key of its ledger stays with its owner."""
+    parameters = clf.get_params(deep=False)
+    parameters |= {"ledger": bool(clf.ledger)} if "ledger" in parameters else {}
+    if not clf.__sklearn_is_fitted__():
+        return Stored(name_of(type(clf)), parameters, {})
     predictor = clf.predictor_
     predictor.verify()
     model = predictor.model
     # where nothing was chosen, no choice can be out of date
     model = replace(model, unlearnt=bool(model.unlearnt and model.asked != model.family))
-    parameters = clf.get_params(deep=False)
-    parameters |= {"ledger": bool(clf.ledger)} if "ledger" in parameters else {}
     fitted = {"model_": model, "n_features_in_": clf.n_features_in_}
     if hasattr(clf, "feature_names_in_"):
         fitted["feature_names_in_"] = clf.feature_names_in_

@@ -43,6 +43,8 @@ def save(model: Any, path: str | os.PathLike[str], *, note: str = "") -> None:
     record = as_record(model)
     if not is_dataclass(record) or isinstance(record, type):
         raise ModelFileError(f"{type(model).__name__} is not a model that can be saved. Save a fitted one of deciban.")
+    if getattr(record, "fitted", None) == {}:
+        raise ModelFileError(f"this {type(model).__name__} is not fitted. Fit it, then save it.")
     encoder = Encoder()
     described = {
         "kind": type(model).__name__,
