@@ -103,9 +103,9 @@ class Judging(Answers):
         reader.classes_ = np.array(names)
         answers: list[Any] = []
         for rest, test in zip(all_but_one(parts), tests):
-            density = model.estimate(judge.family_, rest, judge.rule, judge.columns_)  # type: ignore[arg-type]
+            density = model.estimate(judge.family_, rest, judge.rule, judge.columns_)
             scores = density.log_density(block[test])
-            wanted = decide.resolve_prior(self.prior if prior is None else prior, names, rest.rows)  # type: ignore[attr-defined]
+            wanted = decide.resolve_prior(self.prior if prior is None else prior, names, rest.rows)
             answers.append(reader._answer(method, scores, score.log_probability(wanted), cost))
         return np.concatenate(answers)[np.argsort(np.concatenate(tests), kind="stable")]
 

@@ -122,7 +122,7 @@ def _renamed(stats: Any, axis: Axis) -> Any:
 
 def _blocks(rows: Array, stats: model.ModelStats) -> list[Array]:
     """Rows in portions whose groups fit in memory."""
-    sizes = [np.size(values) for _, values in stats.family._items() if isinstance(values, np.ndarray)]
+    sizes = [np.size(values) for _, values in stats.family.items() if isinstance(values, np.ndarray)]
     width = max(sizes, default=1) // max(len(stats.rows), 1)
     step = max(1, BLOCK // max(width, 1))
     return [rows[at : at + step] for at in range(0, len(rows), step)]

@@ -122,7 +122,7 @@ def emptied(stats: Any) -> Any:
             return None
         return {name: emptied(part) for name, part in held.items()} if isinstance(held, dict) else emptied(held)
 
-    return stats._map(empty)
+    return stats.map_fields(empty)
 
 
 def is_released(family: Any) -> bool:
