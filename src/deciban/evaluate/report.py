@@ -18,9 +18,8 @@ from deciban.evaluate.multiclass import brier_of, calibration_error_of, multicla
 from deciban.evaluate.two_class import cllr, dcf, eer, min_cllr, min_dcf
 from deciban.evidence import decisions as decide
 from deciban.evidence import scores as score
-from deciban.evidence.explanation import plain
+from deciban.evidence.explanation import count, decibans_text, plain
 from deciban.evidence.scores import Array
-from deciban.evidence.wording import decibans_text
 
 MOST = 3  # confusions and classes that are named
 FIGURES = {"error": "error_rate", "log loss": "log_loss", "Brier": "brier", "Cllr": "cllr", "EER": "eer"}
@@ -46,15 +45,6 @@ def summary(told: Evaluation) -> Iterator[str]:
         yield f"{count(told.impossible, 'row')} that no class could have produced: answered with the prior"
     if told.selected_on:
         yield f"selected on these very rows: {', '.join(told.selected_on)}; new rows may do worse"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """A number of things.
-
-    >>> count(1, "row"), count(1200, "class", "classes")
-    ('1 row', '1,200 classes')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _cllr_line(told: Evaluation) -> str:

@@ -16,7 +16,8 @@ from scipy.special import expit
 
 from deciban.errors import InputError, PriorError
 from deciban.evaluate.checks import Codes, score_column, two_class_scores
-from deciban.evidence.scores import Array, threshold
+from deciban.evidence.decisions import threshold
+from deciban.evidence.scores import Array
 
 
 @dataclass(frozen=True, eq=False)
