@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from scipy.special import logit
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.evaluate.calibration import Affine, Offsets
-from deciban.evaluate.scale_fit import Blockwise
+from deciban.evaluate.calibration import Affine, Blockwise, Offsets
 from deciban.evidence.explanation import Explanation, decibans_text, odds_text, probability_text, short
 from deciban.evidence.scores import convert
 from deciban.model import model
