@@ -14,9 +14,8 @@ from deciban.cli.judging import judged
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError
 from deciban.evaluate import Evaluation
-from deciban.evaluate.report import count
+from deciban.evidence.explanation import count, decibans_text
 from deciban.evidence.scores import convert
-from deciban.evidence.wording import decibans_text
 from deciban.read.columns import IGNORED
 from deciban.read.source import Source
 from deciban.read.tables import HEAD

@@ -80,7 +80,7 @@ class MixtureStats(Stats):
 
 def renamed(stats: Any, classes: Axis) -> Any:
     """The same sums under other names along the class axis, in nested statistics too."""
-    parts = {f.name: getattr(stats, f.name) for f in stats._fields() if f.metadata["kind"] == "nested"}
+    parts = {f.name: getattr(stats, f.name) for f in stats.stats_fields() if f.metadata["kind"] == "nested"}
     for name, part in parts.items():
         if isinstance(part, dict):
             parts[name] = {key: renamed(each, classes) for key, each in part.items()}

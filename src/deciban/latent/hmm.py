@@ -45,7 +45,7 @@ class HMMStats(Stats):
 
     def pruned(self) -> Self:
         """Without the undeclared states that were never visited; names within the emissions go likewise."""
-        kept = self._map(lambda part, _: part.pruned(), kinds=("nested",))
+        kept = self.map_fields(lambda part, _: part.pruned(), kinds=("nested",))
         doomed = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
         return kept.select("class", np.flatnonzero(~doomed)) if doomed.any() else kept
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from deciban.errors import DecibanError
 from deciban.evaluate.calibration import LengthAware, Offsets
-from deciban.evaluate.scale_fit import considered
+from deciban.evaluate.scale_fit import informative_penalty
 from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import Product, blocks_of
@@ -214,7 +214,7 @@ class _AsItIs:
 def _calibrator(scores: Array, codes: Array, lengths: Array | None) -> Any:
     try:
         if lengths is None:
-            return Offsets.fit(scores, codes, believe=considered)
+            return Offsets.fit(scores, codes, penalty=informative_penalty)
         return LengthAware.fit(scores, codes, lengths, shares(codes, scores.shape[1]))
     except DecibanError:
         return _AsItIs()

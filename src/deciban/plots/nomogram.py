@@ -10,11 +10,9 @@ from matplotlib.axes import Axes
 from scipy.special import logit
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.evaluate.calibration import Affine, Offsets
-from deciban.evaluate.scale_fit import Blockwise
-from deciban.evidence.explanation import Explanation
+from deciban.evaluate.calibration import Affine, Blockwise, Offsets
+from deciban.evidence.explanation import Explanation, decibans_text, odds_text, probability_text, short
 from deciban.evidence.scores import convert
-from deciban.evidence.wording import decibans_text, odds_text, probability_text, short
 from deciban.model import model
 from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIORS, canvas, finish
 from deciban.read.tables import Table

@@ -26,7 +26,7 @@ import numpy as np
 
 from deciban.errors import DecibanError, ModelFileError
 from deciban.families.protocol import Density, Family
-from deciban.statistics import Array
+from deciban.statistics import Array, LazyNames
 from deciban.store import checks, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
 
@@ -56,6 +56,8 @@ class Encoder:
             return self._array(value, at)
         if type(value) in (tuple, list):
             return self._sequence(value, at)
+        if isinstance(value, LazyNames):
+            return self._sequence(tuple(value), at)
         if type(value) is range and value == range(len(value)):
             return {"@": "range", "size": len(value)}
         if type(value) is range and len(value) <= MOST_STEPS:

@@ -13,7 +13,6 @@ from deciban.families.dirichlet import ROUNDING, left_over
 from deciban.families.protocol import own_codes
 from deciban.read.numbers import entries
 from deciban.statistics import Array, Axis, Members
-from deciban.statistics.axes import undeclared
 from deciban.text.stats import ByWords, TextStats
 from deciban.text.terms import weighed
 
@@ -62,7 +61,7 @@ class Learnt(ByWords):
     @cached_property
     def prunable(self) -> Array:
         """(V,) whether a word goes when there is nothing left of it."""
-        free = undeclared(self.axis)
+        free = self.axis.undeclared
         return np.roll(free, -1) if self.text.kind == "growing" else free
 
     @property

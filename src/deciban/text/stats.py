@@ -20,8 +20,7 @@ import numpy as np
 
 from deciban.errors import InputError
 from deciban.families.dirichlet import left_over
-from deciban.statistics import Array, Axis, Stats, summed
-from deciban.statistics.axes import Labels, undeclared
+from deciban.statistics import Array, Axis, Labels, LazyNames, Stats, summed
 from deciban.text.reading import KnownWords
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary, text_array
@@ -52,13 +51,13 @@ class TextStats(Stats):
     def pruned(self) -> Self:
         """As of any statistics; where there is nothing to prune, a glance tells."""
         empty = np.ones(len(self.counts)) @ self.counts == 0
-        return super().pruned() if (empty & undeclared(self.labels["word"])).any() else self
+        return super().pruned() if (empty & self.labels["word"].undeclared).any() else self
 
 
 def word_axis(words: Iterable[str], kind: Kind) -> Axis:
     """The axis of a vocabulary."""
     if isinstance(words, Vocabulary) and kind == words.kind == "learnt":
-        return Axis.spelt_by(words)
+        return Axis(LazyNames(words))
     names = words if isinstance(words, tuple) else tuple(words)
     if kind == "learnt":
         return Axis(names)
@@ -86,9 +85,9 @@ def in_vocabulary_order(counts: Array, kind: Kind) -> Array:
 
 def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     """The words along an axis, without <unk>."""
-    if kind == "learnt" and isinstance(axis.source, Vocabulary):
-        return axis.source
     names: Any = axis.names
+    if kind == "learnt" and isinstance(names, LazyNames) and isinstance(names.source, Vocabulary):
+        return names.source
     words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
     return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
 

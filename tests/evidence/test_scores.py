@@ -12,10 +12,11 @@ from scipy.special import log_softmax, logsumexp
 from scipy.stats import norm
 
 from deciban.errors import CostError, ImpossibleRowWarning, InputError, PriorError
+from deciban.evidence.decisions import effective_prior, threshold
+from deciban.evidence.explanation import decibans_text, odds_text, probability_text
 from deciban.evidence.scores import (
     UNITS,
     convert,
-    effective_prior,
     llr,
     llr_over_runner_up,
     log_joint,
@@ -23,9 +24,7 @@ from deciban.evidence.scores import (
     log_posterior,
     log_probability,
     log_ratio,
-    threshold,
 )
-from deciban.evidence.wording import decibans_text, odds_text, probability_text
 
 unhurried = settings(deadline=None)  # a busy machine is no failure
 nats = st.floats(-10_000, 10_000)
@@ -188,6 +187,13 @@ def test_the_runner_up_is_the_most_probable_other_class(problem, data):
         others = [k for k in range(K) if k != own]
         rival = max(others, key=lambda k: (row[k] + log_prior[k], row[k]))
         assert got == log_ratio(row[own], row[rival])
+
+
+def test_of_equally_probable_classes_the_likelier_is_the_runner_up():
+    prior = [0.0, 0.5, 0.25, 0.25]
+    likelihood = [[1.0, 1.0, 2.0, 1.0]]  # classes 1 and 2 are equally probable
+    found = llr_over_runner_up(log_probability(likelihood), [0], log_probability(prior))
+    np.testing.assert_allclose(found, -np.log(2))
 
 
 def test_without_another_class_there_is_no_runner_up():
