@@ -8,14 +8,14 @@ import numpy as np
 
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import prefetch
-from deciban.kernels.jit import any_order_kernel, kernel, part
+from deciban.kernels.jit import any_order_kernel, inline, kernel
 from deciban.topics.kernels.strips import MOST, WIDTH, share_out
 
 AHEAD = 4  # entries between asking for a row and using it
 LINE = 64  # bytes that come together
 
 
-@part
+@inline
 def ask_row(table: Array, indices: Array, entry: int, end: int) -> None:
     """Have the row of a later entry, before `end`, brought into the cache."""
     K = table.shape[1]
@@ -35,7 +35,7 @@ def ask_row(table: Array, indices: Array, entry: int, end: int) -> None:
 AROUND = 256  # numbers: more than a compiler looks ahead, whatever the width of its vectors
 
 
-@part
+@inline
 def inside(padded: Array) -> Array:
     """A buffer without the room around it."""
     return padded[AROUND : padded.size - AROUND]

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from deciban.kernels.choice import Array
-from deciban.kernels.jit import cgutils, intrinsic, part, types
+from deciban.kernels.jit import cgutils, inline, intrinsic, types
 
 WIDTH = 8  # numbers in a strip
 MOST = 8  # strips: as many again hold the sums, which is what there are registers for
@@ -114,7 +114,7 @@ def _share_out(
     return types.void(strips, table, indices, data, shares, counts, *places, table.dtype), emit
 
 
-@part
+@inline
 def share_out(
     strips: int,
     table: Array,
