@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from deciban.errors import shortlist
-
-Array = NDArray[Any]
+from deciban.kernels.choice import Array
 
 EPS = float(np.finfo(float).eps)
 
