@@ -13,7 +13,15 @@ import numpy as np
 from llvmlite import ir
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import INT64, broadcast, exp
+from deciban.kernels.intrinsics import (
+    INT64,
+    broadcast,
+    element_address,
+    exp,
+    load_vector,
+    multiply_add,
+    store_vector,
+)
 from deciban.kernels.jit import any_order_inline, any_order_kernel, cgutils, inline, intrinsic, kernel, types
 
 if TYPE_CHECKING:
@@ -27,43 +35,6 @@ SMALLEST_SUM = 1e-100  # a sum below this has lost states to underflow, or the s
 LOG_SMALLEST = -230.25850929940458
 SMALLEST_PRODUCT = 1e-200  # the logarithm of a product of sums is taken before it underflows
 ACCUMULATORS = 4  # an addition waits for the one before it in the same register
-NO_OFFSET = INT64(0)
-
-
-class _Vectors:
-    """Loads and stores of vectors of `width` numbers in the array arguments of an intrinsic."""
-
-    def __init__(
-        self,
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        args: Sequence[ir.Value],
-        width: int,
-    ) -> None:
-        self.context, self.builder, self.signature, self.args = context, builder, signature, args
-        self.width, self.kind = width, ir.VectorType(ir.DoubleType(), width)
-
-    def place(self, argument: int, offset: int) -> ir.Value:
-        """Emit the address in one argument, an array, at the position that another argument gives."""
-        array = self.context.make_array(self.signature.args[argument])(self.context, self.builder, self.args[argument])
-        return self.builder.gep(array.data, [self.args[offset]])
-
-    def at(self, place: ir.Value, offset: ir.Value) -> ir.Value:
-        return self.builder.bitcast(self.builder.gep(place, [offset]), self.kind.as_pointer())
-
-    def load(self, place: ir.Value, offset: ir.Value = NO_OFFSET) -> ir.Value:
-        return self.builder.load(self.at(place, offset), align=8)
-
-    def store(self, values: ir.Value, place: ir.Value, offset: ir.Value = NO_OFFSET) -> None:
-        self.builder.store(values, self.at(place, offset), align=8)
-
-    def spread(self, number: ir.Value) -> ir.Value:
-        return broadcast(self.builder, number, self.width)
-
-    def multiply_add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Emit total + a·b, in one instruction if the processor has one."""
-        return self.builder.fadd(total, self.builder.fmul(a, b, flags=["contract"]), flags=["contract"])
 
 
 @intrinsic(prefer_literal=True)
@@ -81,19 +52,22 @@ def _multiply_columns(
     """Set out[to + c] to Σ_j message[at + j] · matrix[j, column + c] for c < lanes, j < S."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        vectors = _Vectors(context, builder, signature, args, lanes.literal_value)
-        source, table, target, size = vectors.place(1, 2), vectors.place(3, 5), vectors.place(6, 7), args[4]
-        zero = ir.Constant(vectors.kind, [0.0] * lanes.literal_value)
+        def place(array: int, position: int) -> ir.Value:
+            return element_address(context, builder, signature.args[array], args[array], args[position])
+
+        source, table, target, size = place(1, 2), place(3, 5), place(6, 7), args[4]
+        kind = ir.VectorType(ir.DoubleType(), lanes.literal_value)
+        zero = ir.Constant(kind, [0.0] * kind.count)
         sums = [cgutils.alloca_once_value(builder, zero) for _ in range(ACCUMULATORS)]
         with cgutils.for_range(builder, builder.ashr(size, INT64(2))) as loop:
             j = builder.shl(loop.index, INT64(2))
             for number, total in enumerate(sums):
                 row = builder.add(j, INT64(number))
-                factor = vectors.spread(builder.load(builder.gep(source, [row])))
-                values = vectors.load(table, builder.mul(row, size))
-                builder.store(vectors.multiply_add(builder.load(total), factor, values), total)
+                factor = broadcast(builder, builder.load(builder.gep(source, [row])), kind.count)
+                values = load_vector(builder, builder.gep(table, [builder.mul(row, size)]), kind)
+                builder.store(multiply_add(builder, builder.load(total), factor, values), total)
         a, b, c, d = (builder.load(total) for total in sums)
-        vectors.store(builder.fadd(builder.fadd(a, b), builder.fadd(c, d)), target)
+        store_vector(builder, builder.fadd(builder.fadd(a, b), builder.fadd(c, d)), target)
         return context.get_dummy_value()
 
     position = types.int64
@@ -115,13 +89,16 @@ def _add_outer_columns(
     """Add factor · left[at + j] · right[column + c] to matrix[j, column + c] for c < lanes, j < S."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        vectors = _Vectors(context, builder, signature, args, lanes.literal_value)
-        source, target, size = vectors.place(1, 2), vectors.place(7, 6), args[5]
-        values = builder.fmul(vectors.spread(args[3]), vectors.load(vectors.place(4, 6)))
+        def place(array: int, position: int) -> ir.Value:
+            return element_address(context, builder, signature.args[array], args[array], args[position])
+
+        source, target, size = place(1, 2), place(7, 6), args[5]
+        kind = ir.VectorType(ir.DoubleType(), lanes.literal_value)
+        values = builder.fmul(broadcast(builder, args[3], kind.count), load_vector(builder, place(4, 6), kind))
         with cgutils.for_range(builder, size) as loop:
-            number = vectors.spread(builder.load(builder.gep(source, [loop.index])))
-            row = builder.mul(loop.index, size)
-            vectors.store(vectors.multiply_add(vectors.load(target, row), number, values), target, row)
+            number = broadcast(builder, builder.load(builder.gep(source, [loop.index])), kind.count)
+            row = builder.gep(target, [builder.mul(loop.index, size)])
+            store_vector(builder, multiply_add(builder, load_vector(builder, row, kind), number, values), row)
         return context.get_dummy_value()
 
     position = types.int64

@@ -32,6 +32,28 @@ def broadcast(builder: ir.IRBuilder, value: ir.Value, width: int) -> ir.Value:
     return builder.shuffle_vector(builder.insert_element(undefined, value, INT32(0)), undefined, first)
 
 
+def element_address(
+    context: BaseContext, builder: ir.IRBuilder, kind: types.Type, array: ir.Value, position: ir.Value
+) -> ir.Value:
+    """Emit the address of an array's element at a flat position."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [position])
+
+
+def load_vector(builder: ir.IRBuilder, address: ir.Value, kind: ir.VectorType, align: int = 8) -> ir.Value:
+    """Emit a load of a vector."""
+    return builder.load(builder.bitcast(address, kind.as_pointer()), align=align)
+
+
+def store_vector(builder: ir.IRBuilder, values: ir.Value, address: ir.Value, align: int = 8) -> None:
+    """Emit a store of a vector."""
+    builder.store(values, builder.bitcast(address, values.type.as_pointer()), align=align)
+
+
+def multiply_add(builder: ir.IRBuilder, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Emit total + a·b, in one instruction if the processor has one."""
+    return builder.fadd(total, builder.fmul(a, b, flags=["contract"]), flags=["contract"])
+
+
 def emit_prefetch(builder: ir.IRBuilder, address: ir.Value) -> None:
     """Emit a prefetch of the cache line at an address, for reading, into all levels of the cache."""
     read, keep, data = INT32(0), INT32(3), INT32(1)
@@ -45,8 +67,7 @@ def prefetch(typing: Context, array: types.Array, position: types.Integer) -> An
     """Prefetch the cache line of the array's element at a flat position, which may lie outside the array."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        start = context.make_array(signature.args[0])(context, builder, args[0]).data
-        emit_prefetch(builder, builder.gep(start, [args[1]]))
+        emit_prefetch(builder, element_address(context, builder, signature.args[0], *args))
         return context.get_dummy_value()
 
     return types.void(array, types.intp), emit
@@ -54,7 +75,7 @@ def prefetch(typing: Context, array: types.Array, position: types.Integer) -> An
 
 # -- sums of table rows ------------------------------------------------------------------------------------------------
 class _Columns:
-    """Some columns of a table, `width` of them from `column` on, in rows that an index array names."""
+    """Some columns of a table, `width` of them from `column` on, in the rows that an index array names."""
 
     def __init__(
         self,
@@ -66,41 +87,29 @@ class _Columns:
         column: ir.Value,
     ) -> None:
         """Take types and values of the table, the indices and the factors of entries, which may be None."""
-        self.context, self.builder, self.kinds, self.width, self.column = context, builder, kinds, width, column
-        self.table, self.indices = self.array(kinds[0], arrays[0]), self.array(kinds[1], arrays[1])
-        self.data = None if isinstance(kinds[2], types.NoneType) else self.array(kinds[2], arrays[2])
-        self.vector = ir.VectorType(ir.DoubleType(), width)
+        self.context, self.builder, self.kinds, self.arrays = context, builder, kinds, arrays
+        self.column, self.kind = column, ir.VectorType(ir.DoubleType(), width)
+        shape = context.make_array(kinds[0])(context, builder, arrays[0]).shape
+        self.row_size = cgutils.unpack_tuple(builder, shape)[1]
 
-    def array(self, kind: types.Type, value: ir.Value) -> Any:
-        return self.context.make_array(kind)(self.context, self.builder, value)
+    def entry(self, argument: int, position: ir.Value, wanted: types.Type) -> ir.Value:
+        """Emit an entry of the indices or the factors, cast to the type wanted."""
+        kind = self.kinds[argument]
+        address = element_address(self.context, self.builder, kind, self.arrays[argument], position)
+        return self.context.cast(self.builder, self.builder.load(address), kind.dtype, wanted)
 
-    def entry(self, array: Any, kind: types.Type, position: ir.Value, wanted: types.Type) -> ir.Value:
-        """Emit one entry of an array, cast to the type wanted."""
-        loaded = self.builder.load(self.builder.gep(array.data, [position]))
-        return self.context.cast(self.builder, loaded, kind.dtype, wanted)
+    def address(self, kind: types.Type, array: ir.Value, row: ir.Value) -> ir.Value:
+        """Emit the address of the columns in a row of an array that is as wide as the table."""
+        place = self.builder.add(self.builder.mul(row, self.row_size), self.column)
+        return element_address(self.context, self.builder, kind, array, place)
 
     def row_of(self, position: ir.Value) -> ir.Value:
         """Emit the address of the columns in the table row of an entry."""
-        return self.address(self.table, self.entry(self.indices, self.kinds[1], position, types.int64))
+        return self.address(self.kinds[0], self.arrays[0], self.entry(1, position, types.int64))
 
-    def address(self, array: Any, row: ir.Value | None = None) -> ir.Value:
-        """Emit the address of the columns in a row of an array of two dimensions, or in one of one dimension."""
-        place = self.column
-        if row is not None:
-            columns = cgutils.unpack_tuple(self.builder, array.shape)[-1]
-            place = self.builder.add(self.builder.mul(row, columns), place)
-        return self.builder.gep(array.data, [place])
-
-    def load(self, address: ir.Value) -> ir.Value:
-        return self.builder.load(self.builder.bitcast(address, self.vector.as_pointer()), align=8)
-
-    def store(self, values: ir.Value, address: ir.Value) -> None:
-        self.builder.store(values, self.builder.bitcast(address, self.vector.as_pointer()), align=8)
-
-    def times_factor(self, values: ir.Value, position: ir.Value) -> ir.Value:
-        """Emit a vector times the factor of an entry."""
-        factor = self.entry(self.data, self.kinds[2], position, types.float64)
-        return self.builder.fmul(broadcast(self.builder, factor, self.width), values, flags=["contract"])
+    def factor(self, position: ir.Value) -> ir.Value:
+        """Emit a vector of the factor of an entry."""
+        return broadcast(self.builder, self.entry(2, position, types.float64), self.kind.count)
 
     def prefetch(self, position: ir.Value, distance: int, last: ir.Value, offsets: Sequence[int]) -> None:
         """Emit prefetches of the table row of the entry `distance` after this one, but at most the last entry."""
@@ -132,22 +141,22 @@ def _sum_columns(
     """
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        wide = width.literal_value
-        columns = _Columns(context, builder, signature.args[1:4], args[1:4], wide, args[10])
-        biases, sums = columns.array(signature.args[4], args[4]), columns.array(signature.args[5], args[5])
+        kinds, wide, scaled = signature.args, width.literal_value, not isinstance(data, types.NoneType)
+        columns = _Columns(context, builder, kinds[1:4], args[1:4], wide, args[10])
         begin, end, last, row = args[6:10]
-        zero = ir.Constant(columns.vector, [0.0] * wide)
-        start = columns.load(columns.address(biases))
+        start = load_vector(builder, element_address(context, builder, kinds[4], args[4], args[10]), columns.kind)
+        zero = ir.Constant(columns.kind, [0.0] * wide)
         totals = [cgutils.alloca_once_value(builder, value) for value in (start, zero)]
 
         def add(position: ir.Value, total: ir.Value) -> None:
             # With few columns the processor itself loads far enough in advance.
-            if columns.data is not None and wide >= 4:
+            if scaled and wide >= 4:
                 columns.prefetch(position, SUM_DISTANCE, last, sorted({*range(0, wide, CACHE_LINE), wide - 1}))
-            term = columns.load(columns.row_of(position))
-            if columns.data is not None:
-                term = columns.times_factor(term, position)
-            builder.store(builder.fadd(builder.load(total), term, flags=["contract"]), total)
+            term, before = load_vector(builder, columns.row_of(position), columns.kind), builder.load(total)
+            if scaled:
+                builder.store(multiply_add(builder, before, columns.factor(position), term), total)
+            else:
+                builder.store(builder.fadd(before, term, flags=["contract"]), total)
 
         pairs = builder.ashr(builder.sub(end, begin), INT64(1))
         with cgutils.for_range(builder, pairs) as loop:
@@ -158,7 +167,7 @@ def _sum_columns(
         with builder.if_then(builder.icmp_signed("<", rest, end)):
             add(rest, totals[0])
         total = builder.fadd(builder.load(totals[0]), builder.load(totals[1]))
-        columns.store(total, columns.address(sums, row))
+        store_vector(builder, total, columns.address(kinds[5], args[5], row))
         return context.get_dummy_value()
 
     return types.void(width, table, indices, data, bias, out, *[types.int64] * 5), emit
@@ -225,15 +234,15 @@ def _add_columns(
     """Do what `add_scaled_row` does for the columns column … column + width − 1; `width` is a literal."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        wide = width.literal_value
-        columns = _Columns(context, builder, signature.args[1:4], args[1:4], wide, args[7])
-        share = columns.load(columns.address(columns.array(signature.args[4], args[4])))
+        kinds, wide = signature.args, width.literal_value
+        columns = _Columns(context, builder, kinds[1:4], args[1:4], wide, args[7])
+        values = load_vector(builder, element_address(context, builder, kinds[4], args[4], args[7]), columns.kind)
         with cgutils.for_range_slice(builder, args[5], args[6], INT64(1), intp=INT64) as (position, _):
             address = columns.row_of(position)
             if wide >= CACHE_LINE:  # fewer columns do not pay for it; the first line of the next group is included
                 columns.prefetch(position, ADD_DISTANCE, args[8], range(0, wide + 1, CACHE_LINE))
-            step = columns.times_factor(share, position)
-            columns.store(builder.fadd(columns.load(address), step, flags=["contract"]), address)
+            before = load_vector(builder, address, columns.kind)
+            store_vector(builder, multiply_add(builder, before, columns.factor(position), values), address)
         return context.get_dummy_value()
 
     return types.void(width, table, indices, data, row, *[types.int64] * 4), emit

@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import INT32, INT64, broadcast
+from deciban.kernels.intrinsics import INT32, INT64, broadcast, element_address, load_vector, store_vector
 from deciban.kernels.jit import inline, intrinsic, types
 
 if TYPE_CHECKING:
@@ -84,13 +84,6 @@ def _constant(value: int) -> ir.Constant:
     return ir.Constant(_BYTES, [value] * WIDTH)
 
 
-def _element(
-    context: BaseContext, builder: ir.IRBuilder, kind: types.Type, array: ir.Value, position: ir.Value
-) -> ir.Value:
-    """Emit the address of an element of an array."""
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [position])
-
-
 def _in_range(builder: ir.IRBuilder, block: ir.Value, first: int, number: int) -> ir.Value:
     """Emit whether bytes are in first … first + number − 1: smaller ones wrap around and are large."""
     return builder.icmp_unsigned("<", builder.sub(block, _constant(first)), _constant(number))
@@ -106,13 +99,12 @@ def classify(
     """
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        source = _element(context, builder, signature.args[0], args[0], args[1])
-        target = _element(context, builder, signature.args[2], args[2], args[3])
-        block = builder.load(builder.bitcast(source, _BYTES.as_pointer()), align=1)
-        added = builder.select(
-            _in_range(builder, block, ord("A"), 26), broadcast(builder, args[4], WIDTH), _constant(0)
-        )
-        builder.store(builder.add(block, added), builder.bitcast(target, _BYTES.as_pointer()), align=1)
+        source = element_address(context, builder, signature.args[0], args[0], args[1])
+        target = element_address(context, builder, signature.args[2], args[2], args[3])
+        block = load_vector(builder, source, _BYTES, align=1)
+        capital = _in_range(builder, block, ord("A"), 26)
+        added = builder.select(capital, broadcast(builder, args[4], WIDTH), _constant(0))
+        store_vector(builder, builder.add(block, added), target, align=1)
         letter = _in_range(builder, builder.or_(block, _constant(32)), ord("a"), 26)
         digit = _in_range(builder, block, ord("0"), 10)
         word = builder.or_(builder.or_(letter, digit), builder.icmp_unsigned("==", block, _constant(ord("_"))))
@@ -129,8 +121,8 @@ def below_and_equal(typing: Context, numbers: types.Array, value: types.Integer)
     many = ir.VectorType(INT32, WIDTH)
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        start = _element(context, builder, signature.args[0], args[0], INT64(0))
-        block = builder.load(builder.bitcast(start, many.as_pointer()), align=4)
+        start = element_address(context, builder, signature.args[0], args[0], INT64(0))
+        block = load_vector(builder, start, many, align=4)
         wanted = broadcast(builder, args[1], WIDTH)
         masks = [builder.bitcast(builder.icmp_signed(sign, block, wanted), INT64) for sign in ("<", "==")]
         return context.make_tuple(builder, signature.return_type, masks)
@@ -143,8 +135,7 @@ def address(typing: Context, array: types.Type) -> Any:
     """Address of an array's first element. Inlined functions take addresses: arrays would be reference-counted."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.ptrtoint(data, INT64)
+        return builder.ptrtoint(element_address(context, builder, signature.args[0], args[0], INT64(0)), INT64)
 
     return types.int64(array), emit
 

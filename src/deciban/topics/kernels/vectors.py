@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import INT32, INT64, broadcast
+from deciban.kernels.intrinsics import INT32, INT64, broadcast, load_vector, store_vector
 from deciban.kernels.jit import cgutils, inline, intrinsic, types
 
 if TYPE_CHECKING:
@@ -31,15 +31,13 @@ class _Row:
         self.vector = ir.VectorType(number, WIDTH)
         self.places = [INT64(at * WIDTH) for at in range(vectors - 1)] + [builder.sub(K, INT64(WIDTH))]
 
-    def address(self, row: ir.Value, place: ir.Value) -> ir.Value:
-        return self.builder.bitcast(self.builder.gep(row, [place]), self.vector.as_pointer())
-
     def load(self, row: ir.Value) -> list[ir.Value]:
-        return [self.builder.load(self.address(row, place), align=self.align) for place in self.places]
+        addresses = [self.builder.gep(row, [place]) for place in self.places]
+        return [load_vector(self.builder, address, self.vector, self.align) for address in addresses]
 
     def store(self, row: ir.Value, values: list[ir.Value]) -> None:
         for place, value in zip(self.places, values):
-            self.builder.store(value, self.address(row, place), align=self.align)
+            store_vector(self.builder, value, self.builder.gep(row, [place]), self.align)
 
     def without_overlap(self, values: list[ir.Value]) -> list[ir.Value]:
         """Emit vectors whose last one is 0 where it overlaps the one before."""
