@@ -12,7 +12,7 @@ from deciban.evaluate.calibration import LengthAware
 from deciban.evidence.scores import log_posterior
 from deciban.statistics import Array
 from deciban.text.density import TextDensity
-from deciban.text.kernels.plain import Finish
+from deciban.text.kernels.streams import Finish
 from deciban.text.rows import TextRows
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from deciban.errors import InputError
 from deciban.text.documents import Documents
-from deciban.text.kernels.consume import Part, sparse_rows
-from deciban.text.kernels.plain import Stream
+from deciban.text.kernels.streams import Amounts, Part, Presence, Stream, StreamCounts, sparse_rows
 from deciban.text.reading import KnownWords, Reading
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from deciban.text.kernels.consume import Amounts, Presence, Tally
 
 Array = NDArray[Any]
 
@@ -171,8 +168,8 @@ class ClassCounter:
         self.reading = reading or Reading(Documents([]), tokens, vocabulary, fast=True)
         self.reader, self.weighted, self.presence = self.reading.reader(), weighted, presence
         fast, levels = self.reading.fast, range(len(self.reading.sizes(self.reader)))
-        self.tallies = [Tally(K, weighted or steps is not None, fast) for _ in levels]
-        self.present = [Tally(K, weighted, fast) for _ in levels] if presence else []
+        self.tallies = [StreamCounts(K, weighted or steps is not None, fast) for _ in levels]
+        self.present = [StreamCounts(K, weighted, fast) for _ in levels] if presence else []
         self.once = [Presence(fast) for _ in levels]
         self.amounts = None if steps is None else [Amounts(steps, fast) for _ in levels]
         self.rows = np.zeros(K)
@@ -273,7 +270,7 @@ def _checked(codes: Array, n: int, K: int | None) -> Array:
     return codes
 
 
-def _placed(parts: Sequence[Sequence[Tally]], places: Sequence[Sequence[Array]], K: int, V: int) -> Array:
+def _placed(parts: Sequence[Sequence[StreamCounts]], places: Sequence[Sequence[Array]], K: int, V: int) -> Array:
     """Counts of all parts and levels under their columns."""
     out = np.zeros((K, V))
     for tallies, levels in zip(parts, places):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deciban.errors import InputError
 from deciban.read.arrow import taken
-from deciban.text.kernels.plain import Chunk
+from deciban.text.kernels.streams import Chunk
 
 Array = NDArray[Any]
 

@@ -28,7 +28,7 @@ from deciban.families.counts import PolyaDensity, linear_scores
 from deciban.families.dirichlet import denominator, log_in_place, log_rising, log_rising_counts, numerator
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Family, Rule
-from deciban.kernels.choice import compiled, or_unweighted
+from deciban.kernels.choice import compiled, weights_or_empty
 from deciban.text.rows import TextRows
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Leaving:
     @cached_property
     def words(self) -> Words:
         """The words that occur."""
-        from deciban.text.kernels.leave_one_out import number_words
+        from deciban.text.kernels.leave_one_out_compiled import number_words
 
         columns, V = self.counted.indices, self.counted.shape[1]
         used, place, places = np.empty(V, columns.dtype), np.full(V, -1, columns.dtype), np.empty_like(columns)
@@ -173,7 +173,7 @@ def plain_words(leaving: Leaving, alpha: Array, rule: Rule) -> Said:
 
 def fused_words(leaving: Leaving, alpha: Array, rule: Rule) -> Said:
     """The same in one pass, where gone words are dropped and the others stay as they are."""
-    from deciban.text.kernels.leave_one_out import shifted_counts, words_left
+    from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores, shifted_counts
 
     words, rows, learnt = leaving.words, leaving.counted, leaving.learnt
     (n, K), some = (len(leaving.codes), len(learnt.whole)), alpha[words.used]
@@ -187,9 +187,9 @@ def fused_words(leaving: Leaving, alpha: Array, rule: Rule) -> Said:
     times = rows.data.astype(np.int64, copy=False)
     room = np.diff(rows.indptr).max(initial=0) + 1
     said = Said(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n, np.int64))
-    words_left(
+    leave_one_out_scores(
         *(times, rows.indices, words.places, rows.indptr),
-        *(leaving.codes.astype(np.int64), or_unweighted(leaving.members.weight)),
+        *(leaving.codes.astype(np.int64), weights_or_empty(leaving.members.weight)),
         *(learnt.text.terms.amounts(int(times.max(initial=0))), factors),
         *(flat, *steps, log_in_place(words.table), words.limits, shift, ROUNDING),
         *(np.empty(GROUPS), np.zeros(room, words.places.dtype), np.empty(room), np.zeros(K)),

@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, compiled
 from deciban.text.documents import Documents
-from deciban.text.kernels.consume import in_parallel, relabelled, without
-from deciban.text.kernels.plain import Chunk, InvalidTextError, PlainReader, Stream, interleaved
+from deciban.text.kernels.streams import (
+    Chunk,
+    InvalidTextError,
+    PlainReader,
+    Stream,
+    in_parallel,
+    interleaved,
+    relabelled,
+    without_id,
+)
 from deciban.text.tokens import WORDS, Tokens, found, sizes
 from deciban.text.vocabulary import Vocabulary
 
@@ -89,7 +97,7 @@ class Reading:
             return streams, np.sum([stream.lengths for stream in streams], axis=0)
         lengths = np.sum([stream.lengths for stream in streams], axis=0)  # relabelling may write over them
         if not hasattr(reader, "columns"):  # numbers are columns, and what is outside has the one behind the last
-            known = streams if self.vocabulary.unk else [without(streams[0], len(self.vocabulary), self.fast)]
+            known = streams if self.vocabulary.unk else [without_id(streams[0], len(self.vocabulary), self.fast)]
             return known, lengths
         known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, reader.columns)]
         return [interleaved(known)], lengths

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from deciban.errors import InputError
 from deciban.text.documents import Documents
-from deciban.text.kernels.consume import Amounts, Presence, add_scores
-from deciban.text.kernels.plain import Finish, finished
+from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, log_probabilities
 from deciban.text.reading import KnownWords, Reading, is_large
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary
@@ -72,7 +71,7 @@ class Scorer:
 
     def finished(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
         """What gives the log-probabilities of one text at a time, (K,), and how many features it has."""
-        return self._one_by_one().finished(finish)
+        return self._one_by_one().with_finish(finish)
 
     def _one_by_one(self) -> Any:
         if self._one is None:
@@ -113,11 +112,11 @@ class Scorer:
         plain_words = self.tokens.fast and self.tokens.unit == "word" and self.tokens.ngrams == (1, 1)
         if self.binary or not plain_words or self.tokens.stem or self.tokens.stop_words:
             return _OneOfMany(self)
-        from deciban.text.kernels.one_document import OneByOne
+        from deciban.text.kernels.single_document import SingleDocumentScorer
 
         reader = self.tokens.reader(self.vocabulary, fast=True).reader
         outside = () if self.vocabulary.unk else (np.zeros((1, len(self.bias))),)
-        return OneByOne(reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
+        return SingleDocumentScorer(reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
 
     def _few(self, texts: list[Any]) -> tuple[Array, Array] | None:
         """The same for a few short texts, without a detour; None where one is no text, which the long way explains."""
@@ -151,15 +150,15 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _OneOfMany:
-    """Scores texts one at a time as it would many; the twin of `OneByOne`."""
+    """Scores texts one at a time as it would many; the numpy version of `SingleDocumentScorer`."""
 
     scorer: Scorer
     finish: Finish | None = None
 
-    def finished(self, finish: Finish) -> _OneOfMany:
+    def with_finish(self, finish: Finish) -> _OneOfMany:
         return _OneOfMany(self.scorer, finish)
 
     def __call__(self, text: str) -> tuple[Array, int]:
         scores, lengths = self.scorer.scores_and_lengths([text])
         length = int(lengths[0])
-        return scores[0] if self.finish is None else finished(scores[0], length, self.finish), length
+        return scores[0] if self.finish is None else log_probabilities(scores[0], length, self.finish), length

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deciban.errors import HyperparameterError
 from deciban.later import Later
-from deciban.text.kernels.plain import PlainReader
+from deciban.text.kernels.streams import PlainReader
 from deciban.text.stop_words import stop_words_of
 from deciban.text.vocabulary import Vocabulary, text_array
 
@@ -37,9 +37,9 @@ def found(readers: Sequence[Any]) -> tuple[Any, list[list[Array]]]:
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
         return text_array([words[at] for at in order]), [[place]]
-    from deciban.text.kernels.sorting import united
+    from deciban.text.kernels.sorting import merged
 
-    text, offsets, places = united(readers)
+    text, offsets, places = merged(readers)
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text)), places
 
 
@@ -56,14 +56,14 @@ def _other(vocabulary: Vocabulary) -> int:
 def fill(reader: Any, vocabulary: Vocabulary) -> None:
     """Give a new reader a vocabulary's features, and note their columns unless they are its numbers."""
     if not reader.tables and reader.lowest == 1:
-        reader.words.numbers(*_padded(vocabulary.names), grow=True)
-        reader.words.loosen()
+        reader.words.look_up(*_padded(vocabulary.names), grow=True)
+        reader.words.enlarge()
         return
     parts = pc.split_pattern(vocabulary.names, " ")
     number = pc.list_value_length(parts).to_numpy()
     coded = parts.flatten().dictionary_encode()
-    reader.words.numbers(*_padded(text_array(coded.dictionary)), grow=True)
-    reader.words.loosen()
+    reader.words.look_up(*_padded(text_array(coded.dictionary)), grow=True)
+    reader.words.enlarge()
     words = coded.indices.to_numpy()
     starts = np.cumsum(number) - number
     found_columns = []
@@ -71,7 +71,7 @@ def fill(reader: Any, vocabulary: Vocabulary) -> None:
     for n in range(1, len(reader.tables) + 2):
         if n > 1:
             longer = np.flatnonzero(number >= n)
-            runs[longer] = reader.tables[n - 2].absorb(runs[longer], words[starts[longer] + n - 1])
+            runs[longer] = reader.tables[n - 2].add_pairs(runs[longer], words[starts[longer] + n - 1])
         if n >= reader.lowest:
             whole = np.flatnonzero(number == n)
             # Runs that only begin longer ones are outside too.
@@ -192,8 +192,8 @@ class Tokens:
         """Something that reads chunks of documents into streams of numbers: of new features, or of a vocabulary's."""
         if not (fast and self.fast):
             return PlainReader(self.analyse, () if vocabulary is None else vocabulary, vocabulary is None)
-        from deciban.text.kernels.readers import CharacterReader, LevelReader, WordReader
-        from deciban.text.kernels.table import WordTable
+        from deciban.text.kernels.hash_tables import WordTable
+        from deciban.text.kernels.readers import CharacterReader, NgramReader, WordReader
 
         options: dict[str, Any] = {
             "lowercase": self.lowercase,
@@ -204,10 +204,10 @@ class Tokens:
         words = WordTable()
         low, high = self.ngrams
         if self.unit != "word":
-            reader = LevelReader(CharacterReader(words, low, high, self.unit == "char_wb", **options))
+            reader = NgramReader(CharacterReader(words, low, high, self.unit == "char_wb", **options))
         else:
             labelled = self.stem is not None or self.stop_words is not None
-            reader = LevelReader(WordReader(words, **options), low, high, self.labels if labelled else None)
+            reader = NgramReader(WordReader(words, **options), low, high, self.labels if labelled else None)
         if vocabulary is not None:
             fill(reader, vocabulary)
         return reader

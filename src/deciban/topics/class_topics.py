@@ -27,7 +27,7 @@ from deciban.families.protocol import Family, Rule, require_rows
 from deciban.kernels.choice import Array
 from deciban.statistics import Axis, Members, Stats, summed
 from deciban.topics.kernels import Rows, prequential
-from deciban.topics.kernels.layout import ALONE
+from deciban.topics.kernels.layout import SINGLE_THREAD
 from deciban.topics.lda import Stochastic, share_out
 from deciban.topics.reading import counts_of
 from deciban.topics.state import DocumentBatch, Priors, TopicSums, local_columns
@@ -123,7 +123,7 @@ class ClassTopics(Family):
 
     def _found(self, X: Any, name: Any) -> Array:
         """(V, T) the counts at the end of inference on the documents of one class."""
-        engine = Stochastic(X, self.n_topics, self._priors(), self.seed, ALONE)
+        engine = Stochastic(X, self.n_topics, self._priors(), self.seed, SINGLE_THREAD)
         for _ in range(self.max_iter):
             engine.step()
         return engine.whole().final()
@@ -138,7 +138,7 @@ class ClassTopics(Family):
             )
         known = self.guess.counts[names.index(name)].T
         counts[: len(known)] = known
-        words, found, _ = share_out(DocumentBatch.of(X), TopicSums(counts), self._priors(), ALONE)
+        words, found, _ = share_out(DocumentBatch.of(X), TopicSums(counts), self._priors(), SINGLE_THREAD)
         out = np.zeros_like(counts)
         out[words] = found
         return out

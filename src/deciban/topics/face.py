@@ -27,7 +27,7 @@ from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits
 from deciban.topics import judging
 from deciban.topics.judging import Completion
-from deciban.topics.kernels import Crew
+from deciban.topics.kernels import ThreadPool
 from deciban.topics.reading import TextCounting, check_words, counts_of, extended, is_texts, require_words
 from deciban.topics.words import LAMBDA, Ranking, TopicTable, divergences, ranked
 
@@ -265,10 +265,10 @@ class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Write the model to a file, whole or not at all; `deciban.load` reads it."""
         save(self, path, note=note)
 
-    def _crew(self) -> Crew:
+    def _pool(self) -> ThreadPool:
         if self.threads is not None and self.threads < 1:
             raise HyperparameterError(f"threads={self.threads} must be at least 1, or None for as many as there are.")
-        return Crew(self.threads)
+        return ThreadPool(self.threads)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

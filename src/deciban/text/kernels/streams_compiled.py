@@ -1,6 +1,6 @@
-"""What is done with streams of word numbers: relabel, drop, keep distinct ones, count per class, score.
+"""Compiled versions of `streams`.
 
-A stream holds the numbers of one document after the other, lengths[i] for document i. Numbers come checked.
+A stream holds the ids of one document after the other, lengths[i] of them for document i. Ids are not checked.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import LINE, prefetch
-from deciban.kernels.jit import kernel, part
-from deciban.kernels.words_compiled import sum_rows_of, sum_scaled_rows_of
+from deciban.kernels.intrinsics import CACHE_LINE, prefetch, sum_rows
+from deciban.kernels.jit import inline, kernel
 from deciban.text.kernels.characters import WIDTH, below_and_equal, set_bits
-from deciban.text.kernels.sorting import by_digit
+from deciban.text.kernels.sorting import sort_by_digit
 
-AHEAD = 24  # numbers between asking for a place in a table and using it
-ROWS = 64  # rows of weights asked for at a time
+DISTANCE = 24  # ids between prefetch and use
+PREFETCHED_ROWS = 64  # rows of weights that are prefetched at a time
 
 
+# -- stream to stream --------------------------------------------------------------------------------------------------
 @kernel
 def relabel(ids: Array, lengths: Array, labels: Array) -> int:
-    """Replace every number by its label, in place, dropping labels −1; how many are left."""
+    """Replace every id by its label, in place, dropping labels −1; the number of ids that are left."""
     begin, to = 0, 0
     for i in range(lengths.size):
         end, start = begin + lengths[i], to
@@ -36,8 +36,8 @@ def relabel(ids: Array, lengths: Array, labels: Array) -> int:
 
 
 @kernel
-def without(ids: Array, lengths: Array, number: int) -> int:
-    """Drop a number, in place; how many are left."""
+def drop_id(ids: Array, lengths: Array, number: int) -> int:
+    """Drop one id, in place; the number of ids that are left."""
     begin, to = 0, 0
     for i in range(lengths.size):
         end, start = begin + lengths[i], to
@@ -52,9 +52,9 @@ def without(ids: Array, lengths: Array, number: int) -> int:
 
 @kernel
 def distinct(ids: Array, lengths: Array, last_row: Array, row: int) -> int:
-    """Keep each number once a document, in place; how many are left.
+    """Keep the distinct ids of each document, in place; the number of ids that are left.
 
-    last_row[id] is the document that held a number last, documents being numbered from `row`, above all before.
+    last_row[id] is the last document that held an id. Documents are numbered from `row`, above all earlier ones.
     """
     begin, to = 0, 0
     for i in range(lengths.size):
@@ -70,9 +70,10 @@ def distinct(ids: Array, lengths: Array, last_row: Array, row: int) -> int:
     return to
 
 
+# -- counts and scores -------------------------------------------------------------------------------------------------
 @kernel
 def add_class_counts(ids: Array, lengths: Array, codes: Array, weight: Array, counts: Array) -> None:
-    """Add each document's weight, or 1, to counts[class, id] for each of its numbers."""
+    """Add each document's weight, or 1, to counts[class, id] for each of its ids."""
     width = counts.shape[1]
     begin = 0
     for i in range(lengths.size):
@@ -80,17 +81,17 @@ def add_class_counts(ids: Array, lengths: Array, codes: Array, weight: Array, co
         row = codes[i] * width
         flat = counts[codes[i]]
         amount = counts.dtype.type(weight[i] if weight.size else 1)
-        for p in range(begin, min(begin + AHEAD, end)):
+        for p in range(begin, min(begin + DISTANCE, end)):
             prefetch(counts, row + ids[p])
         for p in range(begin, end):
-            prefetch(counts, row + ids[min(p + AHEAD, ids.size - 1)])
+            prefetch(counts, row + ids[min(p + DISTANCE, ids.size - 1)])
             flat[np.uint64(ids[p])] += amount
         begin = end
 
 
 @kernel
 def place_counts(counts: Array, columns: Array, out: Array) -> None:
-    """Add counts[k, i] to out[k, columns[i]] unless the column is −1. Most counts of many classes are 0."""
+    """Add counts[k, i] to out[k, columns[i]] unless the column is −1. With many classes, most counts are 0."""
     for k in range(min(counts.shape[0], out.shape[0])):
         mine, theirs = counts[k], out[k]
         for i in range(columns.size):
@@ -98,30 +99,31 @@ def place_counts(counts: Array, columns: Array, out: Array) -> None:
                 theirs[np.uint64(columns[i])] += mine[i]
 
 
-@part
-def ask_for_rows(table: Array, ids: Array, begin: int, end: int) -> None:
-    """Ask for the table's rows of some numbers."""
+@inline
+def prefetch_rows(table: Array, ids: Array, begin: int, end: int) -> None:
+    """Prefetch the table's rows of ids begin … end."""
     K = table.shape[1]
     for p in range(begin, end):
         start = ids[p] * K
-        for line in range(0, K, LINE):
+        for line in range(0, K, CACHE_LINE):
             prefetch(table, start + line)
         prefetch(table, start + K - 1)
 
 
 @kernel
 def add_scores(ids: Array, lengths: Array, weights: Array, bias: Array, out: Array) -> None:
-    """Set out[i] to bias + Σ weights[id] over each document's numbers, a block of them asked for while one is added."""
+    """Set out[i] to bias + Σ weights[id] over each document's ids; rows are prefetched a block in advance."""
     sums = np.empty((2, weights.shape[1]))
     begin = 0
-    ask_for_rows(weights, ids, 0, min(ROWS, ids.size))
+    prefetch_rows(weights, ids, 0, min(PREFETCHED_ROWS, ids.size))
     for i in range(lengths.size):
         end, now = begin + lengths[i], 0
         sums[0] = bias
         while begin < end:
-            stop = min(begin + ROWS, end)
-            ask_for_rows(weights, ids, begin + ROWS, min(stop + ROWS, ids.size))
-            sum_rows_of(weights, ids[begin:stop], sums[now], sums, 1 - now)
+            stop = min(begin + PREFETCHED_ROWS, end)
+            prefetch_rows(weights, ids, begin + PREFETCHED_ROWS, min(stop + PREFETCHED_ROWS, ids.size))
+            block = ids[begin:stop]
+            sum_rows(weights, block, None, sums[now], sums, 0, block.size, 0, 1 - now)
             begin, now = stop, 1 - now
         out[i] = sums[now]
 
@@ -132,37 +134,33 @@ def add_scaled_scores(ids: Array, lengths: Array, values: Array, weights: Array,
     begin = 0
     for i in range(lengths.size):
         end = begin + lengths[i]
-        sum_scaled_rows_of(weights, ids, values, bias, out, begin, end, ids.size - 1, i)
+        sum_rows(weights, ids, values, bias, out, begin, end, ids.size - 1, i)
         begin = end
 
 
-# -- amounts ----------
-# Words that count less when they come again: where one that occurs t times counts f(t), its t-th adds f(t) − f(t − 1).
+# -- term transforms ---------------------------------------------------------------------------------------------------
+# If t occurrences of a word in a document count f(t), its t-th occurrence adds f(t) − f(t − 1) = steps[t].
 #
-# How often a document has had each word so far is kept as `state`: it lies above the document's mark, and whatever
-# earlier documents left lies at most at it. A mark is the number of tokens before. Numbers come checked.
-
-# numbers between asking for a place in a table and using it
-
-
-@part
-def _times(state: Array, number: Any, mark: int) -> Any:
-    """How often the document has had a number, this time included."""
+# state[id] − mark is the number of occurrences of an id in the current document, if positive. The mark of a document is
+# the number of tokens before it, so values that earlier documents left are at most the mark.
+@inline
+def _occurrences(state: Array, number: Any, mark: int) -> Any:
+    """Count one occurrence of an id; the number of its occurrences in the document."""
     before = np.int64(state[number]) - mark
-    before &= ~(before >> 63)  # 0 if below; a branch would be guessed wrong for every other word
+    before &= ~(before >> 63)  # max(before, 0) without a branch, which would often be mispredicted
     state[number] = mark + before + 1
     return before + 1
 
 
 @kernel
 def amounts(ids: Array, lengths: Array, state: Array, mark: int, steps: Array, values: Array) -> None:
-    """Set values[p] to steps[t] where token p is the t-th of its number in its document."""
+    """Set values[p] to steps[t] if token p is the t-th of its id in its document."""
     begin, last = 0, steps.size - 1
     for i in range(lengths.size):
         end = begin + lengths[i]
         for p in range(begin, end):
-            prefetch(state, ids[min(p + AHEAD, ids.size - 1)])
-            values[p] = steps[np.uint64(min(_times(state, np.uint64(ids[p]), mark), last))]
+            prefetch(state, ids[min(p + DISTANCE, ids.size - 1)])
+            values[p] = steps[np.uint64(min(_occurrences(state, np.uint64(ids[p]), mark), last))]
         mark += lengths[i]
         begin = end
 
@@ -171,7 +169,7 @@ def amounts(ids: Array, lengths: Array, state: Array, mark: int, steps: Array, v
 def add_class_amounts(
     ids: Array, lengths: Array, codes: Array, weight: Array, state: Array, mark: int, steps: Array, counts: Array
 ) -> None:
-    """Add each document's weight, or 1, times steps[t] to counts[class, id] for the t-th of each of its numbers."""
+    """Add each document's weight, or 1, times steps[t] to counts[class, id] for the t-th occurrence of each id."""
     width, last = counts.shape[1], steps.size - 1
     begin = 0
     for i in range(lengths.size):
@@ -179,32 +177,28 @@ def add_class_amounts(
         row = codes[i] * width
         flat = counts[codes[i]]
         amount = weight[i] if weight.size else 1.0
-        for p in range(begin, min(begin + AHEAD, end)):
+        for p in range(begin, min(begin + DISTANCE, end)):
             prefetch(counts, row + ids[p])
         for p in range(begin, end):
-            later = ids[min(p + AHEAD, ids.size - 1)]
+            later = ids[min(p + DISTANCE, ids.size - 1)]
             prefetch(counts, row + later)
             prefetch(state, later)
             number = np.uint64(ids[p])
-            flat[number] += amount * steps[np.uint64(min(_times(state, number, mark), last))]
+            flat[number] += amount * steps[np.uint64(min(_occurrences(state, number, mark), last))]
         mark += lengths[i]
         begin = end
 
 
-# -- sparse rows ----------
-# Streams of word numbers to sparse rows in order of the columns.
-#
-# A row is sorted digit by digit, from the lowest to the highest, each time keeping the order of the last: in time
-# proportional to its length, within a few kilobytes. In a short row every column is compared with all others at once.
-
-# numbers between asking for a column and using it
+# -- sparse rows -------------------------------------------------------------------------------------------------------
+# Long rows are sorted by least-significant-digit radix sort, in time proportional to their length. In short rows each
+# column is compared with all others at once, and its rank is the number of smaller ones.
 BEYOND = np.int32(2**31 - 1)  # above all columns
-DIGIT = 9  # bits of a digit at most: what is counted of one stays in the nearest cache
+DIGIT = 9  # most bits of a digit: the counts of all digits stay in the first-level cache
 
 
-@part
+@inline
 def _write_short(row: Array, total: int, binary: bool, place: Array, indices: Array, data: Array, written: int) -> int:
-    """Append what WIDTH columns at most come to: each goes to the place that as many smaller ones leave it."""
+    """Append a row of at most WIDTH columns; the number of entries written in all."""
     for p in range(total, WIDTH):
         row[p] = BEYOND
     for p in range(total):
@@ -220,13 +214,13 @@ def _write_short(row: Array, total: int, binary: bool, place: Array, indices: Ar
     return written
 
 
-@part
-def _write_distinct(row: Array, total: int, binary: bool, indices: Array, data: Array, written: int) -> int:
-    """Append each of some sorted columns once, and how often it is there; how many entries there are then."""
+@inline
+def _write_sorted(row: Array, total: int, binary: bool, indices: Array, data: Array, written: int) -> int:
+    """Append a row of sorted columns: each column once, with its count; the number of entries written in all."""
     at, often, last, more = written - 1, 0, np.int32(-1), 0 if binary else 1
     for p in range(total):
         column = row[np.uint64(p)]
-        # Written whether or not it is the last of its kind: nobody could foresee that, and asking costs more.
+        # Written for every token, also if the next one is equal: a branch would often be mispredicted.
         new = column != last
         at += new
         often = 1 if new else often + more
@@ -245,35 +239,35 @@ def sorted_rows(
     digits: int,
     row: Array,
     other: Array,
-    tallies: Array,
+    histogram: Array,
     indices: Array,
     data: Array,
     ends: Array,
     written: int,
 ) -> int:
-    """Append rows to indices and data and where they end to `ends`; how many entries there are then.
+    """Append rows to indices and data, and their ends to `ends`; the number of entries written in all.
 
-    Row i is the numbers ids[starts[l, i] : starts[l, i + 1]] for all levels l. The column of a number at a level is
-    columns[first_columns[l] + number], or −1 for none. `row` and `other` are room for the longest row and one more,
-    2 WIDTH at least. Columns have so many digits, of which there are tallies.size, a power of 2.
+    Row i consists of ids[starts[s, i] : starts[s, i + 1]] for all streams s. The column of an id of stream s is
+    columns[first_columns[s] + id], or −1 for none. `row` and `other` are buffers for the longest row and one more, at
+    least 2 WIDTH long. Columns have `digits` digits of histogram.size values each, a power of 2.
     """
     width = 0
-    while np.int64(1) << width < tallies.size:
+    while np.int64(1) << width < histogram.size:
         width += 1
     for i in range(starts.shape[1] - 1):
         total = 0
-        for level in range(starts.shape[0]):
-            for p in range(starts[level, i], starts[level, i + 1]):
-                prefetch(columns, first_columns[level] + ids[min(p + AHEAD, ids.size - 1)])
-                column = columns[np.uint64(first_columns[level] + ids[p])]
+        for s in range(starts.shape[0]):
+            for p in range(starts[s, i], starts[s, i + 1]):
+                prefetch(columns, first_columns[s] + ids[min(p + DISTANCE, ids.size - 1)])
+                column = columns[np.uint64(first_columns[s] + ids[p])]
                 row[np.uint64(total)] = column
                 total += column >= 0
         if total <= WIDTH:
             written = _write_short(row, total, binary, other, indices, data, written)
         else:
             for digit in range(digits):
-                by_digit(row, other, total, digit * width, tallies)
+                sort_by_digit(row, other, total, digit * width, histogram)
                 row, other = other, row
-            written = _write_distinct(row, total, binary, indices, data, written)
+            written = _write_sorted(row, total, binary, indices, data, written)
         ends[i] = written
     return written
