@@ -14,7 +14,8 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.product import Blocks, Product
 from deciban.families.protocol import Rule
 from deciban.latent.components import NOT_EXACT
-from deciban.latent.mixture import Criterion, FittedMixture, Mixture
+from deciban.latent.fitted_mixture import FittedMixture
+from deciban.latent.mixture import Criterion, Mixture
 from deciban.model import choose as auto
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
@@ -150,7 +151,7 @@ class MixtureModel(DensityMixin, BaseEstimator):
         if n_samples < 1:
             raise InputError(f"n_samples={n_samples}: ask for at least one row.")
         density, rng = self._fitted.density(), np.random.default_rng(random_state)
-        codes = np.sort(density.draw(n_samples, rng))
+        codes = np.sort(density.sample_components(n_samples, rng))
         rows = density.components.sample(codes, rng)
         return (np.column_stack(list(rows.parts.values())) if isinstance(rows, Blocks) else rows), codes
 

@@ -10,7 +10,7 @@ from deciban.conventions import BaseEstimator, ClassifierMixin, _safe_indexing, 
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.evidence import decisions as decide
 from deciban.families.protocol import Rule
-from deciban.latent.expectation import Rows
+from deciban.latent.expectation import WeightedRows
 from deciban.latent.semi_supervised import Labelling, PartlyLabelled
 from deciban.model import model
 from deciban.read.labels import place_labels
@@ -91,7 +91,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         members = Members.hard(codes, clf.stats_.axis, weight[have])
         # without unlabelled rows the labelled ones stand in their place, with no weight in the answer
         rest = model.encode(clf.family_, Table.of(_safe_indexing(X, lack if len(lack) else have[:1])), known)
-        rows = Rows(clf.family_, rest if len(lack) else rest[:0], weight[lack])
+        rows = WeightedRows(clf.family_, rest if len(lack) else rest[:0], weight[lack])
         if len(lack):
             clf.family_.check(rest, [str(name) for name in clf.columns_], learning=True)
         learnt = isinstance(clf.prior, str) and clf.prior == "learnt"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = Literal["ml", "map", "mean", "predictive"]
 RULES: tuple[Rule, ...] = get_args(Rule)
+Rows: TypeAlias = Any  # what a family's `encode` returns: an array, a CSR matrix, codes, documents or blocks
 
 
 class Density(ABC):

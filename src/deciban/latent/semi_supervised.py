@@ -23,7 +23,7 @@ from deciban.families.protocol import Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity
-from deciban.latent.expectation import Rows
+from deciban.latent.expectation import WeightedRows
 from deciban.statistics import Array, Members
 
 
@@ -43,7 +43,7 @@ class PartlyLabelled:
     family: Any  # its choices frozen on the labelled rows
     X: Any  # with labels
     members: Members
-    unlabelled: Rows
+    unlabelled: WeightedRows
     rule: Rule
     prior: Array | None = None  # (K,) where it is given and not learnt
 
@@ -68,7 +68,7 @@ class PartlyLabelled:
                 max_iter,
                 tol,
                 warn,
-                climbs=self.rule in ("ml", "map"),
+                monotone=self.rule in ("ml", "map"),
                 label=label,
             )
 

@@ -25,7 +25,9 @@ PACKAGES = (
     "topics",
 )
 # what old files call by another name: "OldClass" → "NewClass", "NewClass.old_field" → "new_field"
-FORMERLY: dict[str, str] = {}
+FORMERLY: dict[str, str] = {
+    "GaussianWithGaps.climb": "rule",
+}
 ROOTS = (Stats, Family, Density)
 
 _known: dict[str, type] = {}
