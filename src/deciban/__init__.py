@@ -27,15 +27,15 @@ _HOME = {
     "GaussianWithGaps": "latent.gaussian_missing",
     "MixtureModel": "estimators.clustering",
     "SemiSupervised": "estimators.semi_supervised",
-    "HiddenMarkovModel": "estimators.sequences",
-    "HMMClassifier": "estimators.sequence_classifier",
+    "HiddenMarkovModel": "estimators.hidden_markov",
+    "HMMClassifier": "estimators.hmm_classifier",
     # topics
     "PLSA": "topics.plsa",
     "TopicModel": "topics.model",
     "ClassTopics": "topics.class_topics",
     # projections from statistics
-    "PCA": "estimators.project",
-    "Fisher": "estimators.project",
+    "PCA": "estimators.projections",
+    "Fisher": "estimators.projections",
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
     "compare": "model.compare",

@@ -124,7 +124,7 @@ def without_sums(stats: Any) -> Any:
             return None
         return {k: without_sums(part) for k, part in held.items()} if isinstance(held, dict) else without_sums(held)
 
-    return stats._map(empty)
+    return stats.map_fields(empty)
 
 
 def is_released(family: Any) -> bool:

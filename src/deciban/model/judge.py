@@ -207,7 +207,7 @@ def _without_own(model: Model, lesson: Lesson, at: Array, target: Rows, before: 
 def _with_classes(stats: Any, axis: Axis) -> Any:
     """Return the same sums with other names along the class axis, nested ones too."""
     renamed = replace(stats, labels={**stats.labels, "class": axis})
-    for f, values in stats._items():
+    for f, values in stats.items():
         if f.metadata["kind"] == "nested":
             parts = (
                 {name: _with_classes(part, axis) for name, part in values.items()}
@@ -226,4 +226,4 @@ def _portions(rows: Array, stats: ModelStats) -> list[Array]:
 
 
 def _sizes(stats: Stats) -> list[int]:
-    return [np.size(values) for _, values in stats._items() if isinstance(values, np.ndarray)]
+    return [np.size(values) for _, values in stats.items() if isinstance(values, np.ndarray)]

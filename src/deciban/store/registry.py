@@ -29,6 +29,7 @@ FORMERLY: dict[str, str | None] = {
     "ThroughStats": "MappedStats",
     "ThroughDensity": "MappedDensity",
     "ThroughParts": "MappedDensity",
+    "GaussianWithGaps.climb": "rule",
     "Text.complete": None,  # a field that is gone is ignored
 }
 ROOTS = (Stats, Family, Density)
