@@ -33,7 +33,7 @@ def test_sequences_are_told_apart_by_how_they_move():
     np.testing.assert_allclose(clf.llr(new, "quick"), -clf.llr(new))
     np.testing.assert_allclose(clf.predict_proba(new).sum(axis=1), 1.0)
     joined, lengths = np.concatenate(new), [40] * 30
-    np.testing.assert_array_equal(clf.predict(joined, lengths), clf.predict(new))
+    np.testing.assert_array_equal(clf.predict(joined, lengths=lengths), clf.predict(new))
     assert set(clf.predict(new, prior={"slow": 0.0})) == {"quick"}
     assert set(clf.predict(new, cost={("slow", "quick"): 0.0})) == {"quick"}
 

@@ -6,7 +6,7 @@ The forward recursion gives log f(x_1 … x_T | class); likelihood ratios and po
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike
 from deciban.conventions import BaseEstimator, ClassifierMixin, check_is_fitted
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, check_parameters
-from deciban.evidence import scores
-from deciban.evidence.decisions import decide, resolve_cost, resolve_prior
 from deciban.families.categorical import Categorical
 from deciban.families.protocol import Family, Rule
 from deciban.latent.hmm_inference import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
+from deciban.model.answers import Answers
 from deciban.model.model import label_array
 from deciban.read.labels import encode_labels
 from deciban.statistics import Array, Members
@@ -34,7 +33,7 @@ Prior = str | Mapping[Any, float] | ArrayLike
 Cost = Mapping[tuple[Any, Any], float] | ArrayLike
 
 
-class HMMClassifier(ClassifierMixin, BaseEstimator):
+class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
     """Classifier of whole sequences, with one hidden Markov model for each class.
 
     Parameters
@@ -158,7 +157,9 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
             models[name] = model.fit(rows.X[at], lengths=rows.sequences.lengths[own], sequence_weight=weight[own])
         return self._set(names, models, np.bincount(codes, weight, len(names)))
 
-    def log_likelihood(self, X: SequenceInput, lengths: ArrayLike | None = None) -> Array:
+    def log_likelihood(  # type: ignore[override]
+        self, X: SequenceInput, lengths: ArrayLike | None = None, *, constant: bool = True
+    ) -> Array:
         """Return log f(sequence|class), every constant included.
 
         Parameters
@@ -167,6 +168,8 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
             One row for each step.
         lengths : array-like of int, optional
             Length of each sequence; not needed for a list of sequences.
+        constant : bool, default=True
+            Ignored: there are no terms that all classes share.
 
         Returns
         -------
@@ -178,115 +181,11 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         each = [model.score_samples(rows.X, rows.sequences.lengths) for model in self.models_.values()]
         return np.column_stack(each)
 
-    def llr(
-        self,
-        X: SequenceInput,
-        over: Hashable = None,
-        against: Hashable = None,
-        lengths: ArrayLike | None = None,
-        *,
-        unit: str = "nats",
-        prior: Prior | None = None,
-    ) -> Array:
-        """Return the log-likelihood ratio for one class over another, or over all others.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, or list of these
-            One row for each step.
-        over : class label, optional
-            Class in the numerator; with two classes `classes_[1]` if None.
-        against : class label, optional
-            Class in the denominator; if None all others, weighted by the prior.
-        lengths : array-like of int, optional
-            Length of each sequence; not needed for a list of sequences.
-        unit : {"nats", "bits", "bans", "decibans"}, default="nats"
-            Unit of the result.
-        prior : {"learnt", "uniform"}, dict or array-like, optional
-            Class prior, which weights the other classes.
-
-        Returns
-        -------
-        ndarray of shape (n_sequences,)
-            Log-likelihood ratios.
-        """
-        if over is None and len(self.classes_) == 2:
-            over, against = self.classes_[1], self.classes_[0]
-        place = {name: at for at, name in enumerate(self.classes_.tolist())}
-        for name in (over, against):
-            if name not in place and (name is not None or over is None):
-                raise InputError(f"no such class: {name!r}; the model has {list(place)}. Name one.")
-        rival = None if against is None else place[against]
-        found = scores.llr(self.log_likelihood(X, lengths), place[over], rival, self._log_prior(prior))
-        return scores.convert(found, unit)
-
-    def predict_log_proba(
-        self, X: SequenceInput, lengths: ArrayLike | None = None, prior: Prior | None = None
-    ) -> Array:
-        """Return log P(class|sequence).
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, or list of these
-            One row for each step.
-        lengths : array-like of int, optional
-            Length of each sequence; not needed for a list of sequences.
-        prior : {"learnt", "uniform"}, dict or array-like, optional
-            Class prior instead of the classifier's own.
-
-        Returns
-        -------
-        ndarray of shape (n_sequences, n_classes)
-            Log posterior probabilities.
-        """
-        return scores.log_posterior(self.log_likelihood(X, lengths), self._log_prior(prior))
-
-    def predict_proba(self, X: SequenceInput, lengths: ArrayLike | None = None, prior: Prior | None = None) -> Array:
-        """Return P(class|sequence).
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, or list of these
-            One row for each step.
-        lengths : array-like of int, optional
-            Length of each sequence; not needed for a list of sequences.
-        prior : {"learnt", "uniform"}, dict or array-like, optional
-            Class prior instead of the classifier's own.
-
-        Returns
-        -------
-        ndarray of shape (n_sequences, n_classes)
-            Posterior probabilities.
-        """
-        return np.exp(self.predict_log_proba(X, lengths, prior))
-
-    def predict(
-        self,
-        X: SequenceInput,
-        lengths: ArrayLike | None = None,
-        prior: Prior | None = None,
-        cost: Cost | None = None,
-    ) -> Array:
-        """Return the class of least expected cost.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame, or list of these
-            One row for each step.
-        lengths : array-like of int, optional
-            Length of each sequence; not needed for a list of sequences.
-        prior : {"learnt", "uniform"}, dict or array-like, optional
-            Class prior instead of the classifier's own.
-        cost : dict or array-like, optional
-            Costs instead of the classifier's own.
-
-        Returns
-        -------
-        ndarray of shape (n_sequences,)
-            Class labels.
-        """
-        costs = resolve_cost(self.cost if cost is None else cost, self.classes_)
-        return self.classes_[decide(self.predict_log_proba(X, lengths, prior), costs)]
+    @property
+    def class_count_(self) -> Array:
+        """Weight of the sequences learnt of each class, shape (n_classes,)."""
+        check_is_fitted(self, "models_")
+        return self.rows_
 
     def score(self, X: SequenceInput, y: ArrayLike, lengths: ArrayLike | None = None) -> float:
         """Return the accuracy.
@@ -305,7 +204,7 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         float
             Share of the sequences that are predicted correctly.
         """
-        return float(np.mean(self.predict(X, lengths) == np.asarray(y)))
+        return float(np.mean(self.predict(X, lengths=lengths) == np.asarray(y)))
 
     def unlearn(self, *_: Any) -> None:
         """Raise NotAvailableError: expected counts depend on the estimate under which they were collected.
@@ -346,11 +245,6 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
     def _set(self, names: tuple[Any, ...], models: dict[Any, HiddenMarkovModel], rows: Array) -> Self:
         self.classes_, self.models_, self.rows_ = label_array(names), models, rows
         return self
-
-    def _log_prior(self, prior: Prior | None) -> Array:
-        check_is_fitted(self, "models_")
-        given = self.prior if prior is None else prior
-        return scores.log_probability(resolve_prior(given, self.classes_, self.rows_))
 
     def _shared_family(self, rows: SequenceRows) -> Family:
         """The family with the choices that all classes share: the scale of the prior, and the categories."""

@@ -22,12 +22,14 @@ from numpy.typing import ArrayLike
 from deciban.conventions import BaseEstimator, ClassifierMixin, _safe_indexing, check_is_fitted, clone
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.evidence.decisions import resolve_prior
+from deciban.evidence.explanation import Explanation
 from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity
 from deciban.latent.expectation import WeightedRows
 from deciban.model import model
+from deciban.model.answers import Answers
 from deciban.model.predictor import Predictor
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
@@ -41,7 +43,7 @@ WEIGHTS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of unlabelled rows, tried b
 IMPOSSIBLE = 1e6  # log loss of a row whose class has density 0
 
 
-class SemiSupervised(ClassifierMixin, BaseEstimator):
+class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
     """Generative classifier that also learns from rows without a label.
 
     Rows whose label is None or NaN take part in EM; labelled rows keep their labels.
@@ -168,107 +170,58 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
             raise HyperparameterError(f"unlabelled_weight={given!r} is neither a number ≥ 0 nor 'loo'.")
 
     # -- answers -----------------------------------------------------------------------------------------------------
-    def log_likelihood(self, X: ArrayLike) -> Array:
-        """Return log f(x|class), every constant included.
+    def log_likelihood(self, X: ArrayLike, *, constant: bool = True) -> Array:  # type: ignore[override]
+        """Return log f(x|class).
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or list of str
             Rows, as the classifier takes them.
+        constant : bool, default=True
+            Whether to include terms that all classes share.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Log-likelihoods.
         """
-        return self._fitted.log_likelihood(X)
+        return self._fitted.log_likelihood(X, constant=constant)
 
-    def predict(self, X: ArrayLike, **options: Any) -> Array:
-        """Return the class of least expected cost.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame or list of str
-            Rows, as the classifier takes them.
-        **options
-            Options of `GenerativeClassifier.predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels.
-        """
-        return self._fitted.predict(X, **options)
-
-    def predict_proba(self, X: ArrayLike, **options: Any) -> Array:
-        """Return P(class|x).
+    def explain(self, X: ArrayLike, over: Any = None, against: Any = None, **options: Any) -> Explanation:
+        """Explain the evidence: which feature, block or word contributed how much.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or list of str
             Rows, as the classifier takes them.
-        **options
-            Options of `GenerativeClassifier.predict_proba`.
+        over : class label, optional
+            Class that the evidence is for.
+        against : class label, optional
+            Class to compare with.
+        **options : dict
+            Options of `GenerativeClassifier.explain`.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
-            Posterior probabilities.
+        Explanation
+            The parts, which add up to the answer; prints as bars.
         """
-        return self._fitted.predict_proba(X, **options)
+        return self._fitted.explain(X, over, against, **options)
 
-    def predict_log_proba(self, X: ArrayLike, **options: Any) -> Array:
-        """Return log P(class|x).
+    @property
+    def prior(self) -> Any:
+        """Class prior of the classifier."""
+        return self._fitted.prior
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame or list of str
-            Rows, as the classifier takes them.
-        **options
-            Options of `GenerativeClassifier.predict_log_proba`.
+    @property
+    def cost(self) -> Any:
+        """Costs of the classifier."""
+        return self._fitted.cost
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Log posterior probabilities.
-        """
-        return self._fitted.predict_log_proba(X, **options)
-
-    def decision_function(self, X: ArrayLike, **options: Any) -> Array:
-        """Return the posterior log-odds of two classes, or log posteriors of several.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame or list of str
-            Rows, as the classifier takes them.
-        **options
-            Options of `GenerativeClassifier.decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Log-odds or log posteriors.
-        """
-        return self._fitted.decision_function(X, **options)
-
-    def llr(self, X: ArrayLike, *names: Any, **options: Any) -> Array:
-        """Return the log-likelihood ratio for one class over another.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame or list of str
-            Rows, as the classifier takes them.
-        *names : class labels
-            The class in the numerator and the one in the denominator.
-        **options
-            Options of `GenerativeClassifier.llr`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Log-likelihood ratios.
-        """
-        return self._fitted.llr(X, *names, **options)
+    @property
+    def class_count_(self) -> Array:
+        """Weight of the rows of each class, unlabelled ones by their responsibilities, shape (n_classes,)."""
+        return self._fitted.class_count_
 
     def unlearn(self, *_: Any, **__: Any) -> None:
         """Raise NotAvailableError: labelled rows influenced the responsibilities of unlabelled ones.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,14 @@ METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function",
 class Answers:
     """The answers of a classifier that has `log_likelihood` and `classes_`."""
 
-    prior: Any
-    cost: Any
-    classes_: Array
+    if TYPE_CHECKING:  # parameters and fitted attributes of the classifier
+
+        @property
+        def prior(self) -> Any: ...
+        @property
+        def cost(self) -> Any: ...
+        @property
+        def classes_(self) -> Array: ...
 
     @abstractmethod
     def log_likelihood(self, X: Any, *, constant: bool = True, **options: Any) -> Array:
