@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.estimators.explaining import Explaining
 from deciban.evidence import decisions as decide
 from deciban.evidence import scores as score

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from deciban.conventions import BaseEstimator, ClassifierMixin
 from deciban.errors import InputError
 from deciban.estimators.storing import Storing
 from deciban.estimators.sureness import Sureness

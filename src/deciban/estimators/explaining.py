@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators.scoring import Scoring
 from deciban.evidence import scores as score

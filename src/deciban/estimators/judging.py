@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted, clone
 from deciban.errors import DecibanError, InputError, NotLearntError
 from deciban.estimators.answers import Answers
 from deciban.evidence import decisions as decide

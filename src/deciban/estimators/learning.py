@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.errors import HyperparameterError, InputError, NotLearntError
 from deciban.estimators.merging import Merging
 from deciban.estimators.reading import members_of
@@ -21,7 +21,6 @@ from deciban.model.choose import needs_every_row
 from deciban.model.prequential import Prequential
 from deciban.model.stream import Summing
 from deciban.read.files import is_place
-from deciban.read.memory import hand_back
 from deciban.read.reservoir import Reservoir
 from deciban.read.stream import Batch, Rows, together
 from deciban.statistics import Members
@@ -170,7 +169,6 @@ class Learning(Merging):
                     kept.add(batch.table, batch.labels, batch.weight)
             frozen, stats = summing.family, summing.total()
             del summing
-            hand_back()
             if method is not None:
                 block, members = members_of(frozen, Batch(*kept.rows()), stats.family, stats.classes)
         density = model.estimate(frozen, stats, self.rule, columns)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.errors import HyperparameterError, MergeError
 from deciban.estimators.reading import Reading
 from deciban.families.product import Product

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
-from deciban.conventions import validate_data
 from deciban.estimators.ledgered import Ledgered
 from deciban.model import model
 from deciban.read.files import is_place

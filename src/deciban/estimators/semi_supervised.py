@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import BaseEstimator, ClassifierMixin, _safe_indexing, check_is_fitted, clone
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.evidence import decisions as decide
 from deciban.families.protocol import Rule

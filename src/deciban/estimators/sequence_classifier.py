@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import BaseEstimator, ClassifierMixin, check_is_fitted
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators.learning import _array
 from deciban.estimators.sequences import HiddenMarkovModel, SavedSequences

@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import BaseEstimator, check_is_fitted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.estimators.learning import _array
 from deciban.families.known import KnownDensities

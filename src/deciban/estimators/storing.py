@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.errors import DecibanError, ModelFileError
 from deciban.estimators.learning import Learning
 from deciban.evaluate.calibration import Calibrator

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.errors import InputError, NotLearntError
 from deciban.estimators.trusting import Trusting
 from deciban.evidence import scores as score

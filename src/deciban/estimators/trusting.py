@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted, clone
 from deciban.errors import NotAvailableError
 from deciban.estimators.judging import Judging
 from deciban.evaluate.report import Evaluation

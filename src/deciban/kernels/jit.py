@@ -11,16 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deciban.later import uncollected, waiting
-
-with uncollected(), waiting("yaml"):  # numba imports yaml for a file of settings that hardly anyone has
-    import numba
-    from numba import carray as carray
-    from numba import types as types
-    from numba.core import cgutils as cgutils
-    from numba.core.caching import FunctionCache
-    from numba.core.runtime import rtsys
-    from numba.extending import intrinsic as intrinsic
+import numba
+from numba import carray as carray
+from numba import types as types
+from numba.core import cgutils as cgutils
+from numba.core.caching import FunctionCache
+from numba.core.runtime import rtsys
+from numba.extending import intrinsic as intrinsic
 
 # Fused multiply-adds are welcome. Flags that assume away NaN or inf would break the checks that rely on them.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}

@@ -9,7 +9,6 @@ from typing import Any
 from deciban.families.protocol import Rule
 from deciban.model.candidates import chosen
 from deciban.model.model import ModelStats
-from deciban.read.memory import hand_back
 from deciban.statistics import Members
 
 
@@ -18,7 +17,6 @@ class Summing:
 
     def __init__(self, family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rule) -> None:
         family = chosen(family, X, members, rule)
-        hand_back()
         self.sums = family.begin(X, members, columns)
         self.sums.choose(X, members, rule)
         self.rows = _rows(members)
@@ -40,7 +38,6 @@ class Summing:
 
     def total(self) -> ModelStats:
         """The statistics of everything that was added."""
-        hand_back()
         return replace(self.rows, family=self.sums.total())
 
 

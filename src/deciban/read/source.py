@@ -142,15 +142,12 @@ class Source(ABC):
 
         `texts` says after the first table which columns hold texts: tables with much text come in parts from then on.
         """
-        import pyarrow as pa
-
         self.skipped, self.read = Skipped(), 0
         found = 0
         for table in regrouped(self.pieces(), rows, texts):
             found += len(table)
             yield Table.of(table)
-            del table
-            pa.default_memory_pool().release_unused()  # Arrow would keep as much again for later
+            del table  # before the next is read
         if not found:
             raise InputError(f"{self.name} holds no rows{self._but_skipped()}. Give a file with data.")
 
