@@ -8,8 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.conventions import BaseEstimator, DensityMixin, check_is_fitted, check_random_state, validate_data
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families.gaussian import Gaussian
 from deciban.families.product import BlockRows, Product

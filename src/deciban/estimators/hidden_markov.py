@@ -12,8 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import BaseEstimator, check_is_fitted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.families.known import KnownDensities
 from deciban.families.product import BlockRows

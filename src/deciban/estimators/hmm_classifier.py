@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import BaseEstimator, ClassifierMixin, check_is_fitted
 from deciban.errors import InputError, NotAvailableError
 from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, check_parameters
 from deciban.families.categorical import Categorical

@@ -15,14 +15,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh, svd
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.conventions import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    check_is_fitted,
-    validate_data,
-)
 from deciban.errors import HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.linalg import EPS, singular_columns, singular_reasons, whiten
@@ -238,7 +233,7 @@ class Fisher(_Projector):
         Fisher
             The fitted transformer.
         """
-        from sklearn.utils.multiclass import check_classification_targets  # imported after deciban.conventions
+        from sklearn.utils.multiclass import check_classification_targets
 
         rows, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(labels)

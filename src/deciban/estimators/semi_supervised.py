@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import BaseEstimator, ClassifierMixin, _safe_indexing, check_is_fitted, clone
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.explanation import Explanation

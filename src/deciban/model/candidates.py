@@ -15,7 +15,6 @@ from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Rule
 from deciban.model.calibration import shares
-from deciban.read.memory import hand_back
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import chosen_rows
 from deciban.read.tables import HEAD
@@ -196,7 +195,6 @@ class Judge:
         if found is None:
             if self._size > LARGE:
                 self._summed.clear()
-                hand_back()
             stats = candidate.collect(self.X, self.members)
             self._size = sum(values.size for values in vars(stats).values() if isinstance(values, np.ndarray))
             found = candidate.left_out_scores(stats, self.X, self.members, self.rule)

@@ -144,16 +144,13 @@ class Source(ABC):
 
         `texts` says after the first table which columns hold texts: tables with much text come in parts from then on.
         """
-        import pyarrow as pa
-
         self.skipped, self.read = Skipped(), 0
         start = 0
         for table in regrouped(self.pieces(), rows, texts):
             stop = start + len(table)
             yield replace(Table.of(table), origin=Origin(range(start, stop), self))
             start = stop
-            del table
-            pa.default_memory_pool().release_unused()  # Arrow would keep as much again for later
+            del table  # before the next is read
         if not start:
             raise self.without_rows()
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from deciban.conventions import BaseEstimator
+from sklearn.base import BaseEstimator
+
 from deciban.errors import ModelFileError
 from deciban.store import registry
 from deciban.store.checks import require

@@ -14,13 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from deciban.errors import HyperparameterError
-from deciban.later import Later
 from deciban.text.kernels.streams import PlainReader
 from deciban.text.stop_words import stop_words_of
 from deciban.text.vocabulary import Vocabulary, text_array
 
 Array = NDArray[Any]
-pc: Any = Later("pyarrow.compute")  # a twentieth of a second that most texts need not wait for
 
 
 def sizes(reader: Any) -> list[int]:
@@ -59,6 +57,8 @@ def fill(reader: Any, vocabulary: Vocabulary) -> None:
         reader.words.look_up(*_padded(vocabulary.names), grow=True)
         reader.words.enlarge()
         return
+    import pyarrow.compute as pc
+
     parts = pc.split_pattern(vocabulary.names, " ")
     number = pc.list_value_length(parts).to_numpy()
     coded = parts.flatten().dictionary_encode()

@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 
 from deciban.errors import HyperparameterError, InputError, MergeError, shortlist
 from deciban.kernels.choice import compiled, readable
-from deciban.later import Later
 from deciban.read.arrow import taken
 from deciban.text.documents import encoded
 from deciban.text.kernels.ordering import alphabetical
 
 Array = NDArray[Any]
-pc: Any = Later("pyarrow.compute")  # a twentieth of a second that most texts need not wait for
 Kind = Literal["learnt", "given", "capped", "growing"]
 WORK_PER_WORD = 10  # elementary operations that looking a word up takes
 UNK = "unk"  # what the column of words outside is called
@@ -56,6 +54,8 @@ class Vocabulary:
         if names.null_count:
             raise InputError("a vocabulary is a list of texts; this one holds None.")
         if len(names.unique()) != len(names):
+            import pyarrow.compute as pc
+
             seen = names.value_counts()
             twice = seen.field("values").filter(pc.greater(seen.field("counts"), 1)).to_pylist()
             raise InputError(f"Duplicate term in vocabulary: {shortlist(list(map(repr, twice)))}.")
@@ -84,6 +84,8 @@ class Vocabulary:
         return iter(self.names.to_pylist())
 
     def __contains__(self, word: object) -> bool:
+        import pyarrow.compute as pc
+
         return isinstance(word, str) and pc.index(self.names, pa.scalar(word, pa.large_string())).as_py() >= 0
 
     def __eq__(self, other: object) -> bool:
@@ -102,6 +104,8 @@ class Vocabulary:
         return self.positions_of(text_array(words if isinstance(words, pa.Array) else list(words)))
 
     def positions_of(self, names: Any) -> Array:
+        import pyarrow.compute as pc
+
         return pc.fill_null(pc.index_in(names, self.names), -1).to_numpy(zero_copy_only=False).astype(np.intp)
 
     def positions(self, other: Vocabulary) -> Array:
@@ -129,6 +133,8 @@ class Vocabulary:
                     f"two {self.kind} vocabularies differ, in {shortlist(odd)}: what is unk in one is a word in the "
                     "other. Count both with one vocabulary."
                 )
+        import pyarrow.compute as pc
+
         declared = pa.concat_arrays([self.names[: self.declared], other.names[: other.declared]]).unique()
         found = pa.concat_arrays([self.names[self.declared :], other.names[other.declared :]]).unique()
         found = found.filter(pc.invert(pc.is_in(found, declared)))

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.conventions import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    check_is_fitted,
-    check_random_state,
-    validate_data,
-)
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.store import save

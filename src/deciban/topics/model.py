@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
