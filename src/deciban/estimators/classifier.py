@@ -409,7 +409,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             raise MergeError(f"{type(other).__name__} is not a classifier of this kind.")
         check_is_fitted(other)
         model = self.model_.merge(other.model_, keep)
-        return self._another(model) if keep != "right" else other._another(model)  # type: ignore[return-value]
+        return self._another(model) if keep != "right" else other._another(model)
 
     __add__ = merge
 
@@ -974,18 +974,18 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return self
 
     @property
-    def classes_(self) -> Array:  # type: ignore[override]
+    def classes_(self) -> Array:
         """Class labels, shape (n_classes,)."""
         return label_array(self.model_.classes)
 
     def _writing(self) -> threading.RLock:
         """Return the lock under which the model is replaced; one writer at a time."""
-        return vars(self).setdefault("_lock", threading.RLock())
+        return self.__dict__.setdefault("_lock", threading.RLock())
 
     def _another(self, model: Model, predictor: Predictor | None = None) -> Self:
         """Return a classifier with the same parameters and another model."""
         other = copy(self)
-        vars(other).pop("_lock", None)
+        other.__dict__.pop("_lock", None)
         names = model.reader.given
         other.n_features_in_ = len(names)
         if hasattr(self, "feature_names_in_"):
@@ -1025,7 +1025,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         if not (is_place(X) or isinstance(X, Table)):
             validate_data(self, _as_given(X, given.X), reset=True, skip_check_array=True)
             return
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         names = reader.given if given.schema is not None else given.X.columns
         self.n_features_in_ = len(names)
         if all(isinstance(name, str) for name in names):

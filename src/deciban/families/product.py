@@ -210,7 +210,7 @@ class Product(Family[ProductStats]):
         parts = self._each(
             lambda f, s, x, d: f.leave_one_out(s, x, members, rule, d), stats.blocks.values(), X.parts, each
         )
-        return sum(parts)  # type: ignore[return-value]
+        return sum(parts)
 
     # -- abilities -------------------------------------------------------------------------------------------------
     def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> RunningSums:
@@ -272,7 +272,7 @@ class Product(Family[ProductStats]):
         """Sum over blocks: one number per class, or one in all where a block ties its classes."""
         parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
         one = any(len(part) == 1 for part in parts)
-        return sum(np.sum(part, keepdims=True) if one else part for part in parts)  # type: ignore[return-value]
+        return sum(np.sum(part, keepdims=True) if one else part for part in parts)
 
     def log_prior(self, density: ProductDensity) -> float:
         """Sum over blocks."""

@@ -111,7 +111,7 @@ def strip(family: Any, stats: Any, density: Any, rule: Rule) -> tuple[Any, Any]:
         return family, stats
     if not isinstance(family, Product):
         return Released(family, density, rule, without_sums(stats)), ReleasedStats({"class": stats.labels["class"]})
-    parts = [strip(*block, rule) for block in blocks_of(family, stats, density)]
+    parts = [strip(part, sums, inner, rule) for part, sums, inner in blocks_of(family, stats, density)]
     families = family.with_families(part for part, _ in parts)
     return families, ProductStats(stats.labels, {key: sums for key, (_, sums) in zip(stats.blocks, parts)})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +24,9 @@ METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function",
 class Answers:
     """The answers of a classifier that has `log_likelihood` and `classes_`."""
 
-    if TYPE_CHECKING:  # parameters and fitted attributes of the classifier
-
-        @property
-        def prior(self) -> Any: ...
-        @property
-        def cost(self) -> Any: ...
-        @property
-        def classes_(self) -> Array: ...
+    prior: Any  # parameters of the classifier
+    cost: Any
+    classes_: Any  # (K,) labels
 
     @abstractmethod
     def log_likelihood(self, X: Any, *, constant: bool = True, **options: Any) -> Array:

@@ -116,13 +116,11 @@ def parts_of(predictor: Predictor, table: Table, rows: Rows, chain: bool = False
             columns = [str(model.reader.columns[j]) for j in at]
             whole = name if product else "all features together"
             found.append(_column_parts(density, X, table, at, columns, (whole, f"{name}: all else"), place, chain))
-    names, terms, values, block = zip(*found)
-    held = [np.asarray(v.toarray() if sp.issparse(v) else v).astype(object) for v in values]
     return Parts(
-        [name for each in names for name in each],
-        np.concatenate(terms, axis=2),
-        np.concatenate(held, axis=1),
-        np.concatenate(block).astype(np.intp),
+        [label for part in found for label in part.names],
+        np.concatenate([part.log_density for part in found], axis=2),
+        np.concatenate([np.asarray(part.values).astype(object) for part in found], axis=1),
+        np.concatenate([part.block for part in found]).astype(np.intp),
     )
 
 

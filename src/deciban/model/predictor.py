@@ -35,7 +35,7 @@ class Predictor:
     """
 
     def __init__(
-        self, model: Model, density: Density | None = None, check: Callable[[Model, Density | None], None] | None = None
+        self, model: Model, density: Density | None = None, check: Callable[[Model], Density] | None = None
     ) -> None:
         self.model = model
         self._density, self._check = density, check
