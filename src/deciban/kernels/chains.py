@@ -105,8 +105,8 @@ class Messages:
     ) -> int:
         """Compute the messages of a piece, and add log-likelihoods to `evidence`.
 
-        `carry` is replaced: the message of the row before by that of the last row. Returns how many rows (of scaled
-        messages: how many sequences) are right; the next row is impossible (the next sequence underflows).
+        `carry` is replaced: the message of the row before by that of the last row. Returns the number of rows before
+        the first impossible one; of scaled messages, the number of sequences before the first that underflows.
         """
         n = len(index)
         self.alpha[0] = carry
@@ -166,9 +166,9 @@ class Paths:
 
 
 def _padded(values: Array, width: int) -> Array:
-    room = np.zeros((width,) * values.ndim)
-    room[tuple(slice(0, size) for size in values.shape)] = values
-    return room
+    padded = np.zeros((width,) * values.ndim)
+    padded[tuple(slice(0, size) for size in values.shape)] = values
+    return padded
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------

@@ -129,10 +129,10 @@ def class_scatter(blocks: Blocks, codes: Array, weight: Array | None, origin: Ar
 # A block of rows is multiplied by the whiteners of all classes at once; sums of squares follow.
 DISTANCE_VALUES = 2**17  # values of a block and its products: 1 MB, which fits in the second-level cache
 LEAST_ROWS, MOST_ROWS = 256, 4096  # rows of a block
-STRIP_WIDTH, MOST_STRIPS = 12, 8
+PANEL_WIDTH, MOST_PANELS = 12, 8  # columns of a panel, and panels of a whitener
 
 
-class Strip(NamedTuple):
+class Panel(NamedTuple):
     """Some columns of the whiteners of all classes side by side, without the rows of zeros at the bottom."""
 
     whitener: Array  # (rows, K·width)
@@ -163,23 +163,23 @@ def _add_squares(Z: Array, mean: Array, out: Array) -> None:
             out[i, k] += total
 
 
-def _strips(mean: Array, whitener: Array) -> list[Strip]:
-    """Split upper triangular whiteners into strips of columns, so that the zeros below each are not multiplied."""
+def _panels(mean: Array, whitener: Array) -> list[Panel]:
+    """Split upper triangular whiteners into panels of columns, so that the zeros below each are not multiplied."""
     D = whitener.shape[1]
     triangular = not np.tril(whitener, -1).any()
-    count = min(MOST_STRIPS, max(1, D // STRIP_WIDTH)) if triangular else 1
+    count = min(MOST_PANELS, max(1, D // PANEL_WIDTH)) if triangular else 1
     edges = np.linspace(0, D, count + 1).astype(int)
-    strips = []
+    panels = []
     for begin, end in pairwise(edges):
         last = end if triangular else D
         W = whitener[:, :last, begin:end]
-        strips.append(
-            Strip(
+        panels.append(
+            Panel(
                 np.ascontiguousarray(W.transpose(1, 0, 2).reshape(last, -1)),
                 np.ascontiguousarray((mean[:, None, :last] @ W)[:, 0]),
             )
         )
-    return strips
+    return panels
 
 
 def _centred(blocks: Blocks, origin: Array, size: int) -> Iterator[tuple[slice, Array]]:
@@ -193,8 +193,8 @@ def _centred(blocks: Blocks, origin: Array, size: int) -> Iterator[tuple[slice, 
                 yield slice(rows.start + start, rows.start + start + len(some)), Z[: len(some)]
 
 
-def _add_strips(Z: Array, strips: list[Strip], products: Array, out: Array) -> None:
-    for W, m in strips:
+def _add_panels(Z: Array, panels: list[Panel], products: Array, out: Array) -> None:
+    for W, m in panels:
         whitened = products[: len(Z) * W.shape[1]].reshape(len(Z), -1)
         np.matmul(Z[:, : len(W)], W, out=whitened)
         _add_squares(whitened, m, out)
@@ -205,12 +205,12 @@ def whitened_distances(blocks: Blocks, n: int, mean: Array, whitener: Array, ori
     K, D = mean.shape
     shared = len(whitener) < K
     centre = mean.mean(axis=0) if shared else origin
-    strips = _strips(np.zeros((1, D)) if shared else mean - centre, whitener)
+    panels = _panels(np.zeros((1, D)) if shared else mean - centre, whitener)
     size = min(MOST_ROWS, max(LEAST_ROWS, DISTANCE_VALUES // max(1, (len(whitener) + 1) * D)))
-    products, out = np.empty(size * max(strip.whitener.shape[1] for strip in strips)), np.zeros((n, K))
+    products, out = np.empty(size * max(panel.whitener.shape[1] for panel in panels)), np.zeros((n, K))
     if not shared:
         for rows, Z in _centred(blocks, centre, size):
-            _add_strips(Z, strips, products, out[rows])
+            _add_panels(Z, panels, products, out[rows])
         return out
     # ‖z − m‖² = ‖z‖² − 2z·m + ‖m‖²: each row is whitened once, and only z·m is computed per class, as a matrix product.
     # Relative to the centre of the means, the terms are no larger than the distances between classes, so that little
@@ -219,7 +219,7 @@ def whitened_distances(blocks: Blocks, n: int, mean: Array, whitener: Array, ori
     cross, own = -2 * whitener[0] @ moved.T, (moved**2).sum(axis=1)
     for rows, Z in _centred(blocks, centre, size):
         squares = np.zeros((len(Z), 1))
-        _add_strips(Z, strips, products, squares)
+        _add_panels(Z, panels, products, squares)
         here = np.matmul(Z, cross, out=out[rows])
         here += squares + own
         np.maximum(here, 0.0, out=here)

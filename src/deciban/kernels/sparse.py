@@ -51,7 +51,7 @@ def sparse_class_sums(
 ) -> Array:
     """Σ w x per class and column: (K, V), for large inputs the transpose of a C-ordered array.
 
-    Sums of unweighted integers are exact, whatever the order of the rows.
+    Sums of unweighted integers are exact, in any order of the rows.
     """
     data, indices, indptr = checked_csr(data, indices, indptr, V)
     codes, weight = class_codes(codes, K), row_weights(weight)

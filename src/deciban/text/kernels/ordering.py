@@ -29,7 +29,7 @@ def _by_both(group: Array, key: Array) -> Array:
 def alphabetical(text: Array, offsets: Array) -> Array:
     """Return the numbers of the words text[offsets[i] : offsets[i + 1]] in alphabetical order.
 
-    Words are compared eight bytes at a time; only ties go on. At least eight bytes must follow the last word.
+    Words are compared eight bytes at a time, and only ties further. At least eight bytes must follow the last word.
 
     >>> text = np.frombuffer(b"todayto" + bytes(8), np.uint8)
     >>> alphabetical(text, np.array([0, 5, 7]))

@@ -18,7 +18,7 @@ from deciban.text.kernels.scan import EDGES, read_characters, read_words
 from deciban.text.kernels.streams import Chunk, InvalidTextError, Stream, interleaved
 from deciban.text.kernels.streams_compiled import relabel
 
-Prepare = Callable[[str], str]  # lower-cases a text and strips its accents, as asked for
+Prepare = Callable[[str], str]  # lower-cases a text and strips its accents, according to the options
 Label = Callable[[list[str]], Sequence[str | None]]  # words → what they count as; None is dropped
 
 FIRST_SIZE = 2**14  # bytes of a document that buffers have room for at first
@@ -63,7 +63,7 @@ class WordReader:
         return self._with_prepared(chunk, stream, unread) if len(unread) else stream
 
     def _read(self, text: Array, offsets: Array, points: Array, case: int) -> Stream:
-        """Run the kernel, making room whenever it stops for want of it."""
+        """Run the kernel; when it stops, enlarge buffers or table and continue."""
         n = len(offsets) - 1
         ids = np.empty(self._most_ids(int(offsets[-1] - offsets[0]), n), np.int32)
         lengths = np.zeros(n, np.int64)

@@ -158,7 +158,7 @@ class Amounts:
     """Amount that each token adds, if t occurrences of a word in a document count steps[1] + … + steps[t]."""
 
     def __init__(self, steps: Callable[[int], Array], use_kernel: bool) -> None:
-        self.make, self.use_kernel, self.mark = steps, use_kernel, 0
+        self.make, self.use_kernel, self.base = steps, use_kernel, 0
         self.steps, self.state = steps(FIRST_STEPS), np.zeros(0, np.int32)
 
     def __call__(self, stream: Stream, size: int) -> Array:
@@ -173,16 +173,16 @@ class Amounts:
         return values
 
     def kernel_arguments(self, stream: Stream, size: int) -> tuple[Array, int, Array]:
-        """Return what kernels need for the amounts of a stream: the state that they change, its mark, and the steps."""
+        """Return what kernels need for the amounts of a stream: the state that they change, its base, and steps."""
         longest = int(stream.lengths.max(initial=0))
         if longest >= len(self.steps):
             self.steps = self.make(2 * longest)
         if size > len(self.state):
             self.state = np.concatenate([self.state, np.zeros(2 * size - len(self.state), np.int32)])
-        if self.mark + len(stream.ids) > MOST_IN_INT32:
-            self.state[:], self.mark = 0, 0
-        mark, self.mark = self.mark, self.mark + len(stream.ids)
-        return self.state, mark, self.steps
+        if self.base + len(stream.ids) > MOST_IN_INT32:
+            self.state[:], self.base = 0, 0
+        base, self.base = self.base, self.base + len(stream.ids)
+        return self.state, base, self.steps
 
 
 class StreamCounts:

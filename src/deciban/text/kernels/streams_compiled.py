@@ -141,33 +141,33 @@ def add_scaled_scores(ids: Array, lengths: Array, values: Array, weights: Array,
 # -- term transforms ---------------------------------------------------------------------------------------------------
 # If t occurrences of a word in a document count f(t), its t-th occurrence adds f(t) − f(t − 1) = steps[t].
 #
-# state[id] − mark is the number of occurrences of an id in the current document, if positive. The mark of a document is
-# the number of tokens before it, so values that earlier documents left are at most the mark.
+# state[id] − base is the number of occurrences of an id in the current document, if positive. The base of a document is
+# the number of tokens before it, so that values from earlier documents are at most the base.
 @inline
-def _occurrences(state: Array, number: Any, mark: int) -> Any:
+def _occurrences(state: Array, number: Any, base: int) -> Any:
     """Count one occurrence of an id; the number of its occurrences in the document."""
-    before = np.int64(state[number]) - mark
+    before = np.int64(state[number]) - base
     before &= ~(before >> 63)  # max(before, 0) without a branch, which would often be mispredicted
-    state[number] = mark + before + 1
+    state[number] = base + before + 1
     return before + 1
 
 
 @kernel
-def amounts(ids: Array, lengths: Array, state: Array, mark: int, steps: Array, values: Array) -> None:
+def amounts(ids: Array, lengths: Array, state: Array, base: int, steps: Array, values: Array) -> None:
     """Set values[p] to steps[t] if token p is the t-th of its id in its document."""
     begin, last = 0, steps.size - 1
     for i in range(lengths.size):
         end = begin + lengths[i]
         for p in range(begin, end):
             prefetch(state, ids[min(p + DISTANCE, ids.size - 1)])
-            values[p] = steps[np.uint64(min(_occurrences(state, np.uint64(ids[p]), mark), last))]
-        mark += lengths[i]
+            values[p] = steps[np.uint64(min(_occurrences(state, np.uint64(ids[p]), base), last))]
+        base += lengths[i]
         begin = end
 
 
 @kernel
 def add_class_amounts(
-    ids: Array, lengths: Array, codes: Array, weight: Array, state: Array, mark: int, steps: Array, counts: Array
+    ids: Array, lengths: Array, codes: Array, weight: Array, state: Array, base: int, steps: Array, counts: Array
 ) -> None:
     """Add each document's weight, or 1, times steps[t] to counts[class, id] for the t-th occurrence of each id."""
     width, last = counts.shape[1], steps.size - 1
@@ -184,8 +184,8 @@ def add_class_amounts(
             prefetch(counts, row + later)
             prefetch(state, later)
             number = np.uint64(ids[p])
-            flat[number] += amount * steps[np.uint64(min(_occurrences(state, number, mark), last))]
-        mark += lengths[i]
+            flat[number] += amount * steps[np.uint64(min(_occurrences(state, number, base), last))]
+        base += lengths[i]
         begin = end
 
 
