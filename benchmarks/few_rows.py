@@ -20,7 +20,7 @@ from sklearn.dummy import DummyClassifier
 
 from deciban import GenerativeClassifier
 from deciban.errors import DecibanError
-from deciban.evaluate import scale_fit as belief
+from deciban.evaluate import scale_fit
 from harness import Row, benchmark
 from tables import SETS, log_loss, peers
 from text_quality import FILES, models, parts
@@ -28,7 +28,7 @@ from text_quality import FILES, models, parts
 SIZES = (12, 25, 50, 100, 300, 1000)
 DRAWS = 8
 JUDGED = 1000
-WIDTHS = ("OWN", "SHARED", "UPWARD", "SHRINKAGES", "OFFSETS")
+WIDTHS = ("LOG_SCALE_SD", "SHARED_LOG_SCALE_SD", "ABOVE_CENTRE_SD", "SHRINKAGE_SD", "OFFSET_SD")
 
 
 @benchmark("few-rows")
@@ -85,14 +85,14 @@ class Unbelieving(GenerativeClassifier):
     """Calibrated from rows alone: next to nothing is believed of scales and offsets beforehand."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        usual = {name: getattr(belief, name) for name in WIDTHS}
+        usual = {name: getattr(scale_fit, name) for name in WIDTHS}
         try:
             for name in WIDTHS:
-                setattr(belief, name, 100.0)
+                setattr(scale_fit, name, 100.0)
             return super().fit(X, y, sample_weight)
         finally:
             for name, width in usual.items():
-                setattr(belief, name, width)
+                setattr(scale_fit, name, width)
 
 
 def _drawn(y: Any, n: int, rng: Any) -> tuple[Any, Any]:

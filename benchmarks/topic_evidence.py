@@ -16,7 +16,7 @@ import numpy as np
 from deciban import TopicModel
 from deciban.topics import state as starts
 from deciban.topics.judging import Completion
-from deciban.topics.kernels.layout import ALONE
+from deciban.topics.kernels.layout import SINGLE_THREAD
 from deciban.topics.lda import Stochastic
 from deciban.topics.state import Priors
 from deciban.topics.words import matched
@@ -99,7 +99,7 @@ def _alike(alpha: Any, beta: Any, excluding: bool, seed: int) -> tuple[float, fl
     """The least perplexity along the way, and that after all passes."""
     X, _ = near_identical(seed=seed)
     judge = Completion.of(X[:HELD])
-    engine = Stochastic(X[HELD:], 20, Priors.asked(alpha, beta, 20), seed, ALONE)
+    engine = Stochastic(X[HELD:], 20, Priors.asked(alpha, beta, 20), seed, SINGLE_THREAD)
     engine.excluding = excluding
     course = []
     for _ in range(PASSES):

@@ -74,7 +74,7 @@ def with_gaps(raw, rng):
 def close(a: Stats, b: Stats, exact: bool = False, rtol: float = 1e-9) -> None:
     """Two statistics agree, to the bit or nearly."""
     a, b = align(a, b)
-    for f, values in a._items():
+    for f, values in a.items():
         theirs = getattr(b, f.name)
         if isinstance(values, Stats):
             close(values, theirs, exact, rtol)

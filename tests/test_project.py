@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import close
 from deciban.errors import HyperparameterError, InputError, SingularError
-from deciban.estimators.project import PCA, Fisher
+from deciban.estimators.projections import PCA, Fisher
 from deciban.families.gaussian import Gaussian
 from deciban.statistics import Axis, Members
 from gaussian_truth import blobs
@@ -94,7 +94,7 @@ def test_empty_classes_do_not_count():
 
 def test_what_cannot_be_projected_is_refused():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(HyperparameterError, match="n=5 directions are not to be had from 4 columns"):
+    with pytest.raises(HyperparameterError, match="n=5 directions cannot be had from 4 columns"):
         PCA(5).fit(X)
     with pytest.raises(InputError, match="only one class"):
         Fisher().fit(X, np.zeros(len(X), dtype=int))

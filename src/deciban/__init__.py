@@ -6,7 +6,6 @@ Names are loaded when they are first used, so that `import deciban` stays quick.
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -27,15 +26,15 @@ _HOME = {
     "GaussianWithGaps": "latent.gaussian_missing",
     "MixtureModel": "estimators.clustering",
     "SemiSupervised": "estimators.semi_supervised",
-    "HiddenMarkovModel": "estimators.sequences",
-    "HMMClassifier": "estimators.sequence_classifier",
+    "HiddenMarkovModel": "estimators.hidden_markov",
+    "HMMClassifier": "estimators.hmm_classifier",
     # topics
     "PLSA": "topics.plsa",
     "TopicModel": "topics.model",
     "ClassTopics": "topics.class_topics",
     # projections from statistics
-    "PCA": "estimators.project",
-    "Fisher": "estimators.project",
+    "PCA": "estimators.projections",
+    "Fisher": "estimators.projections",
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
     "compare": "model.compare",
@@ -56,13 +55,7 @@ __all__ = [*_HOME, "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'deciban' has no attribute {name!r}")
-    home = f"deciban.{_HOME[name]}"
-    if home not in sys.modules:
-        from deciban.later import quickly
-
-        with quickly():
-            importlib.import_module(home)
-    return getattr(importlib.import_module(home), name)
+    return getattr(importlib.import_module(f"deciban.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,32 +1,31 @@
-"""Whitening, determinants, the identities of taking one row out, and the columns that make a matrix singular."""
+"""Linear algebra: whitening, the columns that make a matrix singular, and rank-one identities of leave-one-out."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from deciban.errors import shortlist
-
-Array = NDArray[Any]
+from deciban.kernels.choice import Array
 
 EPS = float(np.finfo(float).eps)
 
 
 class Whitened(NamedTuple):
-    """What scores need of symmetric positive matrices M."""
+    """Inverse square roots and determinants of symmetric positive definite matrices M."""
 
     whitener: Array  # (m, D, D) upper triangular, whitener @ whitenerᵀ = M⁻¹
     log_det: Array  # (m,) log |M|
-    pivot: Array  # (m,) the least share of a column's variance that the columns before it leave unexplained
+    pivot: Array  # (m,) smallest share of a column's variance that the columns before it do not explain
 
 
 def whiten(matrices: Array) -> Whitened:
-    """Square roots of the inverses, by Cholesky of the correlation matrices so that units do not matter.
+    """Square roots of the inverses, by Cholesky decomposition of the correlation matrices, which is free of units.
 
-    A matrix that is not positive definite has pivot 0 and NaN in the rest: the caller decides what is singular.
+    A matrix that is not positive definite has pivot 0, and NaN in the rest. Which pivots count as singular is for the
+    caller to decide.
 
     >>> root = whiten(np.array([[[4.0, 0.0], [0.0, 9.0]]]))
     >>> root.whitener[0].diagonal(), root.log_det.round(3)
@@ -51,7 +50,7 @@ def whiten(matrices: Array) -> Whitened:
 
 
 def singular_columns(matrix: Array, tolerance: float) -> tuple[list[int], list[int]]:
-    """Columns that do not vary, and columns that are linear combinations of the others.
+    """Return the columns that do not vary, and columns that are linear combinations of the others.
 
     >>> x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 1.0, 2.0])
     >>> table = np.stack([x, y, x - y, np.zeros(3)])
@@ -70,7 +69,7 @@ def singular_columns(matrix: Array, tolerance: float) -> tuple[list[int], list[i
 
 
 def singular_reasons(constant: list[int], dependent: list[int]) -> list[str]:
-    """What is wrong with these columns, in words.
+    """Describe constant and linearly dependent columns, for error messages.
 
     >>> singular_reasons([3], [0, 1])
     ['column 3 does not vary', 'columns 0, 1 are linear combinations of the others']
@@ -86,7 +85,7 @@ def singular_reasons(constant: list[int], dependent: list[int]) -> list[str]:
     return reasons
 
 
-# -- one row out: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ------------------------------------------------------------
+# -- one row removed: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ----------------------------------------------------------
 def determinant_without(distance: Array, a: Array) -> Array:
     """|Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
     return 1 - a * distance
@@ -98,5 +97,5 @@ def distance_without(distance: Array, cross: Array, a: Array, shrink: Array) -> 
 
 
 def own_distance_without(distance: Array, step: Array, shrink: Array) -> Array:
-    """(x−m')ᵀΨ'⁻¹(x−m'), the mean having moved too: x − m' = step·u with step = κ/(κ−w)."""
+    """(x−m')ᵀΨ'⁻¹(x−m') with the mean m' of the other rows: x − m' = step·u, step = κ/(κ−w)."""
     return step**2 * distance / shrink

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import deciban
-from deciban import Categorical, Gaussian, HiddenMarkovModel, HMMClassifier
+from deciban import Categorical, Gaussian, HiddenMarkovModel, HMMClassifier, Multinomial
 from deciban.errors import ImpossibleRowWarning, InputError, NotAvailableError
 from estimators.test_sequences import DICE, MOVES, casino
 
@@ -33,7 +33,7 @@ def test_sequences_are_told_apart_by_how_they_move():
     np.testing.assert_allclose(clf.llr(new, "quick"), -clf.llr(new))
     np.testing.assert_allclose(clf.predict_proba(new).sum(axis=1), 1.0)
     joined, lengths = np.concatenate(new), [40] * 30
-    np.testing.assert_array_equal(clf.predict(joined, lengths), clf.predict(new))
+    np.testing.assert_array_equal(clf.predict(joined, lengths=lengths), clf.predict(new))
     assert set(clf.predict(new, prior={"slow": 0.0})) == {"quick"}
     assert set(clf.predict(new, cost={("slow", "quick"): 0.0})) == {"quick"}
 
@@ -90,3 +90,12 @@ def test_models_come_back_from_files_to_the_bit(tmp_path):
     assert again.stats_.same(models["counted"].stats_)
     with pytest.raises(NotAvailableError, match="EM"):
         deciban.load(tmp_path / "em").unlearn(rolls[:9], dice[:9])
+
+
+def test_log_likelihoods_include_every_constant():
+    rng = np.random.default_rng(0)
+    X, y = [rng.multinomial(4, [0.2, 0.3, 0.5], 6).astype(float) for _ in range(12)], ["a", "b"] * 6
+    clf = HMMClassifier(Multinomial(), 2, random_state=0, max_iter=5, tol=0).fit(X, y)
+    pairs = np.array([[2, 0, 0], [0, 2, 0], [0, 0, 2], [1, 1, 0], [1, 0, 1], [0, 1, 1]], dtype=float)
+    every = [pairs[[i, j]] for i in range(6) for j in range(6)]
+    np.testing.assert_allclose(np.exp(clf.log_likelihood(every)).sum(axis=0), [1.0, 1.0])

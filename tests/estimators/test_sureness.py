@@ -5,7 +5,6 @@ import pytest
 
 from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson
 from deciban.errors import InputError, NotAvailableError, NotLearntError
-from deciban.families.draws import draw
 from deciban.statistics import Members
 
 D = 3
@@ -27,7 +26,7 @@ def test_intervals_cover_as_often_as_they_say(world):
     hits = []
     codes = np.arange(64) % 2
     for _ in range(150):
-        truth = draw(family, empty, rng)
+        truth = family.draw(empty, rng)
         if world == "multinomial":
             rows = np.stack([rng.multinomial(8, truth.p[k]) for k in codes]).astype(float)
         else:

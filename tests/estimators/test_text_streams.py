@@ -36,7 +36,7 @@ def test_texts_that_come_in_parts_give_the_model_of_the_same_rows_in_memory(fram
     at_once = GenerativeClassifier(FAMILIES).fit(frame[["text", "size"]], frame["label"])
     for path in paths:
         clf = GenerativeClassifier(FAMILIES).fit(path, "label")
-        assert clf.stats_.family.blocks["text"].same(at_once.stats_.family.blocks["text"])
+        assert clf.stats_.family.blocks[("text",)].same(at_once.stats_.family.blocks[("text",)])
 
 
 def test_frames_and_files_end_batches_at_the_same_rows(frame, tmp_path, monkeypatch):

@@ -13,10 +13,10 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from deciban.errors import ConvergenceWarning, InputError, PriorError
-from deciban.evaluate import scale_fit as scaled_softmax
-from deciban.evaluate.calibration import Affine, LengthAware, Offsets, calibrator_from_dict
-from deciban.evaluate.scale_fit import Blockwise, considered, objective, vague
-from deciban.evaluate.two_class import PAV, cllr
+from deciban.evaluate import scale_fit
+from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets, calibrator_from_dict
+from deciban.evaluate.scale_fit import informative_penalty, objective, weak_penalty
+from deciban.evaluate.two_class import cllr
 from evaluate.twins import judged, some_scores, unhurried
 
 # Penalties at these sizes move a parameter by far less than its standard error; comparisons allow for that.
@@ -42,8 +42,8 @@ def cross_entropy(logits, codes, prior):
 
 @pytest.mark.parametrize("impossible", [False, True])
 @pytest.mark.parametrize("by_length", [(False,), (True,), (False, True, False)])
-@pytest.mark.parametrize("believe", [vague, considered])
-def test_the_gradient_is_the_slope_of_the_objective_and_the_curvature_of_the_gradient(impossible, by_length, believe):
+@pytest.mark.parametrize("penalty", [weak_penalty, informative_penalty])
+def test_the_gradient_is_the_slope_of_the_objective_and_the_curvature_of_the_gradient(impossible, by_length, penalty):
     tables = []
     for seed, _ in enumerate(by_length):
         table, codes, lengths = some_documents(60)
@@ -51,7 +51,7 @@ def test_the_gradient_is_the_slope_of_the_objective_and_the_curvature_of_the_gra
     if impossible:
         tables[-1][np.arange(0, 60, 7), (codes[::7] + 1) % 4] = -math.inf
     long = [np.log(lengths / 50) if long else None for long in by_length]
-    problem, kept = scaled_softmax._problem(tables, codes, np.array([0.1, 0.2, 0.3, 0.4]), long, believe)
+    problem, kept = scale_fit._problem(tables, codes, np.array([0.1, 0.2, 0.3, 0.4]), long, penalty)
     point = np.random.default_rng(1).normal(0, 0.3, len(by_length) + sum(by_length) + len(kept))
     assert check_grad(lambda p: objective(problem, p)[0], lambda p: objective(problem, p)[1], point) < 1e-5
     for i in range(len(point)):
@@ -91,7 +91,7 @@ def test_offsets_and_length_aware_reach_the_least_cross_entropy(prior):
     table, codes, lengths = some_documents()
     weights = np.full(4, 0.25) if prior is None else np.array(prior)
     centred = table - table.max(axis=1, keepdims=True)
-    ours = LengthAware.fit(table, codes, lengths, prior, vague)
+    ours = LengthAware.fit(table, codes, lengths, prior, weak_penalty)
     assert 0.005 <= (lengths < ours.shortest).mean() <= 0.01
     counted = np.maximum(lengths, ours.shortest)
     logs = np.log(counted) - np.log(counted).mean()
@@ -143,7 +143,9 @@ def test_rows_told_apart_without_an_error_are_believed_no_further_than_their_num
 
 def test_what_was_believed_fades_as_rows_come():
     table, codes, lengths = some_documents(40_000)
-    fitted, plain = (LengthAware.fit(table, codes, lengths, believe=believe) for believe in (considered, vague))
+    fitted, plain = (
+        LengthAware.fit(table, codes, lengths, penalty=penalty) for penalty in (informative_penalty, weak_penalty)
+    )
     assert_allclose([fitted.log_scale, fitted.shrinkage], [plain.log_scale, plain.shrinkage], atol=2e-3)
     assert_allclose(fitted.offsets, plain.offsets, atol=2e-3)
 
@@ -202,9 +204,9 @@ def test_a_class_without_rows_has_offset_zero():
 
 def test_equal_lengths_make_length_aware_one_scale():
     table, codes, _ = some_documents(800)
-    for believe, shrinkage in ((vague, 0.0), (considered, 0.7)):  # what was believed, for rows say nothing of it
-        fitted = LengthAware.fit(table, codes, np.full(800, 9), believe=believe)
-        plain = Offsets.fit(table, codes, believe=believe)
+    for penalty, shrinkage in ((weak_penalty, 0.0), (informative_penalty, 0.7)):  # the centre: rows say nothing of it
+        fitted = LengthAware.fit(table, codes, np.full(800, 9), penalty=penalty)
+        plain = Offsets.fit(table, codes, penalty=penalty)
         assert_allclose(fitted.apply(table, np.full(800, 9)), plain.apply(table), rtol=1e-6)
         assert_allclose(fitted.shrinkage, shrinkage, atol=1e-9)
 
@@ -269,7 +271,7 @@ def test_a_calibrator_survives_json_and_prints_one_line(at):
 
 
 def test_a_fit_that_does_not_settle_says_so(monkeypatch):
-    monkeypatch.setattr(scaled_softmax, "MOST_STEPS", 1)
+    monkeypatch.setattr(scale_fit, "MAX_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="had not settled after 1 steps"):
         Affine.fit(*some_scores(100, spread=5.0))
 

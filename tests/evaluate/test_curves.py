@@ -11,8 +11,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import det_curve, roc_auc_score
 
 from deciban.errors import InputError
-from deciban.evaluate.curves import convex_hull, det, llr_histogram, reliability, roc, tippett
-from deciban.evaluate.intervals import Interval, bootstrap, equal_mass_bins, jackknife
+from deciban.evaluate.curves import convex_hull, det, equal_mass_bins, llr_histogram, reliability, roc, tippett
+from deciban.evaluate.intervals import Interval, bootstrap, jackknife
 from deciban.evaluate.two_class import cllr, dcf
 from evaluate.twins import judged, rates_twin, some_scores, unhurried
 
@@ -57,17 +57,17 @@ def test_reliability_bins_hold_equally_many_rows_and_agree_with_scikit_learn():
     posterior = 1 / (1 + np.exp(-(llr + np.log(is_h1.sum() / (~is_h1).sum()))))
     observed, promised = calibration_curve(is_h1, posterior, n_bins=10, strategy="quantile")
     assert_array_equal(told.count, 100)
-    assert_allclose([told.promised, told.observed], [promised, observed], rtol=1e-12)
+    assert_allclose([told.predicted, told.observed], [promised, observed], rtol=1e-12)
     ones = told.observed * told.count
     low, high = beta(1 + ones, 1 + told.count - ones).interval(0.95)
     assert_allclose([told.low, told.high], [low, high], rtol=1e-9)
-    inside = (told.low <= told.promised) & (told.promised <= told.high)
+    inside = (told.low <= told.predicted) & (told.predicted <= told.high)
     assert inside.sum() >= 8  # the llrs are right, so nine and a half of ten bands hold the promise
 
 
 def test_infinite_and_equal_scores_have_bins_too():
     told = reliability([-math.inf, -math.inf, 0, 0, math.inf], [False, False, True, False, True], bins=4)
-    assert told.promised.tolist() == pytest.approx([0, 0.4, 1])
+    assert told.predicted.tolist() == pytest.approx([0, 0.4, 1])
     assert told.count.tolist() == [2, 2, 1]
     assert reliability([1, 1, 1], [True, True, False]).count.tolist() == [3]
     assert set(equal_mass_bins(np.arange(100.0), 7).tolist()) == set(range(7))

@@ -85,9 +85,9 @@ def test_figures_are_computed_once_and_only_when_asked_for():
 
 def test_the_text_is_a_dozen_lines_that_say_what_they_mean():
     right, swollen = two_classes(), two_classes(spread=20)
-    assert "worse than saying nothing" not in str(right)
-    assert "worse than saying nothing (1.00)" in str(swollen)
-    assert "f taken for m" in str(right)
+    assert "worse than no evidence" not in str(right)
+    assert "worse than no evidence (1.000)" in str(swollen)
+    assert '"f" rows were predicted "m"' in str(right)
     for told in (right, five_classes(), five_classes(cost=1 - np.eye(5) + np.eye(5, k=1))):
         assert 7 <= len(str(told).splitlines()) <= 14
         assert all(len(line) <= 120 for line in str(told).splitlines())
@@ -98,8 +98,8 @@ def test_the_text_is_a_dozen_lines_that_say_what_they_mean():
 
 def test_a_figure_that_was_selected_on_says_so():
     lines = str(two_classes(selected_on=["log_loss"])).splitlines()
-    assert [line.split()[0] for line in lines if line.endswith("; selected on")] == ["log"]
-    assert lines[-1] == "selected on these very rows: log_loss; new rows may do worse"
+    assert [line.split()[0] for line in lines if line.endswith("; chosen by it")] == ["log"]
+    assert lines[-1] == "chosen on these rows: log_loss"
     assert two_classes(selected_on=["log_loss"]).to_dict()["selected_on"] == ["log_loss"]
 
 
@@ -124,7 +124,7 @@ def test_rows_of_one_class_have_errors_but_no_cllr():
 def test_one_class_alone_is_judged_without_complaint():
     told = Evaluation([[0.0], [1.0]], [0, 0], ["only"])
     assert (told.error_rate, told.log_loss) == (0, 0)
-    assert str(told).startswith("2 rows, 1 class\n")
+    assert str(told).startswith('2 rows, 1 class: "only" (2 rows)\n')
 
 
 def test_impossible_rows_and_certain_mistakes_are_counted_and_warned_of_once():
@@ -133,8 +133,8 @@ def test_impossible_rows_and_certain_mistakes_are_counted_and_warned_of_once():
     with pytest.warns(ImpossibleRowWarning) as caught:
         text = str(told)
     assert len(caught) == 1
-    assert "1 row that no class could have produced" in text
-    assert "∞     worse than saying nothing (1.00); a true class was held impossible" in text
+    assert "1 row with probability zero under every class" in text
+    assert "∞     worse than no evidence (1.000); a true class has likelihood zero" in text
     assert told.log_loss == told.cllr == told.min_cllr == told.calibration_loss == math.inf
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -15,8 +15,8 @@ from scipy.stats import norm
 from sklearn.metrics import confusion_matrix
 
 from deciban.errors import CostError, InputError, PriorError
+from deciban.evaluate.calibration import PAV
 from deciban.evaluate.two_class import (
-    PAV,
     bayes_error_curve,
     calibration_loss,
     cllr,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cases import CASES
-from deciban.families.draws import draw
 from deciban.families.product import ProductDensity
 
 DRAWABLE = [c for c in CASES if "toy" not in c.name]
@@ -18,7 +17,7 @@ def test_averaging_densities_over_draws_is_the_predictive(case):
     rows = X[:6]
     predictive = np.exp(family.estimate(stats, "predictive").log_density(rows))
     rng = np.random.default_rng(0)
-    drawn = np.exp([draw(family, stats, rng).log_density(rows) for _ in range(600)])
+    drawn = np.exp([family.draw(stats, rng).log_density(rows) for _ in range(600)])
     error = drawn.std(axis=0) / np.sqrt(len(drawn))
     assert (np.abs(drawn.mean(axis=0) - predictive) < 5 * error + 1e-12 * predictive).all()
 
@@ -31,4 +30,4 @@ def test_a_product_draws_block_by_block():
     X = family.encode(np.random.default_rng(0).poisson(3, (30, 2)).astype(float), [])
     members = Members.hard(np.arange(30) % 2, 2)
     stats = family.collect(X, members)
-    assert isinstance(draw(family.choose(stats), stats, np.random.default_rng(0)), ProductDensity)
+    assert isinstance(family.choose(stats).draw(stats, np.random.default_rng(0)), ProductDensity)

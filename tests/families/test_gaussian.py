@@ -8,7 +8,7 @@ from scipy.integrate import quad
 
 from cases import RULES, close
 from deciban.errors import HyperparameterError
-from deciban.families.abilities import HasPolynomial
+from deciban.families.abilities import HasDiscriminant, ability
 from deciban.families.gaussian import Gaussian
 from gaussian_truth import CONCRETE, DIAGONAL, blobs, fitted
 
@@ -168,7 +168,7 @@ def test_plug_in_densities_are_polynomials(structure):
     X, members = blobs(at=5.0)
     family, stats = fitted(structure, X, members)
     density = family.estimate(stats, "mean")
-    assert isinstance(density, HasPolynomial)
+    assert ability(density, HasDiscriminant)
     A, b, c = density.polynomial()
     assert (A is None) == ("tied" in structure)
     values = X @ b.T + c + (0 if A is None else np.einsum("nd,kde,ne->nk", X, A, X))
@@ -176,7 +176,7 @@ def test_plug_in_densities_are_polynomials(structure):
     if A is None:
         values, scores = values - values[:, :1], scores - scores[:, :1]
     np.testing.assert_allclose(values, scores, rtol=1e-9, atol=1e-9)
-    assert not isinstance(family.estimate(stats, "predictive"), HasPolynomial)
+    assert not ability(family.estimate(stats, "predictive"), HasDiscriminant)
 
 
 def test_a_family_fits_without_classes():

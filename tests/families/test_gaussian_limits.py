@@ -27,7 +27,7 @@ def test_a_constant_column_is_named_by_ml_and_harmless_to_the_prior():
         family, stats = fitted(structure, X, members)
         with pytest.raises(SingularError, match=r"column 2 does not vary|column 2 does not vary in class 'bee'") as e:
             family.estimate(stats, "ml")
-        assert (e.value.columns, e.value.label) == ([2], "bee")
+        assert (e.value.columns, e.value.label) == ((2,), "bee")
         assert "'bee'" in str(e.value)
     X[:, 2] = 7.1
     for structure in CONCRETE:
@@ -39,7 +39,7 @@ def test_a_constant_column_is_named_by_ml_and_harmless_to_the_prior():
         family, stats = fitted(structure, X, members)
         with pytest.raises(SingularError, match="the classes together") as e:
             family.estimate(stats, "ml")
-        assert (e.value.columns, e.value.label) == ([2], None)
+        assert (e.value.columns, e.value.label) == ((2,), None)
 
 
 def test_a_table_that_never_varies_is_scored_all_the_same():

@@ -9,8 +9,9 @@ from scipy import stats as sps
 
 from cases import RULES, close
 from deciban.errors import MergeError, NotAvailableError, PrecisionWarning, UnlearnError
-from deciban.families.abilities import HasParts, HasSelection
+from deciban.families.abilities import HasParts, HasSelection, ability
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
+from deciban.families.protocol import replaced
 from deciban.statistics import Members
 from gaussian_truth import CONCRETE, DIAGONAL, blobs, fitted, gaussian_truth
 
@@ -81,7 +82,7 @@ def test_sparse_tables_give_the_dense_answers(structure, rule):
     np.testing.assert_allclose(density.log_density(dense), gaussian_truth(family, stats, dense, rule), rtol=1e-9)
     left_out = [family.leave_one_out(stats, table, members, rule) for table in (X, dense)]
     np.testing.assert_allclose(*left_out, rtol=1e-9)
-    if isinstance(density, HasParts):
+    if ability(density, HasParts):
         np.testing.assert_allclose(density.parts(X).sum(axis=2), density.log_density(X), rtol=1e-9)
 
 
@@ -180,13 +181,13 @@ def test_a_diagonal_fit_does_not_know_covariances_unless_told_to_keep_them():
 def test_another_reading_goes_on_learning(structure):
     X, members = blobs()
     family, stats = fitted("tied", X, members)
-    read = family.rewritten(structure=structure, strength=3.0)
+    read = replaced(family, structure=structure, strength=3.0).choose(stats)
     close(stats + read.collect(X, members), 2 * stats)
-    assert read.rewritten(target="tied").scale is None
-    assert Gaussian("auto").settled(read) == replace(read, mean=None, scale=None, origin=None)
-    narrow, _ = fitted("diagonal", X, members)
+    assert replaced(read, target="tied").scale is None
+    assert Gaussian("auto").keep_choices(read, with_rows=False) == replace(read, mean=None, scale=None, origin=None)
+    narrow, sums = fitted("diagonal", X, members)
     with pytest.raises(NotAvailableError, match="keep='full'"):
-        narrow.rewritten(structure="full")
+        replaced(narrow, structure="full").choose(sums).estimate(sums, "mean")
 
 
 @each_structure
@@ -206,7 +207,7 @@ def test_a_density_of_some_features_is_that_of_rows_without_the_others(structure
     X, members = blobs(D=4)
     family, stats = fitted(structure, X, members)
     density = family.estimate(stats, rule)
-    assert isinstance(density, HasSelection)
+    assert ability(density, HasSelection)
     holes = X.copy()
     holes[:, [0, 2]] = np.nan
     few = density.select(np.array([1, 3])).log_density(X[:, [1, 3]])

@@ -1,5 +1,6 @@
-"""When numba is used at all, and what happens when it cannot keep what it compiled."""
+"""When numba is imported, which of its private names are used, and compilation without a writable cache directory."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -46,6 +47,15 @@ assert not add_moments.cached
 """
 
 
+MODULES_WITHOUT_NUMBA = """
+import sys
+import deciban.text.kernels.streams, deciban.text.kernels.ordering, deciban.topics.kernels
+import deciban.kernels.chains, deciban.kernels.mixture, deciban.linalg
+
+assert "numba" not in sys.modules
+"""
+
+
 def run(code, **environment):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], env={**os.environ, **environment}, capture_output=True, text=True
@@ -55,6 +65,61 @@ def run(code, **environment):
 
 def test_a_small_table_never_waits_for_the_compiler():
     run(SMALL_TABLE)
+
+
+def test_modules_with_numpy_versions_do_not_import_numba():
+    run(MODULES_WITHOUT_NUMBA)
+
+
+def imports(file):
+    """Modules that a source file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def test_numba_is_imported_in_one_module():
+    users = [file for file in PACKAGE.rglob("*.py") if any(f"{name}.".startswith("numba.") for name in imports(file))]
+    assert users == [PACKAGE / "kernels" / "jit.py"], "import numba's names from deciban.kernels.jit"
+
+
+@pytest.mark.parametrize("package", ["text", "topics"])
+def test_kernels_of_a_package_import_only_other_kernels(package):
+    shared = {f"deciban.kernels.{name}" for name in ("choice", "intrinsics", "jit")}
+    for file in (PACKAGE / package / "kernels").glob("*.py"):
+        ours = {name for name in imports(file) if name.startswith("deciban.")}
+        assert {name for name in ours - shared if not name.startswith(f"deciban.{package}.kernels.")} == set(), file
+
+
+def test_the_private_names_of_numba_are_where_jit_expects_them():
+    import numba
+    from numba.core import cgutils
+    from numba.core.base import BaseContext
+    from numba.core.caching import FunctionCache
+    from numba.core.runtime import rtsys
+
+    from deciban.kernels import jit
+    from deciban.kernels.dense_compiled import add_moments
+
+    def check(owner, *names):
+        missing = [name for name in names if not hasattr(owner, name)]
+        assert not missing, (
+            f"numba {numba.__version__} has no {missing} on {owner!r}. Only deciban/kernels/jit.py uses "
+            "private names of numba: adapt it and this test, or require an older numba in pyproject.toml."
+        )
+
+    stored = FunctionCache(add_moments.function)
+    check(stored, "_cache_file", "_guard_against_spurious_io_errors", "_load_overload", "load_overload")
+    check(stored._cache_file, "_source_stamp")
+    check(numba.njit(add_moments.function), "_cache", "_compilation_chain_init_hook", "stats")
+    check(rtsys, "initialize")
+    check(cgutils, "alloca_once_value", "for_range", "for_range_slice", "unpack_tuple")
+    check(BaseContext, "cast", "get_data_type", "get_dummy_value", "get_value_type", "make_array", "make_tuple")
+    # The stamp on disk is compared with this one, so that a change of any kernel source file invalidates machine code.
+    assert jit.KernelCache(add_moments.function)._cache_file._source_stamp[0] == stored._cache_file._source_stamp
+    assert isinstance(add_moments.run._cache, jit.KernelCache)
 
 
 def test_kernels_work_where_nothing_can_be_written(tmp_path):

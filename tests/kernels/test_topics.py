@@ -8,20 +8,20 @@ import scipy.sparse as sp
 
 from deciban.kernels import forced
 from deciban.topics.kernels import (
-    Crew,
     Rows,
+    ThreadPool,
     by_word,
-    entry_shares,
+    exact_pass,
     excluding_documents,
     excluding_words,
     fold_in,
     gibbs_sweep,
+    layout,
     plain_counts,
     prequential,
     row_log_likelihoods,
-    turned,
+    transposed,
 )
-from deciban.topics.kernels import layout as crews
 
 N, V = 40, 30
 
@@ -88,7 +88,7 @@ def test_passes_without_the_token_itself_agree(case, dtype):
 def test_plain_passes_agree(case, dtype):
     given = case["rows"], case["table"], case["shares"]
     assert_alike(both(lambda: plain_counts(*given)), dtype)
-    assert_alike(both(lambda: plain_counts(turned(case["rows"], V), case["shares"], case["table"])), dtype)
+    assert_alike(both(lambda: plain_counts(transposed(case["rows"], V), case["shares"], case["table"])), dtype)
     assert_alike(both(lambda: row_log_likelihoods(*given)), dtype)
 
 
@@ -102,7 +102,7 @@ def test_plain_passes_agree_for_every_number_of_strips(K, dtype):
 
 def test_a_plain_pass_over_words_shares_out_the_same_tokens(case):
     counts = plain_counts(case["rows"], case["table"], case["shares"])
-    sums = plain_counts(turned(case["rows"], V), case["shares"], case["table"])
+    sums = plain_counts(transposed(case["rows"], V), case["shares"], case["table"])
     np.testing.assert_allclose(sums.sum(axis=0), counts.sum(axis=0), rtol=1e-4)
     np.testing.assert_allclose(counts.sum(axis=1), case["rows"].lengths(), rtol=1e-4)
 
@@ -124,7 +124,7 @@ def test_exact_passes_agree(case, dtype):
 
     def act():
         counts = of_document, of_word, of_word.sum(axis=0)
-        new, sums = entry_shares(rows, case["columns"], case["prior"], 0.01, counts, held.copy())
+        new, sums = exact_pass(rows, case["columns"], case["prior"], 0.01, counts, held.copy())
         return new, *sums
 
     assert_alike(both(act), dtype)
@@ -166,17 +166,17 @@ def test_gibbs_sweeps_agree_and_keep_counts():
 
 
 def test_any_number_of_threads_gives_the_same_bits(case, monkeypatch):
-    monkeypatch.setattr(crews, "LEAST_WORK", 1)
+    monkeypatch.setattr(layout, "LEAST_WORK", 1)
     rows, table, shares = case["rows"], case["table"], case["shares"]
     found = []
     for threads in (1, 2, 3):
-        with forced("numba"), Crew(threads) as crew:
-            one = excluding_documents(rows, table, case["inverse"], shares, 0.05, 1e-4, case["near"], crew)
+        with forced("numba"), ThreadPool(threads) as pool:
+            one = excluding_documents(rows, table, case["inverse"], shares, 0.05, 1e-4, case["near"], pool)
             sums = excluding_words(
-                case["columns"], shares, case["near"], one[2], table, case["inverse"], 0.05, 1e-4, crew
+                case["columns"], shares, case["near"], one[2], table, case["inverse"], 0.05, 1e-4, pool
             )
-            folded = fold_in(rows, table, case["prior"], crew=crew)
-            found.append((*one, sums, folded, plain_counts(rows, table, shares, crew)))
+            folded = fold_in(rows, table, case["prior"], pool=pool)
+            found.append((*one, sums, folded, plain_counts(rows, table, shares, pool)))
     for others in found[1:]:
         for mine, theirs in zip(found[0], others):
             np.testing.assert_array_equal(mine, theirs)

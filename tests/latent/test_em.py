@@ -20,7 +20,7 @@ def test_it_stops_when_a_pass_gains_too_little():
 
 
 def test_a_loop_that_does_not_settle_says_so():
-    with pytest.warns(ConvergenceWarning, match=r"still gaining 0.25, 0.12, 0.062 a row. Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"still gaining 0.25, 0.12, 0.062 per row. Raise max_iter"):
         _, trace = em.run(halving(), 1.0, weight=1.0, max_iter=5, tol=1e-9)
     assert repr(trace) == "Trace(5 iterations, not converged, objective -0.0625)"
 
@@ -47,7 +47,7 @@ def test_no_nan_leaves_the_loop():
 
 def test_a_loop_that_need_not_climb_stops_at_small_changes_either_way():
     falls = iter([0.0, 5.0, 4.0, 3.9999, 3.9999])
-    _, trace = em.run(lambda guess: (guess, next(falls)), 0.0, 1.0, 10, 1e-3, climbs=False)
+    _, trace = em.run(lambda guess: (guess, next(falls)), 0.0, 1.0, 10, 1e-3, monotone=False)
     assert trace.converged
     assert trace.iterations == 4
 
@@ -73,7 +73,7 @@ def test_the_best_start_goes_on_and_collapses_are_passed_over():
 
 def test_stepwise_em_is_a_moving_average_of_sums():
     batches = [(np.array([2.0]), 2.0), (np.array([4.0]), 2.0)]
-    found = em.stepwise(lambda batch, density: (batch, 0.0), lambda sums: sums, np.array([10.0]), batches, 4.0, 1.0)
+    found = em.stepwise(lambda batch, density: batch, lambda sums: sums, np.array([10.0]), batches, 4.0, 1.0)
     np.testing.assert_allclose(found, (10 / 2 + 2 * 2 / 2) * 2 / 3 + 4 * 2 / 3)
 
 
@@ -85,9 +85,9 @@ def test_a_bar_needs_a_terminal(capsys):
 def test_a_bar_shows_on_a_terminal_when_it_takes_long(monkeypatch, capsys):
     import sys
 
-    from deciban.latent import em as progress
+    from deciban import progress
 
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     em.run(halving(), 1.0, 1.0, 100, 1e-3, label="halving")
     assert "halving" in capsys.readouterr().err

@@ -31,7 +31,7 @@ def observed(X, mean, covariance):
 
 def test_em_finds_the_maximum_of_the_observed_likelihood():
     X, _ = rows(60)
-    density = GaussianWithGaps(climb="ml", tol=1e-12).fit(X).density("ml")
+    density = GaussianWithGaps(rule="ml", tol=1e-12).fit(X).density("ml")
     mean, covariance = (density.origin + density.mean)[0], density.scale[0] / density.divisor[0]
 
     def loss(flat):
@@ -58,7 +58,7 @@ def test_the_objective_never_falls(structure, rule, monkeypatch):
     X, _ = rows(120, share=0.4)
     rng = np.random.default_rng(1)
     members = Members.hard(rng.integers(0, 2, 120), 2, rng.uniform(0.2, 2, 120))
-    family = GaussianWithGaps(structure, climb=rule)
+    family = GaussianWithGaps(structure, rule=rule)
     real = em.run
     monkeypatch.setattr(em, "run", lambda *a, **o: _keep(real(*a, **o), traces))
     family.collect(X, members)
@@ -117,8 +117,8 @@ def test_mixtures_of_gaussians_with_gaps():
 def test_what_is_refused():
     with pytest.raises(HyperparameterError, match="only 'full' and 'tied'"):
         GaussianWithGaps("diagonal")
-    with pytest.raises(HyperparameterError, match="climb='mean'"):
-        GaussianWithGaps(climb="mean")
+    with pytest.raises(HyperparameterError, match="rule='mean'"):
+        GaussianWithGaps(rule="mean")
     with pytest.raises(DomainError, match="holds inf"):
         GaussianWithGaps().fit([[1.0, np.inf], [2.0, 3.0]])
-    assert repr(GaussianWithGaps("tied", climb="ml")) == "GaussianWithGaps('tied', climb='ml')"
+    assert repr(GaussianWithGaps("tied", rule="ml")) == "GaussianWithGaps('tied', rule='ml')"

@@ -10,9 +10,8 @@ from cases import CASES
 from deciban import Categorical, Gaussian, HiddenMarkovModel, kernels
 from deciban.errors import DecibanError
 from deciban.latent.hmm import HMM, HMMDensity
-from deciban.latent.hmm_fit import Task
-from deciban.latent.hmm_passes import Passes
-from deciban.latent.sequences import Rows, Sequences
+from deciban.latent.hmm_inference import BaumWelch, Inference
+from deciban.latent.sequences import SequenceRows, Sequences
 from deciban.statistics import Axis, Members
 from latent.hmm_truth import categorical_chain, enumerate_paths, path_probability, random_chain
 
@@ -35,16 +34,16 @@ def test_everything_agrees_with_writing_out_every_path(body, seed, S, gap, dense
     lengths, x = [1, 4, 6], rng.integers(-1 if gap else 0, 4, 11)
     family, likelihood = Categorical(), np.where(x[:, None] < 0, 1.0, B.T[x])
     weight = np.ones(11) if dense else None  # weights make rows be scored one by one
-    rows = Rows(family, family.encode(x[:, None], ()), Sequences.of(lengths, 11), weight)
+    rows = SequenceRows(family, family.encode(x[:, None], ()), Sequences.of(lengths, 11), weight)
     truth = [enumerate_paths(start, A, part) for part in np.split(likelihood, [1, 5])]
     with kernels.forced(body):
-        passes = Passes(categorical_chain(family, start, A, B), rows)
-        np.testing.assert_allclose(passes.likelihoods(), [t[0] for t in truth], rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(passes.posteriors(), np.concatenate([t[1] for t in truth]), atol=1e-12)
-        for path, t, part in zip(np.split(passes.paths(), [1, 5]), truth, np.split(likelihood, [1, 5])):
+        inference = Inference(categorical_chain(family, start, A, B), rows)
+        np.testing.assert_allclose(inference.log_likelihoods(), [t[0] for t in truth], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(inference.posteriors(), np.concatenate([t[1] for t in truth]), atol=1e-12)
+        for path, t, part in zip(np.split(inference.paths(), [1, 5]), truth, np.split(likelihood, [1, 5])):
             best = path_probability(start, A, part, np.array(t[3]))
             np.testing.assert_allclose(path_probability(start, A, part, path), best, rtol=1e-10)
-        stats, evidence = passes.expected(Axis.of(S))
+        stats, evidence = inference.expected(Axis.of(S))
     assert evidence == pytest.approx(sum(t[0] for t in truth))
     np.testing.assert_allclose(stats.transition, sum(t[2] for t in truth), atol=1e-12)
     np.testing.assert_allclose(stats.start, sum(t[1][0] for t in truth), atol=1e-12)
@@ -58,10 +57,10 @@ def test_known_states_are_the_only_ones_allowed():
     likelihood = B.T[x] * ((known < 0)[:, None] | (np.arange(3) == known[:, None]))
     truth = enumerate_paths(start, A, likelihood)
     family = Categorical()
-    rows = Rows(family, family.encode(x[:, None], ()), Sequences.of(None, 6), None, known)
-    passes = Passes(categorical_chain(family, start, A, B), rows)
-    np.testing.assert_allclose(passes.likelihoods(), truth[0])
-    np.testing.assert_allclose(passes.posteriors(), truth[1], atol=1e-12)
+    rows = SequenceRows(family, family.encode(x[:, None], ()), Sequences.of(None, 6), None, known)
+    inference = Inference(categorical_chain(family, start, A, B), rows)
+    np.testing.assert_allclose(inference.log_likelihoods(), truth[0])
+    np.testing.assert_allclose(inference.posteriors(), truth[1], atol=1e-12)
 
 
 # -- hmmlearn ----------------------------------------------------------------------------------------------------------
@@ -128,10 +127,10 @@ def test_the_objective_never_falls(case, rule, seed, weighted, gaps, labelled):
     family, X, members = case.data(seed, 60, weighted=weighted, gaps=gaps and case.gaps)
     sequences = Sequences.of([1, 20, 39], 60, rng.uniform(0.5, 2, 3) if weighted else None)
     known = np.where(rng.random(60) < 0.3, rng.integers(0, 2, 60), -1) if labelled else None
-    rows = Rows(family, X, sequences, members.row_weights() if weighted else None, known)
+    rows = SequenceRows(family, X, sequences, members.row_weights() if weighted else None, known)
     model = HMM(family, 1.5, rng.uniform(1, 3, (2, 2)))
     try:
-        _, trace = Task(model, rows, Axis.of(2), rule, 12).run(rng.dirichlet(np.ones(2), 60), 1, 0.0, rng)
+        _, trace = BaumWelch(model, rows, Axis.of(2), rule, 12).run(rng.dirichlet(np.ones(2), 60), 1, 0.0, rng)
     except DecibanError:
         return  # a state collapsed, or has no mode, and the error says so
     gains = np.diff(trace.objective)
@@ -203,11 +202,11 @@ def test_a_long_sequence_cut_into_pieces_is_one_sequence():
     density = categorical_chain(family, *random_chain(rng, 3, 5))
     found = []
     for body, weight in (("numpy", None), ("numba", None), ("numba", np.ones(9500))):
-        rows = Rows(family, family.encode(X, ()), Sequences.of(None, 9500), weight)
+        rows = SequenceRows(family, family.encode(X, ()), Sequences.of(None, 9500), weight)
         with kernels.forced(body):
-            passes = Passes(density, rows)
-            stats, evidence = passes.expected(Axis.of(3))
-            found.append([evidence, stats.transition, stats.start, stats.emissions.counts, passes.paths()])
+            inference = Inference(density, rows)
+            stats, evidence = inference.expected(Axis.of(3))
+            found.append([evidence, stats.transition, stats.start, stats.emissions.counts, inference.paths()])
     for other in found[1:]:
         for a, b in zip(found[0], other):
             np.testing.assert_allclose(a, b, rtol=1e-8)

@@ -13,9 +13,8 @@ from cases import close
 from deciban import Gaussian, Mixture, Multinomial, kernels
 from deciban.kernels.mixture import mixture_pass, sparse_mixture_pass
 from deciban.latent import expectation
-from deciban.latent import expectation as fused
 from deciban.latent.components import MixtureDensity
-from deciban.latent.expectation import Rows
+from deciban.latent.expectation import WeightedRows
 from deciban.statistics import Axis, Members
 
 STRUCTURES = ("full", "tied", "diagonal", "tied diagonal", "spherical", "tied spherical")
@@ -41,11 +40,11 @@ def test_the_fused_gaussian_pass_is_the_plain_one(structure, weighted, monkeypat
     X = bells()
     weight = np.random.default_rng(2).uniform(0, 2, len(X)) if weighted else None
     family, density = guess(Gaussian(structure), X)
-    rows, names = Rows(family, X, weight), Axis.of(3)
+    rows, names = WeightedRows(family, X, weight), Axis.of(3)
     with kernels.forced("numba"):
-        assert fused.expect(rows, density, names) is not None
+        assert expectation.fused_expectation(rows, density, names) is not None
         fast, fast_total = rows.expect(density, names)
-    monkeypatch.setattr(fused, "expect", lambda *_: None)
+    monkeypatch.setattr(expectation, "fused_expectation", lambda *_: None)
     plain, plain_total = rows.expect(density, names)
     assert fast_total == pytest.approx(plain_total, rel=1e-12)
     close(fast, plain, rtol=1e-9)
@@ -58,11 +57,11 @@ def test_the_fused_pass_over_words_is_the_plain_one(H, monkeypatch):
     X.data = np.ceil(X.data * 5)
     weight = rng.integers(0, 3, 200).astype(float)
     family, density = guess(Multinomial(2.0), X, H)
-    rows, names = Rows(family, X, weight), Axis.of(H)
+    rows, names = WeightedRows(family, X, weight), Axis.of(H)
     with kernels.forced("numba"):
-        assert fused.expect(rows, density, names) is not None
+        assert expectation.fused_expectation(rows, density, names) is not None
         fast, fast_total = rows.expect(density, names)
-    monkeypatch.setattr(fused, "expect", lambda *_: None)
+    monkeypatch.setattr(expectation, "fused_expectation", lambda *_: None)
     plain, plain_total = rows.expect(density, names)
     assert fast_total == pytest.approx(plain_total, rel=1e-12)
     close(fast, plain, rtol=1e-9)
@@ -102,7 +101,7 @@ def test_components_far_from_the_origin_take_the_plain_pass():
     codes = np.repeat([0, 1], 500)
     density = MixtureDensity(np.log([0.5, 0.5]), family.estimate(family.collect(X, Members.hard(codes, 2)), "ml"))
     with kernels.forced("numba"):
-        assert fused.expect(Rows(family, X), density, Axis.of(2)) is None
+        assert expectation.fused_expectation(WeightedRows(family, X), density, Axis.of(2)) is None
 
 
 def test_many_blocks_are_one_block(monkeypatch):

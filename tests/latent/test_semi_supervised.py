@@ -133,3 +133,16 @@ def test_a_hundred_labels_on_newsgroups():
     assert done.returncode == 0, done.stderr
     alone, both, chosen = map(float, re.search(r"^ +100 +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.M).groups())
     assert min(both, chosen) > alone + 10
+
+
+def test_log_likelihoods_include_every_constant():
+    rng = np.random.default_rng(0)
+    X = rng.multinomial(8, [0.2, 0.3, 0.5], 40).astype(float)
+    y = np.array(["a", "b", None, None] * 10, dtype=object)
+    model = SemiSupervised(GenerativeClassifier(Multinomial())).fit(X, y)
+    pairs = np.array([[2, 0, 0], [0, 2, 0], [0, 0, 2], [1, 1, 0], [1, 0, 1], [0, 1, 1]], dtype=float)
+    np.testing.assert_allclose(np.exp(model.log_likelihood(pairs)).sum(axis=0), [1.0, 1.0])
+    joint = model.log_likelihood(X) + np.log(model.classifier_.stats_.rows / model.classifier_.stats_.rows.sum())
+    np.testing.assert_allclose(
+        model.predict_log_proba(X), joint - np.logaddexp.reduce(joint, axis=1, keepdims=True), atol=1e-12
+    )

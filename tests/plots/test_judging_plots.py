@@ -103,7 +103,7 @@ def test_the_histogram_counts_every_row_once():
 
 def test_reliability_draws_bins_and_bands():
     ax, kept = plots.reliability(LLR, IS_H1, bins=5), evaluate.reliability(LLR, IS_H1, bins=5)
-    assert_allclose(line(ax, "reliability"), (kept.promised, kept.observed))
+    assert_allclose(line(ax, "reliability"), (kept.predicted, kept.observed))
     bands = np.array([segment[:, 1] for segment in ax.collections[0].get_segments()])
     assert_allclose(bands, np.column_stack([kept.low, kept.high]))
 

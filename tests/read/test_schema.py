@@ -7,9 +7,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 
 from deciban.errors import DomainError, HyperparameterError, InputError, MergeError
+from deciban.read.categories import encode_categories
 from deciban.read.files import open_source
+from deciban.read.numbers import counted_numbers, dense_numbers, numbers, plain_numbers
 from deciban.read.schema import Schema, joined
 from deciban.read.tables import Table
 
@@ -139,6 +142,30 @@ def test_batches_together_are_the_table():
     np.testing.assert_array_equal(np.asarray(whole.take(rows).pick()), np.asarray(whole.pick())[rows])
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_selected_columns_are_encoded_as_their_values_are(frame):
+    given = Table.of(frame(FRAME))
+    for table in (given, Schema.infer(given, "label").apply(given)):
+        size, colour, note = (table.select([table.columns.index(name)]) for name in ("size", "colour", "note"))
+        assert size.shape == colour.shape == (40, 1)
+        np.testing.assert_array_equal(dense_numbers(size, ["size"]), np.array(FRAME["size"], dtype=float)[:, None])
+        codes = encode_categories(colour, ["colour"])
+        assert codes.names == (("red", "white"),)
+        np.testing.assert_array_equal(codes.values[:4, 0], [0, 1, -1, 0])
+        assert list(map(str, note.texts()))[7] == "some words of row 7"
+        with pytest.raises(InputError, match=r"Text takes one column, not 2\..*'body': Text\(\)") as found:
+            table.select([0, 1]).texts()
+        assert found.value.remedy in str(found.value)
+
+
+def test_selected_columns_of_a_sparse_table_stay_sparse():
+    X = sp.csr_array(np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]]))
+    columns = Table.of(X).select([2, 0])
+    for read in (numbers, plain_numbers, lambda X, names: counted_numbers(X, names)[0]):
+        np.testing.assert_array_equal(read(columns, ["c", "a"]).toarray(), [[2, 0], [0, 3]])
+    assert Table.of(X).select().shape == (2, 3)
+
+
 @pytest.mark.parametrize(
     ("column", "value", "says"),
     [
@@ -161,7 +188,7 @@ def test_a_later_value_that_contradicts_the_first_rows_is_named(column, value, s
     if column != "label":
         bad = []
         assert np.asarray(schema.apply(table, bad).pick())[2] is not None
-        assert [row for row, _ in bad] == [2]
+        assert [error.row for error in bad] == [2]
 
 
 def test_a_missing_column_is_named():

@@ -1,8 +1,10 @@
+import pickle
+
 import numpy as np
 import pytest
 
 from deciban.errors import MergeError
-from deciban.statistics import Axis, Ragged
+from deciban.statistics import Axis, LazyNames, Ragged
 
 
 def test_declared_names_keep_their_order_and_others_are_sorted():
@@ -52,3 +54,38 @@ def test_taking_categories_keeps_every_feature():
 def test_a_selection_in_another_order_is_declared():
     assert Axis(("a", "b", "c")).take(np.array([2, 0])).declared == 2
     assert Axis(("a", "b", "c")).take(np.array([0, 2])).declared == 0
+
+
+class Unread:
+    """A collection whose names must not be read."""
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        raise AssertionError("the names were read")
+
+    def __contains__(self, name):
+        raise AssertionError("the names were searched")
+
+
+def test_lazy_names_are_not_read_for_sizes_and_for_axes_of_one_source():
+    source = Unread()
+    axis = Axis(LazyNames(source))
+    again = Axis(LazyNames(source))
+    assert axis.size == 3
+    assert axis == again
+    assert axis.union(again) is axis
+    np.testing.assert_array_equal(axis.positions(again), [0, 1, 2])
+    assert axis.undeclared.all()
+
+
+def test_lazy_names_are_the_names_of_their_source():
+    lazy, plain = Axis(LazyNames(["a", "c"])), Axis(("a", "c"))
+    assert lazy == plain
+    assert plain == lazy
+    assert hash(lazy) == hash(plain)
+    assert lazy != Axis(LazyNames(["a", "b"]))
+    assert lazy.union(Axis(("b",))) == Axis(("a", "b", "c"))
+    assert pickle.loads(pickle.dumps(lazy)).names == ("a", "c")
+    assert type(pickle.loads(pickle.dumps(lazy)).names) is tuple

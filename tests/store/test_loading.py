@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import is_dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from deciban.errors import ModelFileError
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
 from deciban.store.models import KEYS
+from store.answers import OTHER, answers
 from store.models import COUNTS, FAMILIES, fitted, y
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
@@ -40,17 +42,45 @@ def forged(path, change=lambda model, names, body: body):
     path.write_bytes(len(text).to_bytes(8, "little") + container._signed(text) + body)
 
 
+# what the answers of the first golden files leave out
+FIRST = {
+    "mixed-1": {"input": "object"},
+    "mixed-released-1": {"input": "object"},
+    "words-1": {"input": "object"},
+    "ledger-1": {"key": "the golden key"},
+}
+EXACT = {"classes", "sums", "predict", "top_words"}
+
+
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
 def test_files_of_every_version_load_for_ever(golden, path):
-    answers = json.loads(golden.with_suffix(".json").read_text())
-    clf = load(golden, key="the golden key" if "ledger" in golden.stem else None)
-    rows = np.array(answers["rows"], dtype=object if "mixed" in golden.stem or "words" in golden.stem else None)
-    assert clf.classes_.tolist() == answers["classes"]
-    assert clf.stats_.rows.tolist() == answers["sums"]
-    np.testing.assert_allclose(clf.log_likelihood(rows), answers["log_likelihood"], rtol=1e-12)
-    np.testing.assert_allclose(clf.predict_proba(rows), answers["predict_proba"], rtol=1e-12)
-    clf.save(path)
-    assert load(path).stats_.same(clf.stats_)
+    asked = json.loads(golden.with_suffix(".json").read_text()) | FIRST.get(golden.stem, {})
+    questions = [name for name in asked if name not in OTHER]
+    assert questions
+    found = answers(golden, asked, questions)
+    for name in questions:
+        if name in EXACT:
+            assert found[name] == asked[name], name
+        else:
+            np.testing.assert_allclose(found[name], asked[name], rtol=1e-12, err_msg=name)
+    model = load(golden, key=asked.get("key"))
+    save(model, path)  # a file that was written again holds the same model
+    for name, answer in answers(path, asked, questions).items():
+        np.testing.assert_array_equal(answer, found[name], err_msg=name)
+    if hasattr(model, "stats_"):
+        assert model.stats_ is None or load(path).stats_.same(model.stats_)
+
+
+def test_every_family_statistic_and_density_is_in_a_golden_file():
+    """But for the bases that others derive from."""
+    for package in registry.PACKAGES:
+        list(registry.modules(f"deciban.{package}"))
+    every = {cls for cls in registry.descendants(registry.ROOTS) if cls.__module__.startswith("deciban.")}
+    leaves = {cls.__name__ for cls in every if is_dataclass(cls) and not every & set(cls.__subclasses__())}
+    assert len(leaves) > 40
+    headers = "".join(container.open_container(golden).model for golden in GOLDEN)
+    stored = {registry.FORMERLY.get(name, name) for name in re.findall(r'"@":"(\w+)"', headers)}
+    assert leaves - stored == set()
 
 
 def test_a_golden_ledger_still_knows_its_rows():
@@ -149,7 +179,7 @@ def test_a_released_table_of_too_few_rows_is_refused(path):
 
     def shorter(model, names, body):
         width = 8 * 3
-        first = names["fitted.asked_.density.log_p"]
+        first = names["fitted.model_.family.density.log_p"]
         first["shape"][0] -= 1
         for each in names.values():
             if "data_offsets" in each:
@@ -238,11 +268,11 @@ def test_sums_that_do_not_belong_to_the_family_are_named(path):
     fitted("diagonal")[0].save(path)
 
     def swap(model, names, body):
-        fitted_ = dict(model["model"]["fitted"]["items"])
-        fitted_["family_"].update({"@": "Poisson", "shape": 1.0, "rate": 1.0})
-        for name in set(fitted_["family_"]) - {"@", "shape", "rate"}:
-            if isinstance(part := fitted_["family_"].pop(name), dict):
-                fitted_["reasons_"]["items"].append([name, part])  # every array is used
+        value = dict(model["model"]["fitted"]["items"])["model_"]
+        value["family"].update({"@": "Poisson", "shape": 1.0, "rate": 1.0})
+        for name in set(value["family"]) - {"@", "shape", "rate"}:
+            if isinstance(part := value["family"].pop(name), dict):
+                model["model"]["fitted"]["items"].append([name, part])  # every array is used
         return body
 
     forged(path, swap)

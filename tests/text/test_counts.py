@@ -10,8 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from deciban.kernels import forced
 from deciban.text.counting import ClassCounter, count_classes, count_rows
-from deciban.text.kernels.consume import MOST_IN_INT32, Amounts
-from deciban.text.kernels.plain import Stream
+from deciban.text.kernels.streams import MOST_IN_INT32, Amounts, Stream
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
 from text.texts import ODD, documents
@@ -150,7 +149,7 @@ def test_counts_do_not_depend_on_threads_and_large_counts_not_on_int32(monkeypat
     codes = rng.integers(0, 4, 500)
     with forced("numba"):
         one, three = (count_classes(texts, codes, 4, Tokens(ngrams=(1, 3)), threads=threads) for threads in (1, 3))
-        monkeypatch.setattr("deciban.text.kernels.consume.MOST_IN_INT32", 1000)
+        monkeypatch.setattr("deciban.text.kernels.streams.MOST_IN_INT32", 1000)
         wide = count_classes(texts, codes, 4, Tokens(ngrams=(1, 3)))
     assert one.vocabulary == three.vocabulary == wide.vocabulary
     np.testing.assert_array_equal(one.counts, three.counts)

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 
 from deciban.kernels import forced
 from deciban.text.counting import count_classes, count_rows
-from deciban.text.kernels import plain
-from deciban.text.kernels.plain import Finish
+from deciban.text.kernels.streams import Finish, log_probabilities
 from deciban.text.scoring import Scorer
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary
@@ -116,7 +115,7 @@ def test_the_kernel_finishes_scores_as_its_twin_does(law, K, texts):
     finish = Finish(np.array(law), rng.normal(size=K), np.log(np.full(K, 1 / K)))
     answer = scorer.finished(finish)
     for text in [*texts, "", "zz", "aa bb bb", "aa ff", "éé", "bb " * 200, "aa " * 9000]:
-        expected = plain.finished(*scorer.one(text), finish)
+        expected = log_probabilities(*scorer.one(text), finish)
         scores, length = answer(text)
         np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
         assert length == len(WORD.analyse(text))

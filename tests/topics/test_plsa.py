@@ -79,7 +79,7 @@ def test_topics_are_recovered():
 
 def test_new_documents_are_folded_in_with_the_topics_fixed():
     X, phi = corpus(D=20, V=40, K=3, length=60)
-    shares = folded(X, np.ascontiguousarray(phi.T, dtype=np.float32), 500, aspects(X, 3).crew)
+    shares = folded(X, np.ascontiguousarray(phi.T, dtype=np.float32), 500, aspects(X, 3).pool)
     dense = X.toarray()
     for _ in range(3):  # a fixed point of EM in p(t|d)
         p = shares.astype(float) @ phi

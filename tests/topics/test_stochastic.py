@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from deciban.topics.kernels.layout import ALONE
+from deciban.topics.kernels.layout import SINGLE_THREAD
 from deciban.topics.lda import OVER, Stochastic, further
 from deciban.topics.state import Priors
 from topics.simulated import corpus
 
 
 def engine(X, K=8):
-    return Stochastic(X, K, Priors.asked(0.1, 0.01, K), 0, ALONE, batch=100)
+    return Stochastic(X, K, Priors.asked(0.1, 0.01, K), 0, SINGLE_THREAD, batch=100)
 
 
 def test_counts_go_on_by_half_and_never_below_nothing():

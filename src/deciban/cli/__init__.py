@@ -11,9 +11,9 @@ def main() -> None:
     import sys
 
     from deciban.cli.boundary import listen, run, show_warnings_plainly
-    from deciban.cli.quick import start_quickly
+    from deciban.cli.startup import prepare_process
 
     listen()
     show_warnings_plainly()
-    start_quickly()
+    prepare_process()
     sys.exit(run(sys.argv[1:]))

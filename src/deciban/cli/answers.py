@@ -46,14 +46,18 @@ class Asked:
             raise UsageError(f"--unsure {unsure:g} is no probability. Give a number between 0 and 1, such as .9.")
         classes = clf.stats_.classes
         return cls(
-            clf, clf._log_prior(prior_of(prior or [], classes)), clf._cost(cost_of(cost or [], classes)), unsure, unit
+            clf,
+            clf.log_prior(prior_of(prior or [], classes)),
+            clf.cost_matrix(cost_of(cost or [], classes)),
+            unsure,
+            unit,
         )
 
     def table(self, X: Any, digits: int | None = DIGITS) -> pa.Table:
         """The answers to rows; numbers rounded to `digits` figures."""
         import pyarrow as pa
 
-        scores = self.clf._evidence(self.clf._block(X))
+        scores = self.clf.log_likelihood(X, constant=False)
         logs = score.log_posterior(scores, self.log_prior)
         decided, rows = decide.decide(logs, self.cost), np.arange(len(logs))
         evidence = score.convert(score.llr_over_runner_up(scores, decided, self.log_prior), self.unit)

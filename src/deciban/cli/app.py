@@ -27,7 +27,8 @@ ORDER = (
     "cluster", "topics", "tag",
 )  # fmt: skip
 app.registered_commands.sort(key=lambda one: ORDER.index(str(one.name)))
-UsageException: Any = typer.BadParameter.__mro__[1]  # what the reader of arguments raises, wherever it lives
+# Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.
+UsageException: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "UsageError")
 Version: Any = Annotated[bool, flag("--version", help="The version, and nothing else.", is_eager=True)]
 
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import signal
 import socket
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from deciban.errors import CostError, DecibanError, HyperparameterError, PriorError, UsageError
+from deciban.errors import Argument, CostError, DecibanError, HyperparameterError, PriorError, UsageError
 
 MOMENT = 0.3  # seconds in which the main thread may end by itself
 INTERRUPTED, TERMINATED = 130, 143
@@ -68,31 +67,26 @@ def end_now(code: int) -> None:
 
 
 # -- remedies ----------
-# Remedies in the words of the command line, where the library names arguments of Python.
 
-WORDS = (
-    (r"\bskip_bad=True\b", "--skip-bad"),
-    (r"kinds=\{'([^']*)': '([^']*)'\}", r"--column '\1=\2'"),
-    (r"\bformat='(\w+)'", r"--read-as \1"),
-    (r"\bencoding='([^']+)'", r"--read-as encoding=\1"),
-    (r"\(quote=False\)", "(--read-as quote=none)"),
-    (r"deciban\.load\(path, key=…\)", "--key-file FILE, or DECIBAN_KEY"),
-    (r"let the second begin with the first's: a\.blank\(\)\.learn\(…\)", "fit the second with --like FIRST"),
-    (r"a\.merge\(b, keep='left'\)", "--keep-first"),
-)
+OPTIONS: dict[str, Callable[[Any], str]] = {
+    "skip_bad": lambda value: "--skip-bad",
+    "kinds": lambda kinds: " ".join(f"--column '{column}={kind}'" for column, kind in kinds.items()),
+    "format": lambda value: f"--read-as {value}",
+    "encoding": lambda value: f"--read-as encoding={value}",
+    "quote": lambda value: f"--read-as quote={value or 'none'}",
+    "key": lambda value: "--key-file FILE, or DECIBAN_KEY",
+    "like": lambda value: "--like FIRST",
+    "keep": lambda value: "--keep-first",
+}
 
 
-def in_our_words(text: str) -> str:
-    """The same advice, as it is typed here.
+def as_option(argument: Argument) -> str:
+    """An argument that a remedy names, as an option of the command line.
 
-    >>> in_our_words("Mend the row, or skip bad rows (skip_bad=True).")
-    'Mend the row, or skip bad rows (--skip-bad).'
-    >>> in_our_words("declare the column: kinds={'age': 'category'}.")
-    "declare the column: --column 'age=category'."
+    >>> as_option(Argument("kinds", {"age": "category"}))
+    "--column 'age=category'"
     """
-    for pattern, ours in WORDS:
-        text = re.sub(pattern, ours, text)
-    return text
+    return OPTIONS[argument.name](argument.value) if argument.name in OPTIONS else str(argument)
 
 
 # -- boundary ----------
@@ -159,7 +153,7 @@ def _reported(error: BaseException) -> int:
     if said is not None:
         return _told(said, BAD_USAGE)
     if isinstance(error, DecibanError):
-        return _told(str(error), BAD_USAGE if isinstance(error, USAGE) else BAD_DATA)
+        return _told(error.text(as_option), BAD_USAGE if isinstance(error, USAGE) else BAD_DATA)
     if isinstance(error, MemoryError):
         return _told("the memory of this machine is used up. Take fewer rows or columns at a time.", BAD_DATA)
     if isinstance(error, ImportError):
@@ -186,7 +180,7 @@ def _told(text: str, code: int) -> int:
     try:
         paint = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         name = "\x1b[1;31mdeciban:\x1b[0m" if paint else "deciban:"
-        print(f"{name} {in_our_words(text)}", file=sys.stderr, flush=True)
+        print(f"{name} {text}", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         pass  # nobody is there to be told; the exit code still says it
     return code

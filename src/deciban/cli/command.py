@@ -12,7 +12,6 @@ import typer
 
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
-from deciban.later import UNASKED, waiting
 
 app = typer.Typer(
     name="deciban",
@@ -53,8 +52,7 @@ def command(*examples: str, panel: str) -> Callable[[Callable[..., None]], Calla
         @wraps(function)
         def run(*, json: bool, quiet: bool, threads: int | None, debug: bool, **options: Any) -> None:
             _limit(threads)
-            with waiting(*UNASKED):
-                function(Terminal(quiet, json), **options)
+            function(Terminal(quiet, json), **options)
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         mine = [parameter.replace(kind=keyword, annotation=hints[parameter.name]) for parameter in own]

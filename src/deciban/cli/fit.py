@@ -160,7 +160,7 @@ def _keep_wishes(clf: Any, prior: list[str], cost: list[str]) -> None:
     classes = clf.stats_.classes
     if prior:
         clf.prior = prior_of(prior, classes)
-        clf._log_prior()
+        clf.log_prior()
     if cost:
         clf.cost = cost_of(cost, classes)
-        clf._cost()
+        clf.cost_matrix()

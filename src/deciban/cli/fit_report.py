@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,11 @@ import numpy as np
 
 from deciban.cli.judging import judged
 from deciban.cli.terminal import Terminal
+from deciban.errors import DecibanError
 from deciban.evaluate import Evaluation
-from deciban.evaluate.report import count
+from deciban.evidence.explanation import count, decibans_text
 from deciban.evidence.scores import convert
-from deciban.evidence.wording import decibans_text
+from deciban.families.product import blocks_of
 from deciban.read.columns import IGNORED
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
@@ -81,11 +81,11 @@ def _by_class(clf: Any, source: Source) -> Iterator[tuple[int, Any]]:
     """Some of the first rows of each class."""
     schema = clf.schema_
     table = next(source.batches(HEAD))
-    bad: list[tuple[int, str]] = []
+    bad: list[DecibanError] = []
     typed = schema.apply(table, bad)
     from deciban.read.labels import labelled_rows
 
-    kept = np.setdiff1d(labelled_rows(table, str(schema.label)), [row for row, _ in bad])
+    kept = np.setdiff1d(labelled_rows(table, str(schema.label)), [error.row for error in bad])
     labels = np.asarray(schema.labels(table.take(kept)))
     for k, name in enumerate(clf.stats_.classes):
         rows = kept[np.flatnonzero(labels == name)[:MOST_ROWS]]
@@ -235,8 +235,8 @@ class Report:
 
 def block_families(clf: Any) -> dict[str, tuple[str, str]]:
     """Feature → the family of its block in a word or two, and why."""
-    blocks = zip(clf.family_.split(), clf._places().values(), clf.reasons_.values())
-    return {str(clf.columns_[j]): (family_name(family), why) for (family,), at, why in blocks for j in at}
+    blocks = zip(blocks_of(clf.family_), clf.model_.positions, clf.model_.reasons)
+    return {str(clf.columns_[j]): (family_name(family), why.text) for (family,), at, why in blocks for j in at}
 
 
 def family_name(family: Any) -> str:
@@ -246,5 +246,5 @@ def family_name(family: Any) -> str:
     >>> family_name(Gaussian("tied")), family_name(Categorical())
     ('Gaussian (tied)', 'Categorical')
     """
-    name, choice = re.match(r"(\w+)(?:\('([^']*)')?", repr(family)).groups()  # type: ignore[union-attr]
-    return f"{name} ({choice})" if choice else name
+    name, choice = type(family).__name__, getattr(family, "structure", getattr(family, "by", None))
+    return f"{name} ({choice})" if isinstance(choice, str) else name

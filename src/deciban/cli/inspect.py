@@ -60,7 +60,7 @@ def _summary(clf: Any, path: str, about: dict[str, Any]) -> dict[str, Any]:
         told["rows"] = f"{about['rows']:,.15g}"
     if hasattr(clf, "stats_") and hasattr(clf, "families_"):
         told["classes"] = {str(name): f"{rows:,.15g} rows" for name, rows in zip(clf.stats_.classes, clf.stats_.rows)}
-        told["families"] = dict(zip(clf.families_, map(_short, clf.family_.split(), clf.reasons_.values())))
+        told["families"] = _families(clf)
         told["rule"] = clf.rule
         told["choices"] = clf.choices_
         told["calibration"] = clf.calibration_state_.removeprefix("calibration: ")
@@ -74,10 +74,13 @@ def _summary(clf: Any, path: str, about: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _short(family: tuple[Any, ...], why: str) -> str:
+def _families(clf: Any) -> dict[str, str]:
     from deciban.cli.fit_report import family_name
+    from deciban.families.product import blocks_of
 
-    return f"{family_name(family[0])}: {why}"
+    keys = [", ".join(key) if isinstance(key, tuple) else str(key) for key in clf.families_]
+    blocks = zip(keys, blocks_of(clf.family_), clf.model_.reasons)
+    return {key: f"{family_name(family)}: {reason.text}" for key, (family,), reason in blocks}
 
 
 def _ledger(clf: Any) -> str:
@@ -92,18 +95,16 @@ def _ledger(clf: Any) -> str:
 def _log_evidence(clf: Any) -> float | None:
     import numpy as np
 
-    from deciban.families.abilities import HasEvidence
+    from deciban.families.abilities import HasEvidence, ability
 
-    parts = clf.family_.split(clf.stats_.family)
-    if not all(isinstance(family, HasEvidence) for family, _ in parts):
-        return None
-    return float(sum(np.sum(family.log_evidence(stats)) for family, stats in parts))
+    family = ability(clf.family_, HasEvidence)
+    return None if family is None else float(np.sum(family.log_evidence(clf.stats_.family)))
 
 
 def _parameters(clf: Any, level: float, wanted: list[str], path: str) -> list[Any]:
     from deciban.cli.parameters import parameters
 
-    if not hasattr(clf, "family_") or not hasattr(clf, "_places"):
+    if not hasattr(clf, "model_"):
         return []
     lines = list(parameters(clf, level))
     for name in wanted:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from deciban.cli.models import column_named, nearest
-from deciban.cli.rows import located, schema_of
-from deciban.errors import InputError, NotLearntError, UsageError, shortlist
+from deciban.cli.rows import schema_of
+from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
 from deciban.read.columns import Column
@@ -36,14 +36,9 @@ def _parts(clf: Any, source: Source, label: str, learnt: bool, options: dict[str
     from deciban.read.stream import Rows
 
     schema = replace(schema_of(clf), label=label)
-    start = 0
     for batch in Rows(source, label, None, lambda table, name: schema).batches():
         with batch.located():
-            try:
-                yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
-            except NotLearntError as error:
-                raise located(error, source, start) from None
-        start += len(batch.table)
+            yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
 
 
 def joined_evaluation(parts: list[Evaluation]) -> Evaluation:
@@ -81,15 +76,15 @@ def judged_scores(path: str, llr: str, target: str, unit: str, positive: str | N
     schema = Schema((Column(llr, "number", "an llr"),), target)
     ratios: list[Any] = []
     labels: list[Any] = []
-    start = 0
     for batch in source.batches():
         values, row = schema.apply(batch).pick([0])[:, 0], np.asarray(schema.labels(batch))
         if np.isnan(values).any():
-            gap = start + int(np.flatnonzero(np.isnan(values))[0])
-            raise InputError(f"{source.where(gap)}: column {llr!r} is empty. Drop the row, or give its llr.")
+            gap = int(np.flatnonzero(np.isnan(values))[0])
+            what = f"column {llr!r} is empty."
+            with batch.located():
+                raise InputError(what, row=gap, columns=[llr], remedy="Drop the row, or give its llr.")
         ratios.append(values)
         labels.append(row)
-        start += len(values)
     ratio, label = np.concatenate(ratios) / UNITS[unit], np.concatenate(labels)
     h1, h2 = _sides(label, positive, target)
     return Evaluation(np.column_stack([np.zeros(len(ratio)), ratio]), (label == h1).astype(int), (h2, h1))

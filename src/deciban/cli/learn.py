@@ -122,7 +122,7 @@ def _change(
     """Read, change and replace a model, while nobody else does."""
     with changing(terminal, model, wait):
         clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file))
-        from deciban.cli.rows import located, open_rows, report_skipped
+        from deciban.cli.rows import open_rows, report_skipped
         from deciban.store import describe
 
         source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
@@ -130,7 +130,7 @@ def _change(
         try:
             act(clf, source)
         except DecibanError as error:
-            raise located(error, source) from None
+            raise source.located(error, None) from None
         clf.save(output or model, note=note)
     report_skipped(terminal, source)
     after = float(clf.stats_.rows.sum())

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deciban.evidence.scores import convert
-from deciban.families.abilities import HasPosterior
+from deciban.families.abilities import HasPosterior, ability
+from deciban.families.product import blocks_of
 from deciban.statistics import Array, Ragged
 from deciban.text import Text
 from deciban.text.stats import UNK
@@ -32,14 +33,15 @@ class Parameter(NamedTuple):
 def parameters(clf: Any, level: float = 0.9) -> Iterator[Parameter]:
     """The parameters of every block that can describe them."""
     classes = [str(name) for name in clf.stats_.classes]
-    for (family, stats), (_, at) in zip(clf.family_.split(clf.stats_.family), clf._places().items()):
+    for (family, stats), at in zip(blocks_of(clf.family_, clf.stats_.family), clf.model_.positions):
         columns = [str(clf.columns_[j]) for j in at]
         if isinstance(family, Text):
             yield from _words(family, stats, classes, level)
             continue
-        if not isinstance(family, HasPosterior):
+        described = ability(family, HasPosterior)
+        if described is None:
             continue
-        posterior = family.posterior(stats)
+        posterior = described.posterior(stats)
         for name in posterior:
             marginal = posterior[name]
             if np.ndim(marginal.mean) > 2:

@@ -53,14 +53,11 @@ def predict(
 
 def _answers(source: Any, asked: Any, append: bool, digits: int | None) -> Iterator[Any]:
     from deciban.cli.rows import FILE, DocumentSource, typed_batches
-    from deciban.errors import DecibanError
     from deciban.read.arrow import arrow_table
 
     for some in typed_batches(source, asked.clf):
-        try:
+        with some.typed.located():
             answers = asked.table(some.typed, digits)
-        except DecibanError as error:
-            raise source.located(error, some.start) from None
         if not append:
             yield answers
             continue

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from deciban.cli.boundary import in_our_words
 from deciban.cli.models import column_named, existing
 from deciban.cli.terminal import Terminal
-from deciban.errors import DecibanError, InputError, UsageError
+from deciban.errors import HERE, InputError, UsageError
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
 from deciban.read.opening import COMPRESSED, STDIN
 from deciban.read.source import Source
-from deciban.read.stream import watched
+from deciban.read.stream import fitting_rows, watched
 from deciban.read.tables import Table
 
 if TYPE_CHECKING:
@@ -93,29 +92,11 @@ def read_options(text: str | None) -> tuple[str | None, dict[str, Any]]:
 def typed_batches(source: Source, clf: Any) -> Iterator[Some]:
     """Batch by batch; errors say where in the source a row is, and with --skip-bad such rows are counted."""
     schema, start = schema_of(clf), 0
-    for table in watched(source):
-        bad: list[tuple[int, str]] | None = [] if source.skip_bad else None
-        try:
-            typed = schema.apply(table, bad)
-        except DecibanError as error:
-            raise source.located(error, start) from None
-        if bad:
-            wrong = dict(reversed(bad))
-            for row, said in sorted(wrong.items()):
-                source.skipped.add(said.replace(f"(row {row})", f"({source.where(start + row)})"))
-            left = np.delete(np.arange(len(table)), list(wrong))
-            table, typed = table.take(left), typed.take(left)
+    for given in watched(source):
+        table, typed = fitting_rows(given, schema, source)
         if len(table):
             yield Some(table, typed, start)
-        start += len(table)
-
-
-def located(error: DecibanError, source: Source, start: int = 0) -> DecibanError:
-    """The same error, with a row of a batch that began at `start` named by its place, a stranger to the ledger too."""
-    stranger = re.match(r"row (\d+) was", str(error))
-    if stranger is None:
-        return source.located(error, start)
-    return type(error)(f"{source.where(start + int(stranger[1]))}: the row was{str(error)[stranger.end() :]}")
+        start += len(given)
 
 
 def schema_of(clf: Any) -> Any:
@@ -140,7 +121,7 @@ def label_column(clf: Any, source: Source, wanted: str | None) -> str:
 def report_skipped(terminal: Terminal, source: Source) -> None:
     """Say how many rows were passed over, and the first reasons; never silent."""
     if source.skipped.rows:
-        said = in_our_words(f"deciban: {source.skipped}")
+        said = f"deciban: {source.skipped}"
         terminal.err.print(said, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -209,9 +190,9 @@ class DocumentSource(Source):
         if rows:
             yield self._table(rows)
 
-    def where(self, row: int) -> str:
+    def place(self, row: int) -> tuple[str, int]:
         """The document itself."""
-        return self._places[row] if row < len(self._places) else super().where(row)
+        return (self._places[row], row + 1) if row < len(self._places) else super().place(row)
 
     def _documents(self) -> Iterator[tuple[str, bytes]]:
         place = Path(self.path)
@@ -225,9 +206,9 @@ class DocumentSource(Source):
 
     def _row(self, place: str, data: bytes) -> list[str]:
         if not data.strip():
-            raise InputError(f"{place} is empty. Give a text.")
+            raise InputError(HERE, " is empty.", place=place, remedy="Give a text.")
         if b"\0" in data:
-            raise InputError(f"{place} is not text: it holds zero bytes. Give a text or a mail.")
+            raise InputError(HERE, " is not text: it holds zero bytes.", place=place, remedy="Give a text or a mail.")
         if set(self.wanted) <= set(FIELDS):
             fields = fields_of(data)
             return [fields[name] for name in self.wanted]

@@ -41,8 +41,8 @@ def _table(clf: Any, drawn: Any, labels: Any) -> Any:
     import scipy.sparse as sp
 
     columns = [str(name) for name in clf.columns_]
-    if hasattr(clf, "_places"):  # blocks come side by side
-        columns = [columns[j] for places in clf._places().values() for j in places]
+    if hasattr(clf, "model_"):  # blocks come side by side
+        columns = [columns[j] for places in clf.model_.positions for j in places]
     cells = drawn.toarray() if sp.issparse(drawn) else drawn
     made = {name: _column(cells[:, j]) for j, name in enumerate(columns)}
     order = [str(name) for name in clf.columns_]

@@ -12,8 +12,8 @@ import numpy as np
 
 from deciban import PCA, Fisher, Gaussian, GenerativeClassifier, Members, Mixture, Multinomial
 from deciban.errors import NotLearntError
+from deciban.evidence.explanation import decibans_text
 from deciban.evidence.scores import convert
-from deciban.evidence.wording import decibans_text
 from deciban.families.gaussian.sums import GaussianStats
 from deciban.statistics import Array
 

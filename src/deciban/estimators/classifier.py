@@ -1,54 +1,113 @@
-"""The classifier: one family, or one per column, for every class; a scikit-learn estimator."""
+"""The classifier: one family, or one for each column, for every class; a scikit-learn estimator."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.conventions import BaseEstimator, ClassifierMixin
-from deciban.errors import InputError
-from deciban.estimators.storing import Storing
-from deciban.estimators.sureness import Sureness
+from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
+from deciban.evaluate.report import Evaluation
+from deciban.evidence import decisions, scores
+from deciban.evidence.explanation import Explanation
+from deciban.families.abilities import HasChoices, ability
 from deciban.families.known import KnownDensities
-from deciban.families.protocol import Density, Rule
-from deciban.model.model import ModelStats, class_axis
+from deciban.families.names import brief
+from deciban.families.product import BlockRows, Product, blocks_of
+from deciban.families.protocol import Density, Family, Rule
+from deciban.model import explain as explaining
+from deciban.model import judge
+from deciban.model.answers import Answers, answer
+from deciban.model.calibration import Calibration
+from deciban.model.fit import Request, automatic_method, fit, rechosen
+from deciban.model.fit_checks import FitReport, check_fit
+from deciban.model.ledger import Key, Ledger
+from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
+from deciban.model.predictor import Predictor, block_lengths
+from deciban.model.prequential import Prequential
+from deciban.model.scorer import DocumentScorer
+from deciban.read.files import is_place
+from deciban.read.labels import place_labels
+from deciban.read.schema import Schema, TypedTable
+from deciban.read.stream import Batch, Rows, split_label, typed_rows
+from deciban.read.tables import Table
+from deciban.statistics import Array
+from deciban.store import save
+from deciban.store.classifier import Stored, record_of
 
 
-class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
-    """Learns how each class produces data; answers with evidence, and can take it back.
+class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
+    """Classifier that models how each class produces its rows.
 
-    families : a family such as `Gaussian("tied")`, a dict of column → family, or "auto"
-    rule     : how parameters are read: "ml", "map", "mean" (of the posterior) or "predictive" (integrated out)
-    prior    : of the classes: "learnt", "uniform", a dict or an array; `prior=` of each call overrides it
-    cost     : (true, decided) → cost, a dict or a K × K array; 0 and 1 where not given
-    classes  : names declared before they are seen
-    calibrate: "offsets", "length", "blocks", "affine", "pav" or None; "auto" where deciban chose, and for text
-    ledger   : note a hash of every row, so that only rows that were learnt can be unlearnt; True, or a key
-    kinds    : column → what it is, where "auto" is to be told: a kind such as "category" or "identifier", or a family
+    Its answer is the weight of evidence for every class; the prior and the costs of the person who decides are added
+    afterwards. The model is a sum of statistics of its rows, so rows can be added, removed and merged without a refit.
 
+    Parameters
+    ----------
+    families : Family, dict of {column: Family} or "auto", default="auto"
+        Distribution of the features given the class. With "auto", a family is chosen for each column of a frame; a
+        dense array is one Gaussian block, a sparse matrix is multinomial, a list of str is text.
+    rule : {"ml", "map", "mean", "predictive"}, default="mean"
+        How parameters are obtained: maximum likelihood, posterior mode, posterior mean, or integrated out.
+    prior : "learnt", "uniform", dict or array-like, default="learnt"
+        Class prior; the `prior` argument of each call overrides it.
+    cost : dict of {(true, decided): cost} or array-like of shape (n_classes, n_classes), optional
+        Costs of wrong decisions; 0 for right and 1 for wrong ones where not given.
+    classes : sequence, optional
+        Class labels declared before they are seen, in this order.
+    calibrate : {"offsets", "length", "blocks", "affine", "pav", "auto"} or None, default="auto"
+        How log-likelihoods are calibrated on leave-one-out scores. "auto" calibrates text, and mixes of families that
+        were chosen automatically.
+    ledger : bool, str or bytes, default=False
+        Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
+        of the digests.
+    kinds : dict of {column: kind or Family}, optional
+        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the columns of `predict_proba`.
+    class_count_ : ndarray of shape (n_classes,)
+        Weight of the rows learnt of each class.
+    model_ : Model
+        The fitted model, an immutable value.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where all are strings.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> from deciban import Gaussian, GenerativeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = GenerativeClassifier(Gaussian("tied")).fit(X, y)
     >>> clf.predict(X[:2])
     array([0, 0])
-    >>> int((clf.leave_one_out(X, y, method="predict") != y).sum())    # 150 exact refits, for free
+    >>> int((clf.leave_one_out(X, y, method="predict") != y).sum())    # equals 150 refits, without refitting
     3
     """
 
     def __init__(
         self,
-        families: Any = "auto",
+        families: Family[Any] | Mapping[Any, Any] | str = "auto",
         *,
         rule: Rule = "mean",
         prior: Any = "learnt",
         cost: Any = None,
         classes: Any = None,
-        calibrate: Any = "auto",
-        ledger: Any = False,
-        kinds: Any = None,
+        calibrate: str | None = "auto",
+        ledger: bool | str | bytes = False,
+        kinds: Mapping[Any, Any] | None = None,
     ) -> None:
         self.families = families
         self.rule = rule
@@ -61,8 +120,24 @@ class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_densities(cls, densities: Mapping[Any, Density], prior: Any = "uniform", cost: Any = None) -> Self:
-        """A classifier of known densities, one per class: nothing is learnt.
+        """Make a classifier of known densities; nothing is learnt.
 
+        Parameters
+        ----------
+        densities : dict of {class label: Density}
+            One density per class, such as ``Gaussian.of(0, 1)``.
+        prior : "uniform", dict or array-like, default="uniform"
+            Class prior.
+        cost : dict of {(true, decided): cost} or array-like, optional
+            Costs of wrong decisions.
+
+        Returns
+        -------
+        GenerativeClassifier
+            A fitted classifier.
+
+        Examples
+        --------
         >>> from deciban import Gaussian, GenerativeClassifier
         >>> men, women = Gaussian.of(175.33, 52.89), Gaussian.of(161.82, 46.89)
         >>> clf = GenerativeClassifier.from_densities({"m": men, "f": women})
@@ -73,25 +148,984 @@ class GenerativeClassifier(Storing, Sureness, ClassifierMixin, BaseEstimator):
             if not isinstance(density, Density) or density.K != 1:
                 raise InputError(f"{name!r}: {density!r} is not one known density. Use for example Gaussian.of(0, 1).")
         family = KnownDensities(tuple(densities.values()))
-        clf = cls(family, prior=prior, cost=cost)
         axis = class_axis((), list(densities))
         stats = ModelStats({"class": axis}, np.zeros(axis.size), family.no_sums(axis))
         D = family.densities[0].sample(np.zeros(1, dtype=np.intp), np.random.default_rng(0)).shape[1]
-        clf.n_features_in_, clf.columns_, clf.asked_, clf.family_ = D, range(D), family, family
-        clf.reasons_ = {f"all {D} columns": "known densities"}
-        clf.decayed_ = clf.unlearnt_ = False
-        clf.calibration_ = None
-        return clf._set(stats, eager=True)
+        clf = cls(family, prior=prior, cost=cost)
+        clf.n_features_in_ = D
+        model = Model(family, stats, Reader(range(D)), clf.rule, family, (Reason("known densities"),))
+        return clf.use(Predictor(model, model.density()))
+
+    # -- what was learnt -------------------------------------------------------------------------------------------
+    @property
+    def predictor_(self) -> Predictor:
+        """The fitted model with its density."""
+        check_is_fitted(self)
+        return self._predictor
+
+    @property
+    def model_(self) -> Model:
+        """The fitted model."""
+        return self.predictor_.model
+
+    @property
+    def stats_(self) -> ModelStats:
+        """The sums of all rows learnt."""
+        return self.model_.stats
+
+    @property
+    def family_(self) -> Family[Any]:
+        """The family with its choices made."""
+        return self.model_.family
+
+    @property
+    def density(self) -> Density:
+        """The densities of all classes under the rule."""
+        return self.predictor_.density
+
+    @property
+    def class_count_(self) -> Array:
+        """Weight of the rows learnt of each class, shape (n_classes,)."""
+        return self.model_.stats.rows
+
+    @property
+    def columns_(self) -> Any:
+        """Columns of the model: names, or a range where there are none."""
+        return self.model_.reader.columns
+
+    @property
+    def schema_(self) -> Schema | None:
+        """How frames and files are typed; None where rows are taken as they are."""
+        return self.model_.reader.schema
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """The calibration of the log-likelihoods."""
+        return self.model_.calibration
+
+    @property
+    def ledger_(self) -> Ledger | None:
+        """Digests of the rows learnt."""
+        return self.model_.ledger
+
+    @property
+    def prequential_(self) -> Prequential | None:
+        """Log loss of batches that were scored before they were learnt."""
+        return self.model_.prequential
+
+    @property
+    def families_(self) -> dict[Any, str]:
+        """For each block its family, and why; keys are a column, or a tuple of columns."""
+        model = self.model_
+        if isinstance(model.family, Product):
+            keys: list[Any] = [key[0] if len(key) == 1 else key for key in model.family.keys]
+        else:
+            keys = ["all texts" if ability_to_score_documents(model) else f"all {len(model.reader.columns)} columns"]
+        blocks = zip(keys, blocks_of(model.family), model.reasons)
+        return {key: f"{brief(family)}: {reason.text}" for key, (family,), reason in blocks}
 
     @property
     def choices_(self) -> str:
         """Where the frozen choices come from, and whether they are out of date."""
-        if self.unlearnt_:
+        if self.model_.unlearnt:
             return "frozen at the first fit, and still reflecting rows unlearnt since; rechoose() takes them anew"
         return "frozen at the first fit"
+
+    @property
+    def calibration_state_(self) -> str:
+        """Which calibration there is, and whether it is out of date."""
+        calibration = self.model_.calibration
+        return f"calibration: {'none' if calibration is None else calibration.state(self.model_.weight)}"
+
+    # -- learning --------------------------------------------------------------------------------------------------
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from nothing.
+
+        What is open is chosen from the first rows and frozen; the sums are taken over all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to learn.
+        y : array-like of shape (n_samples,) or str
+            Labels, or the name of the column that holds them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row; 1 if None. A row of weight 0 is as if absent.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The fitted classifier itself.
+        """
+        return self._fit(X, y, sample_weight, self.classes)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn rows; scikit-learn's name for `learn`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to learn.
+        y : array-like of shape (n_samples,) or str
+            Labels, or the name of the column that holds them.
+        classes : sequence, optional
+            Declares class labels at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row; 1 if None.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self._fit(X, y, sample_weight, self.classes if classes is None else classes)
+        return self.learn(X, y, sample_weight)
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows; new classes may arrive. The first call is `fit`.
+
+        A model of texts scores each batch before it learns it: `prequential_` is the running log loss. Calls from
+        several threads are carried out one after the other; if a batch is refused, nothing has changed.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to learn.
+        y : array-like of shape (n_samples,) or str
+            Labels, or the name of the column that holds them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row; 1 if None.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight)
+        with self._writing():
+            predictor = self._predictor
+            for batch in self._rows(X, y, sample_weight).batches():
+                with batch.located():
+                    lesson = predictor.model.lesson(batch)
+                    loss = None
+                    if predictor.scores_batches_first:
+                        loss = predictor.prequential(lesson, self._log_prior_of(predictor.model))
+                    model = predictor.model.learn(lesson, self._key())
+                predictor = predictor.next(replace(model, prequential=loss))
+            return self.use(predictor)
+
+    def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were learnt before; the result equals a model fitted without them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows that were learnt.
+        y : array-like of shape (n_samples,) or str
+            The labels they were learnt with, or the name of the column that holds them.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights they were learnt with.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+
+        Raises
+        ------
+        NotLearntError
+            If the ledger, or the sums, show that a row was never learnt. The model is unchanged.
+        """
+        check_is_fitted(self)
+        with self._writing():
+            batch = self._batch(X, y, sample_weight)
+            return self.use(self._predictor.next(self.model_.unlearn(batch, self._key())))
+
+    def correct(self, X: Any, was: Any, now: Any, sample_weight: Any = None) -> Self:
+        """Move rows from one label to another.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows that were learnt.
+        was : array-like of shape (n_samples,) or str
+            The labels they were learnt with, or the name of the column that holds them.
+        now : array-like of shape (n_samples,) or str
+            The right labels, or the name of the column that holds them.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights they were learnt with.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        check_is_fitted(self)
+        with self._writing():
+            _, labels = self._labelled(X, now)
+            rows, before = self._labelled(X, was)
+            batch = self._batch(rows, before, sample_weight)
+            after = self._batch(rows, labels, sample_weight)
+            return self.use(self._predictor.next(self.model_.correct(batch, after.labels, self._key())))
+
+    def decay(self, factor: float) -> Self:
+        """Forget: all rows learnt so far count `factor` times.
+
+        Parameters
+        ----------
+        factor : float
+            Greater than 0 and at most 1.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        check_is_fitted(self)
+        with self._writing():
+            return self.use(self._predictor.next(self.model_ * factor))
+
+    # -- other classifiers from the same sums ----------------------------------------------------------------------
+    def merge(self, other: GenerativeClassifier, keep: str | None = None) -> Self:
+        """Return a classifier that has learnt the rows of both.
+
+        Parameters
+        ----------
+        other : GenerativeClassifier
+            A classifier of the same kind. A column that only one of them has was missing from every row of the other,
+            where both were read by a schema.
+        keep : {"left", "right"}, optional
+            Whose frozen choices hold where they differ.
+
+        Returns
+        -------
+        GenerativeClassifier
+            A new classifier.
+        """
+        check_is_fitted(self)
+        if not isinstance(other, GenerativeClassifier):
+            raise MergeError(f"{type(other).__name__} is not a classifier of this kind.")
+        check_is_fitted(other)
+        model = self.model_.merge(other.model_, keep)
+        return self._another(model) if keep != "right" else other._another(model)
+
+    __add__ = merge
+
+    def blank(self) -> Self:
+        """Return a classifier with the same choices and no rows.
+
+        Another site or machine can learn with it; its model can then be added to this one.
+
+        Returns
+        -------
+        GenerativeClassifier
+            A new classifier.
+        """
+        return self._another(self.model_.blank())
+
+    def reestimate(self, *, rule: Rule | None = None, classes: Any = None, columns: Any = None, **hyper: Any) -> Self:
+        """Return another classifier from the same sums, without data.
+
+        Parameters
+        ----------
+        rule : {"ml", "map", "mean", "predictive"}, optional
+            Another rule.
+        classes : sequence, optional
+            Some of the classes.
+        columns : sequence, optional
+            Some of the columns.
+        **hyper : dict
+            Other values for hyper-parameters of the family, such as ``structure="tied"``.
+
+        Returns
+        -------
+        GenerativeClassifier
+            A new classifier, not calibrated.
+        """
+        model = self.model_.reestimate(rule=rule, classes=classes, columns=columns, **hyper)
+        other = self._another(model, Predictor(model, model.density()))
+        other.rule = model.rule
+        return other
+
+    def rechoose(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+        """Make the frozen choices again from the current sums.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder, optional
+            Learnt rows; needed for choices that leave rows out, such as a structure.
+        y : array-like of shape (n_samples,) or str, optional
+            Their labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Their weights.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        check_is_fitted(self)
+        with self._writing():
+            model = self.model_
+            if X is None:
+                return self.use(self._predictor.next(model.rechosen_from_sums()))
+            lesson = model.lesson(self._batch(X, y, sample_weight))
+            return self.use(self._predictor.next(model.rechoose(rechosen(model, lesson))))
+
+    def recalibrate(
+        self, X: Any, y: Any, method: str | None = "auto", *, learnt: bool = True, sample_weight: Any = None
+    ) -> Self:
+        """Fit the calibration again.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Learnt rows, which are scored by exact leave-one-out; or new rows.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+        method : {"offsets", "length", "blocks", "affine", "pav", "auto"} or None, default="auto"
+            The calibrator; None removes it. "auto" takes "blocks" for several blocks, "length" for counts of words,
+            and "offsets" otherwise.
+        learnt : bool, default=True
+            Whether the rows were learnt.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of learnt rows.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        check_is_fitted(self)
+        with self._writing():
+            predictor, calibration = self._predictor, None
+            model = predictor.model
+            if method is not None:
+                method = automatic_method(model) if method == "auto" else method
+                if learnt:
+                    left = judge.leave_out(predictor, self._batch(X, y, sample_weight), None, self._key())
+                    blocks, codes, rows = left.blocks, left.lesson.members.codes, left.lesson.rows
+                else:
+                    X, y = self._labelled(X, y)
+                    table = self._table(X)
+                    rows = model.encode(table)
+                    blocks, codes = predictor.block_scores(rows), place_labels(y, len(table), model.classes)
+                lengths = block_lengths(model.family, rows)
+                calibration = Calibration.fit(method, blocks, codes, lengths, model.classes, model.weight)
+            return self.use(Predictor(replace(model, calibration=calibration), predictor.density))
+
+    def without_ledger(self) -> Self:
+        """Return the same classifier without its ledger.
+
+        Returns
+        -------
+        GenerativeClassifier
+            A new classifier that can be merged with one that keeps no ledger.
+        """
+        other = self._another(replace(self.model_, ledger=None))
+        other.ledger = False
+        return other
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+    def log_likelihood(self, X: Any, *, raw: bool = False, constant: bool = True) -> Array:  # type: ignore[override]
+        """Return the log-likelihood of every class.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        raw : bool, default=False
+            Whether to leave out the calibration.
+        constant : bool, default=True
+            Whether to include terms that all classes share, such as a multinomial coefficient.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            log f(x|class).
+        """
+        predictor = self.predictor_
+        rows = predictor.model.encode(self._table(X))
+        return predictor.log_likelihood(rows, raw) if constant else predictor.scores(rows, raw)
+
+    def explain(
+        self, X: Any, over: Any = None, against: Any = None, *, prior: Any = None, chain: bool = False
+    ) -> Explanation:
+        """Explain the evidence: which feature, block or word contributed how much.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to explain.
+        over : class label, optional
+            Class that the evidence is for. With two classes the default is ``classes_[1]`` over ``classes_[0]``, else
+            each row's most probable class over the next.
+        against : class label, optional
+            Class to compare with.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+        chain : bool, default=False
+            Whether to split a block of correlated features: each feature given those before it.
+
+        Returns
+        -------
+        Explanation
+            The parts, which add up to the answer; prints as bars.
+        """
+        ranked = over is None and len(self.classes_) > 2
+        pair = None if ranked else self.class_pair(over, against)
+        return explaining.explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
+
+    def discriminant(self, over: Any = None, against: Any = None) -> explaining.Discriminant:
+        """Return the llr as a linear or quadratic formula of x.
+
+        Parameters
+        ----------
+        over : class label, optional
+            Class that the evidence is for; with two classes the default is ``classes_[1]``.
+        against : class label, optional
+            Class to compare with.
+
+        Returns
+        -------
+        Discriminant
+            A, b and c with llr(x) = xᵀA x + xᵀb + c; A is None where it is linear.
+        """
+        return explaining.discriminant(self.predictor_, *self.class_pair(over, against))
+
+    def scorer(self, prior: Any = None) -> DocumentScorer:
+        """Return a function that scores one document at a time, in microseconds; for a model of texts.
+
+        Parameters
+        ----------
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        DocumentScorer
+            Scores documents as the classifier does now; learning makes it out of date.
+
+        Examples
+        --------
+        >>> from deciban import GenerativeClassifier
+        >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
+        >>> clf.scorer().predict("a prize at lunch? free!")
+        'spam'
+        """
+        predictor = self.predictor_
+        return DocumentScorer(predictor.density, self.classes_, self.log_prior(prior), predictor.model.calibration)
+
+    def sample(self, n: int = 1, random_state: Any = None, *, prior: Any = None) -> tuple[Any, Array]:
+        """Draw rows like the ones learnt.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        random_state : int or Generator, optional
+            Seed.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        tuple of (rows, labels)
+            The rows, columns in the order of the blocks, and their labels.
+        """
+        rng = np.random.default_rng(random_state)
+        codes = rng.choice(len(self.classes_), size=n, p=np.exp(self.log_prior(prior)))
+        rows = self.density.sample(codes, rng)
+        if isinstance(rows, BlockRows):
+            columns = list(rows.parts)
+            rows = sp.hstack(columns).tocsr() if all(map(sp.issparse, columns)) else np.column_stack(columns)
+        return rows, self.classes_[codes]
+
+    # -- judging ---------------------------------------------------------------------------------------------------
+    def leave_one_out(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        method: str = "predict_proba",
+        *,
+        sample_weight: Any = None,
+        prior: Any = None,
+        cost: Any = None,
+        raw: bool = False,
+    ) -> Array:
+        """Answer for each learnt row as if it had never been learnt; exact, without refits.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows that were learnt.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+        groups : array-like of shape (n_samples,), optional
+            Leave out a whole group at a time.
+        method : str, default="predict_proba"
+            One of predict, predict_proba, predict_log_proba, decision_function, log_likelihood and llr.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights they were learnt with.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None. "learnt" is learnt without the row, too.
+        cost : dict of {(true, decided): cost} or array-like, optional
+            Costs of wrong decisions; the classifier's own if None.
+        raw : bool, default=False
+            Whether to leave out the calibration.
+
+        Returns
+        -------
+        ndarray
+            What `method` returns.
+        """
+        likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw)
+        given = self.prior if prior is None else prior
+        learnt = isinstance(given, str) and given == "learnt"
+        return self.answer(method, likelihood, log_prior if learnt else self.log_prior(given), cost)
+
+    def cross_val_predict(
+        self,
+        X: Any,
+        y: Any,
+        cv: Any = 5,
+        method: str = "predict_proba",
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        prior: Any = None,
+        cost: Any = None,
+    ) -> Array:
+        """Answer by k-fold cross-validation: one pass, k estimates, no refits; frozen choices are kept.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows. An unfitted classifier takes its choices from them first.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+        cv : int or cross-validation generator, default=5
+            Folds that cover each row once.
+        method : str, default="predict_proba"
+            One of predict, predict_proba, predict_log_proba, decision_function, log_likelihood and llr.
+        groups : array-like of shape (n_samples,), optional
+            Groups for the folds.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+        cost : dict of {(true, decided): cost} or array-like, optional
+            Costs of wrong decisions; the classifier's own if None.
+
+        Returns
+        -------
+        ndarray
+            What `method` returns.
+        """
+        from sklearn.model_selection import check_cv  # slow to import
+
+        fitted = self if self.__sklearn_is_fitted__() else clone(self).fit(X, y, sample_weight)
+        X, y = fitted._labelled(X, y)
+        batch = Batch(fitted._table(X), y, fitted._weights(sample_weight, len(y)))
+        lesson = fitted.model_.lesson(batch)
+        names = np.array(lesson.members.classes.names)
+        n, codes = len(lesson.members), lesson.members.codes
+        folds = [test for _, test in check_cv(cv, np.asarray(y), classifier=True).split(np.zeros(n), codes, groups)]
+        if sorted(np.concatenate(folds).tolist()) != list(range(n)):
+            raise InputError("cross_val_predict needs folds that cover each row once. Use KFold or StratifiedKFold.")
+        given, costs = self.prior if prior is None else prior, self.cost if cost is None else cost
+
+        def answered(likelihood: Array, rows_per_class: Array) -> Array:
+            wanted = scores.log_probability(decisions.resolve_prior(given, names, rows_per_class))
+            return answer(method, likelihood, wanted, names, costs)
+
+        return judge.cross_validate(fitted.model_, lesson, folds, answered)
+
+    def evaluate(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        *,
+        learnt: bool = False,
+        groups: Any = None,
+        rechoose: Any = None,
+        prior: Any = None,
+        cost: Any = None,
+        raw: bool = False,
+    ) -> Evaluation:
+        """Evaluate the answers: error, log loss, Cllr and its calibration loss, confusion and more.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            New rows, or learnt ones.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+        learnt : bool, default=False
+            Whether the rows were learnt: each is then scored as if it had never been, exactly.
+        groups : array-like of shape (n_samples,), optional
+            Of learnt rows, leave out a whole group at a time.
+        rechoose : int or cross-validation generator, optional
+            Of learnt rows, make all choices again inside so many folds; costs as many fits.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+        cost : dict of {(true, decided): cost} or array-like, optional
+            Costs of wrong decisions; the classifier's own if None.
+        raw : bool, default=False
+            Whether to leave out the calibration.
+
+        Returns
+        -------
+        Evaluation
+            All figures; prints as a report. It names the choices that looked at the labels of the same rows.
+        """
+        check_is_fitted(self)
+        X, y = self._labelled(X, y)
+        if not learnt:
+            return super().evaluate(X, y, prior=prior, cost=cost, raw=raw)
+        chosen: list[str] = []
+        if rechoose:
+            likelihood, codes = self._rechosen_scores(X, y, rechoose, raw)
+            wanted: Any = np.exp(self.log_prior(prior))
+        else:
+            chosen = self._chosen_by_labels(raw)
+            likelihood, codes, log_prior = self._left_out(X, y, groups, None, raw)
+            given = self.prior if prior is None else prior
+            one_each = isinstance(given, str) and given == "learnt"
+            wanted = np.exp(log_prior) if one_each else np.exp(self.log_prior(given))
+        return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
+
+    def llr_interval(
+        self,
+        X: Any,
+        over: Any = None,
+        against: Any = None,
+        *,
+        level: float = 0.9,
+        draws: int = 400,
+        unit: str = "nats",
+        random_state: Any = 0,
+    ) -> judge.LLRInterval:
+        """Return credible intervals of the llrs, by drawing the parameters from their posterior.
+
+        They show how far an answer may be off because few rows were learnt, not because the family is wrong.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        over : class label, optional
+            Class that the evidence is for; with two classes the default is ``classes_[1]``.
+        against : class label, optional
+            Class to compare with.
+        level : float, default=0.9
+            Probability that the interval covers.
+        draws : int, default=400
+            Number of draws.
+        unit : {"nats", "bits", "bans", "decibans"}, default="nats"
+            Unit of the result.
+        random_state : int or Generator, default=0
+            Seed.
+
+        Returns
+        -------
+        LLRInterval
+            median, low and high, each of shape (n_samples,).
+        """
+        pair = self.class_pair(over, against)
+        predictor, rng = self.predictor_, np.random.default_rng(random_state)
+        rows = predictor.model.encode(self._table(X))
+        ends = judge.llr_interval(predictor, rows, pair, self.log_prior(), level, draws, rng)
+        return judge.LLRInterval(*(scores.convert(end, unit) for end in ends))
+
+    def influence(
+        self, row: Any, X: Any, y: Any, over: Any = None, against: Any = None, *, sample_weight: Any = None
+    ) -> Array:
+        """Return by how much the llr of one row would change if each learnt row were unlearnt; exact.
+
+        Parameters
+        ----------
+        row : array-like, frame or list of str
+            One row.
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows that were learnt.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        over : class label, optional
+            Class that the evidence is for; with two classes the default is ``classes_[1]``.
+        against : class label, optional
+            Class to compare with.
+        sample_weight : array-like of shape (n_samples,), optional
+            The weights they were learnt with.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Changes of the llr, in nats.
+        """
+        one, other = self.class_pair(over, against)
+        if other is None:
+            raise InputError("influence on the evidence against all the rest is not defined. Name two classes.")
+        predictor = self.predictor_
+        model = predictor.model
+        target = model.encode(self._table(row))
+        if target.shape[0] != 1:
+            raise InputError(f"influence is on one row's answer, and {target.shape[0]} were given.")
+        table = self._table(X)
+        batch = Batch(table, y, self._weights(sample_weight, len(table)))
+        return judge.influence(predictor, target, judge.known_lesson(model, batch), one, other)
+
+    def check_fit(self, X: Any, y: Any, *, random_state: Any = 0) -> FitReport:
+        """Compare data with data drawn from the model, column by column and class by class.
+
+        Parameters
+        ----------
+        X : array-like, frame or path of a file
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        random_state : int or Generator, default=0
+            Seed.
+
+        Returns
+        -------
+        FitReport
+            What does not look like the model, in words, with a remedy.
+        """
+        return check_fit(self.predictor_, self._table(X), y, random_state)
+
+    # -- files -----------------------------------------------------------------------------------------------------
+    def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
+        """Write the model to a file, whole or not at all; `deciban.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+        note : str, default=""
+            A remark that is kept in the file.
+        """
+        save(self, path, note=note)
+
+    def stored(self) -> Stored:
+        """Return the record that a file holds.
+
+        Returns
+        -------
+        Stored
+            Parameters and model.
+        """
+        return record_of(self)
+
+    def released(self) -> Self:
+        """Return the same classifier without its sums: it answers as before, to the bit, and cannot learn.
+
+        Returns
+        -------
+        GenerativeClassifier
+            A new classifier.
+        """
+        density = self.density
+        model = self.model_.released(density)
+        return self._another(model, Predictor(model, density))
+
+    # -- the machinery ---------------------------------------------------------------------------------------------
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_predictor")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+    def __getstate__(self) -> Any:
+        if self.__sklearn_is_fitted__():
+            self._predictor.verify()  # a copy elsewhere has no file to check
+        state = dict(super().__getstate__())
+        state.pop("_lock", None)
+        return state
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
+        key = None if self.ledger is False or self.ledger is None else Key.of(self.ledger)
+        request = Request(self.families, self.rule, declared, self.calibrate, key, self.kinds)
+        with self._writing():
+            predictor, given = fit(request, X, y, sample_weight)
+            self._note_columns(X, given, predictor.model.reader)
+            return self.use(predictor)
+
+    def use(self, predictor: Predictor) -> Self:
+        """Use a fitted model: one assignment, so that readers see the old pair of model and density or the new one.
+
+        Parameters
+        ----------
+        predictor : Predictor
+            A model and its density.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        self._predictor = predictor
+        return self
+
+    @property
+    def classes_(self) -> Array:
+        """Class labels, shape (n_classes,)."""
+        return label_array(self.model_.classes)
+
+    def _writing(self) -> threading.RLock:
+        """Return the lock under which the model is replaced; one writer at a time."""
+        return self.__dict__.setdefault("_lock", threading.RLock())
+
+    def _another(self, model: Model, predictor: Predictor | None = None) -> Self:
+        """Return a classifier with the same parameters and another model."""
+        other = copy(self)
+        other.__dict__.pop("_lock", None)
+        names = model.reader.given
+        other.n_features_in_ = len(names)
+        if hasattr(self, "feature_names_in_"):
+            other.feature_names_in_ = np.array(names, dtype=object)
+        return other.use(predictor or self._predictor.next(model))
+
+    def _key(self) -> Key:
+        return Key.of(self.ledger or None)
+
+    def with_key(self, key: Any) -> Self:
+        """Return the same classifier with the key of its ledger.
+
+        Parameters
+        ----------
+        key : str or bytes
+            The key that the ledger was made with.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        ledger = self.model_.ledger
+        if ledger is None:
+            raise ModelFileError("a key was given, but the model keeps no ledger. Load it without one.")
+        if Key.of(key).id != ledger.key_id:
+            raise ModelFileError(f"the key given is not the one of the ledger (id {ledger.key_id}).")
+        self.ledger = key
+        return self
+
+    def _log_prior_of(self, model: Model) -> Array:
+        """Return the log prior of a model that is not published yet."""
+        return scores.log_probability(decisions.resolve_prior(self.prior, np.array(model.classes), model.stats.rows))
+
+    def _note_columns(self, X: Any, given: Rows, reader: Reader) -> None:
+        """Set n_features_in_ and feature_names_in_ as scikit-learn does."""
+        if not (is_place(X) or isinstance(X, Table)):
+            validate_data(self, _as_given(X, given.X), reset=True, skip_check_array=True)
+            return
+        self.__dict__.pop("feature_names_in_", None)
+        names = reader.given if given.schema is not None else given.X.columns
+        self.n_features_in_ = len(names)
+        if all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _table(self, X: Any) -> Table:
+        """Return rows as a table with the columns that the model knows, typed where it has a schema."""
+        schema = self.schema_
+        if isinstance(X, TypedTable) or (schema is None and isinstance(X, Table)):
+            return X
+        if schema is not None and (is_place(X) or isinstance(X, Table)):
+            return typed_rows(X, schema)
+        table = Table.of(X)
+        if schema is not None and table.framed and schema.label in table.columns and schema.label not in schema.names:
+            table, _ = split_label(table, str(schema.label))
+        if not (table.texts and self.n_features_in_ == 1):
+            validate_data(self, _as_given(X, table), reset=False, skip_check_array=True)
+        return table if schema is None else schema.apply(table)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Return rows with labels, in batches that are read as the first ones were."""
+        schema = self.schema_
+        if isinstance(y, str) and schema is not None:
+            return Rows(X, y, sample_weight, lambda table, label: replace(schema, label=label))
+        if isinstance(y, str):
+            table, y = split_label(Table.of(X), y)
+            X = table.data.to_native()
+        return Rows(self._table(X), y, sample_weight)
+
+    def _batch(self, X: Any, y: Any, sample_weight: Any) -> Batch:
+        """Return all rows with labels as one batch."""
+        return self._rows(X, y, sample_weight).whole()
+
+    def _labelled(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return rows and labels apart, where y is the name of a column."""
+        if not isinstance(y, str):
+            return X, y
+        batch = self._batch(X, y, None)
+        return batch.table, batch.labels
+
+    @staticmethod
+    def _weights(sample_weight: Any, n: int) -> Array | None:
+        from deciban.read.numbers import row_weights
+
+        return row_weights(sample_weight, n)
+
+    def _left_out(
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False
+    ) -> tuple[Array, Array, Array]:
+        """Return scores without each row or its group (n, K), its class (n,), and the log prior without it (n, K)."""
+        predictor = self.predictor_
+        X, y = self._labelled(X, y)
+        table = self._table(X)
+        batch = Batch(table, y, self._weights(sample_weight, len(table)))
+        left = judge.leave_out(predictor, batch, groups, self._key())
+        likelihood = predictor.calibrated(left.blocks, left.lesson.rows, raw)
+        return likelihood, left.lesson.members.codes, left.log_prior
+
+    def _chosen_by_labels(self, raw: bool) -> list[str]:
+        """Return what was chosen by looking at the labels of the rows that are judged."""
+        choices = ability(self.model_.asked, HasChoices)
+        calibrated = [] if raw or self.model_.calibration is None else ["calibration"]
+        return ([] if choices is None else choices.chosen_by_labels()) + calibrated
+
+    def _rechosen_scores(self, X: Any, y: Any, cv: Any, raw: bool) -> tuple[Array, Array]:
+        """Return k-fold scores with every choice made again from the other folds."""
+        from sklearn.model_selection import check_cv  # slow to import
+
+        table = self._table(X)
+        codes = judge.learnt_codes(self.model_, y, len(table))
+        labels = np.asarray(self.classes_)[codes]
+        likelihood = np.empty((len(table), len(self.classes_)))
+        for train, test in check_cv(cv, codes, classifier=True).split(np.zeros(len(table)), codes):
+            again = clone(self).set_params(classes=list(self.model_.classes))
+            again.fit(_take(X, train), labels[train])
+            if again.model_.classes != self.model_.classes:
+                raise NotAvailableError(
+                    "a fold lacks a class, so that its choices cannot be made again. Use fewer folds."
+                )
+            likelihood[test] = again.log_likelihood(_take(X, test), raw=raw)
+        return likelihood, codes
+
+
+def ability_to_score_documents(model: Model) -> bool:
+    """Whether the model reads one column of texts."""
+    from deciban.families.abilities import HasCandidates
+
+    return ability(model.family, HasCandidates) is not None
+
+
+def _as_given(X: Any, table: Table) -> Any:
+    """Return a frame without its column of labels, where that was one of its own; a list of texts as a column."""
+    if table.texts:
+        return table.data
+    return table.data.to_native() if table.framed and np.shape(X)[1] != table.shape[1] else X
+
+
+def _take(X: Any, rows: Array) -> Any:
+    if isinstance(X, Table):
+        return X.take(rows)
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]

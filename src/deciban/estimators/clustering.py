@@ -1,34 +1,86 @@
-"""Clusters, densities and outliers: a mixture with scikit-learn's mixture interface."""
+"""Mixtures with scikit-learn's mixture interface: clusters, densities and outliers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.conventions import BaseEstimator, DensityMixin, check_is_fitted, check_random_state, validate_data
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import Blocks, Product
-from deciban.families.protocol import Rule
+from deciban.families.product import BlockRows, Product
+from deciban.families.protocol import Family, Rows, Rule
 from deciban.latent.components import NOT_EXACT
-from deciban.latent.mixture import Criterion, FittedMixture, Mixture
-from deciban.model import choose as auto
+from deciban.latent.fitted_mixture import FittedMixture
+from deciban.latent.mixture import Criterion, Mixture
+from deciban.model.choose import by_type
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
 
 
 class MixtureModel(DensityMixin, BaseEstimator):
-    """A mixture of any family, found without labels.
+    """Mixture of any family, with scikit-learn's mixture interface.
 
-    n_components : how many; or several numbers, of which `criterion` chooses
-    family       : of the components, such as `Gaussian("tied")`; a dict of column → family; or "auto"
-    rule         : what EM climbs under: "map", whose prior keeps components from collapsing, or "ml"
-    start        : "k-means++" or "random"; the best of `n_starts` short runs goes on
-    criterion    : "bic", "icl" or "heldout"
+    Parameters
+    ----------
+    n_components : int or iterable of int, default=1
+        Number of components, or several numbers among which `criterion` chooses.
+    family : Family, dict of {column: Family} or "auto", default="auto"
+        Family of the components. With "auto", families are chosen by the types of the columns.
+    rule : {"map", "ml"}, default="map"
+        Rule under which EM maximises; the prior of "map" keeps components from collapsing.
+    start : {"k-means++", "random"}, default="k-means++"
+        First estimate: models of single rows that are far apart, or random responsibilities.
+    n_starts : int, default=5
+        Number of short runs of EM from different starts; the best one is continued.
+    max_iter : int, default=1000
+        Largest number of iterations.
+    tol : float, default=1e-7
+        EM stops when an iteration gains less than this per row.
+    pseudo_count : float, default=1.0
+        Parameter of the Dirichlet prior of the weights; 1 is uniform.
+    criterion : {"bic", "icl", "heldout"}, default="bic"
+        How the number of components is chosen.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Source of the random starts.
+    progress : bool, default=False
+        Whether to show a progress bar on a terminal.
 
+    Attributes
+    ----------
+    n_components_ : int
+        Number of components.
+    weights_ : ndarray of shape (n_components,)
+        Probability of each component; components are ordered by it.
+    means_ : ndarray of shape (n_components, n_features)
+        Means of Gaussian components.
+    criteria_ : dict of {int: float}
+        Criterion for each number of components, if it was chosen.
+    converged_ : bool
+        Whether EM converged.
+    n_iter_ : int
+        Number of iterations.
+    lower_bound_ : float
+        Objective per row at the end.
+    trace_ : Trace
+        Objective after each iteration.
+    fitted_ : FittedMixture
+        The fitted mixture.
+    training_scores_ : ndarray
+        Sorted log densities of the first 65,536 rows given to `fit`.
+    columns_ : sequence
+        Names of the columns.
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from deciban import MixtureModel
     >>> rng = np.random.default_rng(0)
@@ -42,8 +94,8 @@ class MixtureModel(DensityMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: Any = 1,
-        family: Any = "auto",
+        n_components: int | Iterable[int] = 1,
+        family: Family | Mapping[Any, Family] | str = "auto",
         *,
         rule: Rule = "map",
         start: str = "k-means++",
@@ -52,7 +104,7 @@ class MixtureModel(DensityMixin, BaseEstimator):
         tol: float = 1e-7,
         pseudo_count: float = 1.0,
         criterion: Criterion = "bic",
-        random_state: Any = None,
+        random_state: np.random.RandomState | int | None = None,
         progress: bool = False,
     ) -> None:
         self.n_components = n_components
@@ -68,16 +120,31 @@ class MixtureModel(DensityMixin, BaseEstimator):
         self.progress = progress
 
     # -- learning ----------------------------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the components by EM; `y` is ignored."""
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the components by EM.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        y : object, optional
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        MixtureModel
+            The fitted model.
+        """
         table = Table.of(X)
         if len(table) == 0:
             raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
         if table.sparse and isinstance(self.family, str):
-            raise InputError("a sparse table may hold counts or flags: name the family, such as Multinomial().")
-        family = _plain(auto.by_type(self.family, table))
+            raise InputError("a sparse table may hold counts or flags; name the family, such as Multinomial().")
+        family = _full(by_type(self.family, table))
         several = isinstance(self.n_components, Iterable)
-        sizes = list(self.n_components) if several else [self.n_components]
+        sizes = list(self.n_components) if isinstance(self.n_components, Iterable) else [self.n_components]
         if not sizes:
             raise HyperparameterError("n_components is empty. Give a number, or several such as range(1, 9).")
         mixture = Mixture(
@@ -90,7 +157,10 @@ class MixtureModel(DensityMixin, BaseEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        options = {"random_state": check_random_state(self.random_state).randint(2**31), "progress": self.progress}
+        options: dict[str, Any] = {
+            "random_state": check_random_state(self.random_state).randint(2**31),
+            "progress": self.progress,
+        }
         given = _given(family, table)
         if several:
             fitted = mixture.fit_size(given, sizes, sample_weight, by=self.criterion, **options)
@@ -102,82 +172,238 @@ class MixtureModel(DensityMixin, BaseEstimator):
         self.training_scores_ = np.sort(fitted.log_density(_given(family, table.take(slice(0, HEAD)))))
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows: one E-step under the present components, whose sums are added. The first call is `fit`."""
+    def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Add the sums of one E-step over more rows. The first call is `fit`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        y : object, optional
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        MixtureModel
+            The model itself.
+        """
         if not hasattr(self, "fitted_"):
             return self.fit(X, sample_weight=sample_weight)
         self._set(self.fitted_.learn(self._rows(X), sample_weight))
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """(n,) the most probable component of each row."""
+    def fit_predict(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Array:
+        """Fit, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        y : object, optional
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Components.
+        """
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
-    def unlearn(self, X: Any, sample_weight: Any = None) -> None:
-        """Refused: a mixture's sums depend on the guess they were collected with."""
+    def unlearn(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Raise NotAvailableError: the sums depend on the estimate under which they were collected.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+        """
         raise NotAvailableError(NOT_EXACT)
 
     # -- answers -----------------------------------------------------------------------------------------------------
-    def predict(self, X: Any) -> Array:
-        """(n,) the most probable component."""
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Components.
+        """
         return self._fitted.predict(self._rows(X))
 
-    def predict_proba(self, X: Any) -> Array:
-        """(n, M) which component drew each row."""
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return the responsibilities: the probability of each component given the row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Responsibilities.
+        """
         return self._fitted.predict_proba(self._rows(X))
 
-    def score_samples(self, X: Any) -> Array:
-        """(n,) log f(x): how expected each row is."""
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return log f(x) of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log densities.
+        """
         return self._fitted.log_density(self._rows(X))
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        float
+            Mean of `score_samples`.
+        """
         return float(np.mean(self.score_samples(X)))
 
     def threshold(self, quantile: float = 0.01) -> float:
-        """The log density that this share of the rows learnt at `fit` (of the first 65,536) falls below."""
+        """Return a quantile of the log densities of the rows given to `fit`.
+
+        Parameters
+        ----------
+        quantile : float, default=0.01
+            Share of the rows (of the first 65,536) with a lower log density.
+
+        Returns
+        -------
+        float
+            The log density.
+        """
         check_is_fitted(self)
         if not 0 <= quantile <= 1:
             raise HyperparameterError(f"quantile={quantile} is not a share of rows between 0 and 1.")
         return float(np.quantile(self.training_scores_, quantile))
 
-    def outliers(self, X: Any, quantile: float = 0.01) -> Array:
-        """(n,) which rows are less expected than all but this share of the learnt ones."""
+    def outliers(self, X: ArrayLike, quantile: float = 0.01) -> Array:
+        """Return which rows have a log density below the threshold.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+        quantile : float, default=0.01
+            Share of the rows given to `fit` that lie below the threshold.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_samples,)
+            Whether each row is an outlier.
+        """
         return self.score_samples(X) < self.threshold(quantile)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Any, Array]:
-        """Rows like the ones learnt, and the component of each."""
+    def sample(self, n_samples: int = 1, random_state: np.random.Generator | int | None = None) -> tuple[Rows, Array]:
+        """Draw rows.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, numpy.random.Generator or None, default=None
+            Source of the random numbers.
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        components : ndarray of shape (n_samples,)
+            Component of each row.
+        """
         if n_samples < 1:
             raise InputError(f"n_samples={n_samples}: ask for at least one row.")
         density, rng = self._fitted.density(), np.random.default_rng(random_state)
-        codes = np.sort(density.draw(n_samples, rng))
+        codes = np.sort(density.sample_components(n_samples, rng))
         rows = density.components.sample(codes, rng)
-        return (np.column_stack(list(rows.parts.values())) if isinstance(rows, Blocks) else rows), codes
+        return (np.column_stack(list(rows.parts)) if isinstance(rows, BlockRows) else rows), codes
 
-    # -- judging -----------------------------------------------------------------------------------------------------
-    def bic(self, X: Any) -> float:
-        """−2 log L + p log n: less is better."""
+    # -- criteria ----------------------------------------------------------------------------------------------------
+    def bic(self, X: ArrayLike) -> float:
+        """Bayesian information criterion −2 log L + p log n; lower is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
         return self._fitted.bic(self._rows(X))
 
-    def aic(self, X: Any) -> float:
-        """−2 log L + 2p: less is better."""
+    def aic(self, X: ArrayLike) -> float:
+        """Akaike information criterion −2 log L + 2p; lower is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
         return self._fitted.aic(self._rows(X))
 
-    def icl(self, X: Any) -> float:
-        """BIC + twice the entropy of the responsibilities: it asks for clusters that are apart."""
+    def icl(self, X: ArrayLike) -> float:
+        """Integrated completed likelihood: BIC + 2 × the entropy of the responsibilities.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
         return self._fitted.icl(self._rows(X))
 
     @property
     def weights_(self) -> Array:
-        """(M,) how often each component is drawn."""
+        """Probability of each component, shape (n_components,)."""
         return self._fitted.weights
 
     @property
     def means_(self) -> Array:
-        """(M, D) the components' means, where they are Gaussian."""
+        """Means of Gaussian components, shape (n_components, n_features)."""
         parts = self._fitted.density().components
         if not hasattr(parts, "mean") or not hasattr(parts, "origin"):
-            raise AttributeError("means_ is there for Gaussian components only.")
+            raise AttributeError("means_ exists for Gaussian components only.")
         return np.asarray(parts.origin + parts.mean)
 
     def _set(self, fitted: FittedMixture) -> None:
@@ -192,7 +418,7 @@ class MixtureModel(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         return self.fitted_
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: ArrayLike) -> Any:
         check_is_fitted(self)
         table = Table.of(X)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -205,12 +431,13 @@ class MixtureModel(DensityMixin, BaseEstimator):
         return tags
 
 
-def _given(family: Any, table: Table) -> Any:
+def _given(family: Family, table: Table) -> Any:
+    """The table as the family's `encode` takes it."""
     return table if isinstance(family, Product) else table.pick()
 
 
-def _plain(family: Any) -> Any:
-    """Without labels no structure can be chosen by them: full covariances."""
+def _full(family: Any) -> Any:
+    """Replace structure "auto", which labels would choose, by full covariances."""
     if isinstance(family, Product):
-        return replace(family, families={key: _plain(part) for key, part in family.families.items()})
+        return replace(family, families={key: _full(part) for key, part in family.families.items()})
     return replace(family, structure="full") if isinstance(family, Gaussian) and family.structure == "auto" else family

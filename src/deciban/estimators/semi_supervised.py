@@ -1,34 +1,88 @@
-"""A classifier that learns from rows with and without labels."""
+"""Classifier that learns from rows with and without labels, by EM.
+
+    E   γ_nc ∝ P(c) f(x_n|c) for rows without a label; a row with a label keeps it
+    M   the family's `estimate` on  Σ over labelled rows  +  λ · Σ over unlabelled rows, weighted by γ
+
+The classes are the components of a mixture, and the sums of unlabelled rows come from the mixture's E-step. λ is the
+weight of an unlabelled row relative to a labelled one. The objective, Σ log P(y)f(x|y) + λ Σ log Σ_c P(c)f(x|c), with
+the log prior under "map", never decreases under "ml" and "map"; under "mean" the loop stops when it changes little.
+
+Reference: Nigam, McCallum, Thrun & Mitchell, Text classification from labeled and unlabeled documents using EM, 2000.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import BaseEstimator, ClassifierMixin, _safe_indexing, check_is_fitted, clone
-from deciban.errors import HyperparameterError, InputError, NotAvailableError
-from deciban.evidence import decisions as decide
-from deciban.families.protocol import Rule
-from deciban.latent.expectation import Rows
-from deciban.latent.semi_supervised import Labelling, PartlyLabelled
+from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
+from deciban.evidence.decisions import resolve_prior
+from deciban.evidence.explanation import Explanation
+from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.kernels.choice import one_thread
+from deciban.latent import em
+from deciban.latent.components import MixtureDensity
+from deciban.latent.expectation import WeightedRows
 from deciban.model import model
+from deciban.model.answers import Answers
+from deciban.model.predictor import Predictor
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
 from deciban.read.tables import Table
-from deciban.statistics import Array, Members
+from deciban.statistics import Array, Members, Stats
 
-FACTORS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # tried by "loo"
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
+
+WEIGHTS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of unlabelled rows, tried by unlabelled_weight="loo"
+IMPOSSIBLE = 1e6  # log loss of a row whose class has density 0
 
 
-class SemiSupervised(ClassifierMixin, BaseEstimator):
-    """Rows without a label (None or NaN in y) join the EM of a classifier; labelled rows keep their labels.
+class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
+    """Generative classifier that also learns from rows without a label.
 
-    classifier        : a GenerativeClassifier; its family, rule and prior are used
-    unlabelled_weight : what one unlabelled row weighs; or "loo", the weight whose labelled rows, each left out of the
-                        sums, are most often right (their influence on the unlabelled rows' shares remains)
-    missing           : another value of y that means "no label", such as -1
+    Rows whose label is None or NaN take part in EM; labelled rows keep their labels.
 
+    Parameters
+    ----------
+    classifier : GenerativeClassifier, optional
+        Its family, rule and prior are used; `GenerativeClassifier()` if None.
+    unlabelled_weight : float or "loo", default=1.0
+        Weight of an unlabelled row relative to a labelled one. With "loo", the weight of lowest leave-one-out error of
+        the labelled rows; the responsibilities of the unlabelled rows are held fixed for that.
+    missing : object, optional
+        Another value of y that means "no label", such as -1.
+    max_iter : int, default=100
+        Largest number of iterations of EM.
+    tol : float, default=1e-5
+        EM stops when an iteration gains less than this per row.
+    progress : bool, default=False
+        Whether to show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the columns of `predict_proba`.
+    classifier_ : GenerativeClassifier
+        The fitted classifier.
+    trace_ : Trace
+        Objective after each iteration.
+    unlabelled_weight_ : float
+        Weight of an unlabelled row.
+    criteria_ : dict of {float: (float, float)}
+        With "loo", leave-one-out error rate and log loss for each weight.
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from deciban import Gaussian, GenerativeClassifier, SemiSupervised
     >>> rng = np.random.default_rng(0)
@@ -42,10 +96,10 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        classifier: Any = None,
+        classifier: GenerativeClassifier | None = None,
         *,
-        unlabelled_weight: Any = 1.0,
-        missing: Any = None,
+        unlabelled_weight: float | Literal["loo"] = 1.0,
+        missing: object = None,
         max_iter: int = 100,
         tol: float = 1e-5,
         progress: bool = False,
@@ -57,60 +111,59 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.progress = progress
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """EM over all rows, from a fit of the labelled ones."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Run EM over all rows, from a fit of the labelled ones.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or list of str
+            Rows, as the classifier takes them.
+        y : array-like of shape (n_samples,)
+            Labels; None or NaN where there is none.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        SemiSupervised
+            The fitted classifier.
+        """
         self._check_weight()
-        y = np.asarray(y, dtype=object)
-        weight = row_weights(sample_weight, len(y))
-        weight = np.ones(len(y)) if weight is None else weight
-        none = np.array([_absent(label, self.missing) for label in y], dtype=bool)
-        if none.all():
+        labels = np.asarray(y, dtype=object)
+        weight = row_weights(sample_weight, len(labels))
+        weight = np.ones(len(labels)) if weight is None else weight
+        unlabelled = np.array([_is_missing(label, self.missing) for label in labels], dtype=bool)
+        if unlabelled.all():
             raise InputError("every label is missing. Label some rows, or use MixtureModel, which needs none.")
-        have, lack = np.flatnonzero(~none & (weight > 0)), np.flatnonzero(none & (weight > 0))
-        clf = self._made()
-        clf.fit(_safe_indexing(X, have), y[have].tolist(), weight[have])
-        task = self._task(clf, X, y, weight, have, lack)
-        guess, self.trace_, self.unlabelled_weight_ = self._best(task)
-        stats = clf.stats_
-        clf._set(model.ModelStats(stats.labels, guess.counts, guess.sums))
-        clf.calibration_ = None  # it belonged to the labelled rows' densities
+        have, lack = np.flatnonzero(~unlabelled & (weight > 0)), np.flatnonzero(unlabelled & (weight > 0))
+        clf = self._new_classifier()
+        clf.fit(_safe_indexing(X, have), labels[have].tolist(), weight[have])
+        estimate, self.trace_, self.unlabelled_weight_ = self._run(_task(clf, X, labels, weight, have, lack))
+        stats = model.ModelStats(clf.stats_.labels, estimate.counts, estimate.sums)
+        # the calibration was fitted to scores of the labelled rows' densities
+        clf.use(Predictor(replace(clf.model_, stats=stats, calibration=None)))
         self.classifier_, self.classes_, self.n_features_in_ = clf, clf.classes_, clf.n_features_in_
         if hasattr(clf, "feature_names_in_"):
             self.feature_names_in_ = clf.feature_names_in_
         return self
 
-    def _made(self) -> Any:
+    def _new_classifier(self) -> Any:
         from deciban.estimators.classifier import GenerativeClassifier
 
         return GenerativeClassifier() if self.classifier is None else clone(self.classifier)
 
-    def _task(self, clf: Any, X: Any, y: Array, weight: Array, have: Array, lack: Array) -> PartlyLabelled:
-        known = clf.stats_.family
-        block = model.encode(clf.family_, Table.of(_safe_indexing(X, have)), known)
-        codes = place_labels(y[have].tolist(), len(have), clf.stats_.classes)
-        members = Members.hard(codes, clf.stats_.axis, weight[have])
-        # without unlabelled rows the labelled ones stand in their place, with no weight in the answer
-        rest = model.encode(clf.family_, Table.of(_safe_indexing(X, lack if len(lack) else have[:1])), known)
-        rows = Rows(clf.family_, rest if len(lack) else rest[:0], weight[lack])
-        if len(lack):
-            clf.family_.check(rest, [str(name) for name in clf.columns_], learning=True)
-        learnt = isinstance(clf.prior, str) and clf.prior == "learnt"
-        prior = None if learnt else decide.resolve_prior(clf.prior, clf.classes_, clf.stats_.rows)
-        rule: Rule = "mean" if clf.rule == "predictive" else clf.rule
-        return PartlyLabelled(clf.family_, block, members, rows, rule, prior)
-
-    def _best(self, task: PartlyLabelled) -> tuple[Labelling, Any, float]:
-        """EM at the weight asked for, or at the one that leaving labelled rows out prefers."""
+    def _run(self, task: SemiSupervisedEM) -> tuple[Estimate, em.Trace, float]:
+        """EM at the weight asked for, or at the one of lowest leave-one-out error."""
         label = "EM with unlabelled rows" if self.progress else None
         if self.unlabelled_weight != "loo":
             return *task.run(self.unlabelled_weight, self.max_iter, self.tol, label), float(self.unlabelled_weight)
         self.criteria_ = {}
         best: Any = None
-        for factor in FACTORS:
-            guess, trace = task.run(factor, self.max_iter, self.tol, label, warn=False)
-            self.criteria_[factor] = task.judge(guess)
-            if best is None or self.criteria_[factor] < self.criteria_[best[2]]:
-                best = guess, trace, factor
+        for weight in WEIGHTS:
+            estimate, trace = task.run(weight, self.max_iter, self.tol, label, warn=False)
+            self.criteria_[weight] = task.leave_one_out_loss(estimate)
+            if best is None or self.criteria_[weight] < self.criteria_[best[2]]:
+                best = estimate, trace, weight
         return best
 
     def _check_weight(self) -> None:
@@ -118,32 +171,73 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         if given != "loo" and not (isinstance(given, (int, float)) and 0 <= given < np.inf):
             raise HyperparameterError(f"unlabelled_weight={given!r} is neither a number ≥ 0 nor 'loo'.")
 
-    # -- answers: the classifier's ------------------------------------------------------------------------------------
-    def predict(self, X: Any, **options: Any) -> Array:
-        """(n,) the class of least expected cost."""
-        return self._fitted.predict(X, **options)
+    # -- answers -----------------------------------------------------------------------------------------------------
+    def log_likelihood(self, X: ArrayLike, *, constant: bool = True) -> Array:  # type: ignore[override]
+        """Return log f(x|class).
 
-    def predict_proba(self, X: Any, **options: Any) -> Array:
-        """(n, K) P(class|x)."""
-        return self._fitted.predict_proba(X, **options)
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or list of str
+            Rows, as the classifier takes them.
+        constant : bool, default=True
+            Whether to include terms that all classes share.
 
-    def predict_log_proba(self, X: Any, **options: Any) -> Array:
-        """(n, K) log P(class|x)."""
-        return self._fitted.predict_log_proba(X, **options)
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-likelihoods.
+        """
+        return self._fitted.log_likelihood(X, constant=constant)
 
-    def decision_function(self, X: Any, **options: Any) -> Array:
-        """Posterior log-odds of two classes, else log posteriors."""
-        return self._fitted.decision_function(X, **options)
+    def explain(self, X: ArrayLike, over: Any = None, against: Any = None, **options: Any) -> Explanation:
+        """Explain the evidence: which feature, block or word contributed how much.
 
-    def llr(self, X: Any, *names: Any, **options: Any) -> Array:
-        """(n,) the weight of evidence for a class over another."""
-        return self._fitted.llr(X, *names, **options)
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or list of str
+            Rows, as the classifier takes them.
+        over : class label, optional
+            Class that the evidence is for.
+        against : class label, optional
+            Class to compare with.
+        **options : dict
+            Options of `GenerativeClassifier.explain`.
+
+        Returns
+        -------
+        Explanation
+            The parts, which add up to the answer; prints as bars.
+        """
+        return self._fitted.explain(X, over, against, **options)
+
+    @property
+    def prior(self) -> Any:
+        """Class prior of the classifier."""
+        return self._fitted.prior
+
+    @property
+    def cost(self) -> Any:
+        """Costs of the classifier."""
+        return self._fitted.cost
+
+    @property
+    def class_count_(self) -> Array:
+        """Weight of the rows of each class, unlabelled ones by their responsibilities, shape (n_classes,)."""
+        return self._fitted.class_count_
 
     def unlearn(self, *_: Any, **__: Any) -> None:
-        """Refused: a label that is taken back has shaped the shares of unlabelled rows."""
+        """Raise NotAvailableError: labelled rows influenced the responsibilities of unlabelled ones.
+
+        Parameters
+        ----------
+        *_ : object
+            Ignored.
+        **__ : object
+            Ignored.
+        """
         raise NotAvailableError(
-            "unlabelled rows were shared out by what the labelled ones said, so neither can be unlearnt exactly, nor "
-            "left one out: refit without them."
+            "the responsibilities of unlabelled rows depend on the labelled rows, so neither can be unlearnt exactly, "
+            "and there is no exact leave-one-out: refit without them."
         )
 
     @property
@@ -152,8 +246,116 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         return self.classifier_
 
 
-def _absent(label: Any, missing: Any) -> bool:
-    """None, NaN, pandas' NA, or the value that stands for them."""
+def _is_missing(label: Any, missing: object) -> bool:
+    """Whether a label is None, NaN, pandas' NA, or the value that means "no label"."""
     if label is None or type(label).__name__ == "NAType":
         return True
     return bool(label != label) or (missing is not None and bool(label == missing))
+
+
+# -- EM ----------------------------------------------------------------------------------------------------------------
+class Estimate(NamedTuple):
+    """The state of EM: densities and prior of the classes, and the sums from which they were estimated."""
+
+    density: Density
+    log_prior: Array  # (K,)
+    counts: Array  # (K,) Σ w, with unlabelled rows by their responsibilities
+    sums: Any  # of the family
+
+
+@dataclass(eq=False)
+class SemiSupervisedEM:
+    """EM over labelled and unlabelled rows."""
+
+    family: Family  # with its choices made on the labelled rows
+    X: Rows  # with labels
+    members: Members
+    unlabelled: WeightedRows
+    rule: Rule
+    prior: Array | None = None  # (K,) if it is given, not learnt
+
+    @cached_property
+    def labelled(self) -> Stats:
+        """Sums of the labelled rows, which no estimate changes."""
+        return self.family.collect(self.X, self.members)
+
+    def run(
+        self, factor: float, max_iter: int, tol: float, label: str | None = None, warn: bool = True
+    ) -> tuple[Estimate, em.Trace]:
+        """Run EM with unlabelled rows of weight `factor`, from the estimate of the labelled rows."""
+        start = self.estimate(self.labelled, self.members.weights())
+        if factor == 0 or not len(self.unlabelled):
+            return start, em.Trace([], True)
+        weight = float(self.members.weights().sum()) + factor * self.unlabelled.total_weight
+        monotone = self.rule in ("ml", "map")
+        with one_thread(0):
+            return em.run(
+                lambda estimate: self.step(estimate, factor),
+                start,
+                weight,
+                max_iter,
+                tol,
+                warn,
+                monotone=monotone,
+                label=label,
+            )
+
+    def step(self, estimate: Estimate, factor: float) -> tuple[Estimate, float]:
+        """One EM step; returns the next estimate and the objective of the given one."""
+        mixture = MixtureDensity(estimate.log_prior, estimate.density)
+        found, total = self.unlabelled.expect(mixture, self.members.classes)
+        if found is None:
+            raise DecibanError(
+                "some unlabelled rows have density 0 in every class. Use rule 'mean', whose prior makes every value "
+                "possible, or drop these rows."
+            )
+        objective = factor * total + self._labelled_log_likelihood(estimate)
+        if self.rule == "map":
+            objective += self.family.log_prior(estimate.density)  # type: ignore[attr-defined]
+        counts = self.members.weights() + factor * found.counts
+        return self.estimate(self.labelled + found.components * factor, counts), objective
+
+    def estimate(self, sums: Stats, counts: Array) -> Estimate:
+        """Estimate densities and prior from sums."""
+        prior = counts / counts.sum() if self.prior is None else self.prior
+        with np.errstate(divide="ignore"):
+            return Estimate(self.family.estimate(sums, self.rule), np.log(prior), counts, sums)
+
+    def _labelled_log_likelihood(self, estimate: Estimate) -> float:
+        """Σ w log P(y) f(x|y) of the labelled rows."""
+        own, w = self.members.codes, self.members.row_weights()
+        scores = estimate.density.log_density(self.X)[np.arange(len(own)), own] + estimate.density.log_base(self.X)
+        return float(w @ (scores + estimate.log_prior[own]))
+
+    def leave_one_out_loss(self, estimate: Estimate) -> tuple[float, float]:
+        """Leave-one-out error rate and log loss of the labelled rows; responsibilities are held fixed."""
+        scores = self.family.leave_one_out(estimate.sums, self.X, self.members, self.rule)
+        own, w = self.members.codes, self.members.row_weights()
+        left = np.repeat(estimate.counts[None, :], len(own), axis=0)
+        at = np.arange(len(own)), own
+        left[at] = np.maximum(left[at] - w, 0.0)
+        with np.errstate(divide="ignore"):
+            shares = np.log(left / left.sum(axis=1, keepdims=True)) if self.prior is None else estimate.log_prior
+            joint = scores + shares
+        top = joint.max(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = top + np.log(np.exp(joint - top[:, None]).sum(axis=1)) - joint[at]
+        loss = np.where(np.isfinite(loss), loss, IMPOSSIBLE)
+        return float(np.average(joint.argmax(axis=1) != own, weights=w)), float(np.average(loss, weights=w))
+
+
+def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lack: Array) -> SemiSupervisedEM:
+    """EM with the family, rule and prior of a classifier that was fitted to the labelled rows `have`."""
+    known = clf.stats_.family
+    block = model.encode(clf.family_, Table.of(_safe_indexing(X, have)), known)
+    codes = place_labels(labels[have].tolist(), len(have), clf.stats_.classes)
+    members = Members.hard(codes, clf.stats_.axis, weight[have])
+    # without unlabelled rows, no rows of the same kind
+    rest = model.encode(clf.family_, Table.of(_safe_indexing(X, lack if len(lack) else have[:1])), known)
+    rows = WeightedRows(clf.family_, rest if len(lack) else rest[:0], weight[lack])
+    if len(lack):
+        clf.family_.check(rest, [str(name) for name in clf.columns_], learning=True)
+    learnt = isinstance(clf.prior, str) and clf.prior == "learnt"
+    prior = None if learnt else resolve_prior(clf.prior, clf.classes_, clf.stats_.rows)
+    rule: Rule = "mean" if clf.rule == "predictive" else clf.rule
+    return SemiSupervisedEM(clf.family_, block, members, rows, rule, prior)

@@ -1,9 +1,18 @@
-"""Judging the answers: figures, curves and intervals for llrs and log-likelihoods, and calibrators fitted on them.
+"""Evaluation of scores of any system: figures, curves and intervals, and calibrators.
 
-Two classes are judged by (llr, is_h1), any number by (log_likelihood, codes, log_prior): plain arrays, no model needed.
+Figures of two classes take (llr, is_h1), those of any number of classes (log_likelihood, codes, log_prior): plain
+arrays, no model is needed. `Evaluation` computes all of them for one set of rows.
 """
 
-from deciban.evaluate.calibration import Affine, Calibrator, LengthAware, Offsets, calibrator_from_dict
+from deciban.evaluate.calibration import (
+    PAV,
+    Affine,
+    Blockwise,
+    Calibrator,
+    LengthAware,
+    Offsets,
+    calibrator_from_dict,
+)
 from deciban.evaluate.curves import convex_hull, det, llr_histogram, reliability, roc, tippett
 from deciban.evaluate.intervals import bootstrap, jackknife
 from deciban.evaluate.multiclass import (
@@ -15,9 +24,7 @@ from deciban.evaluate.multiclass import (
     multiclass_cllr,
 )
 from deciban.evaluate.report import Evaluation
-from deciban.evaluate.scale_fit import Blockwise
 from deciban.evaluate.two_class import (
-    PAV,
     bayes_error_curve,
     calibration_loss,
     cllr,

@@ -1,29 +1,30 @@
-"""Calibrators: what turns scores into evidence that keeps its promises. Fit them on scores of rows not learnt from.
+"""Calibrators: functions that turn scores into calibrated evidence. Fit them on scores of rows not learnt from.
 
-    Affine        llr'        = a·llr + b                          two classes
-    Offsets       log f'(x|c) = s·log f(x|c) + b_c                 K classes
-    LengthAware   log f'(x|c) = s(L)·log f(x|c) + b_c,             s(L) = e^a·(L/L₀)^(−γ)
-    Blockwise     a scale for each block of columns (module blockwise)
-    PAV           any monotone llr' (module pav)                   two classes
+    Affine        llr'        = a·llr + b                                two classes
+    Offsets       log f'(x|c) = s·log f(x|c) + b_c                       K classes
+    LengthAware   log f'(x|c) = s(L)·log f(x|c) + b_c,                   s(L) = e^a·(L/L₀)^(−γ)
+    Blockwise     log f'(x|c) = Σ_b s_b(L_b)·log f_b(x|c) + b_c          a scale for each block of columns
+    PAV           any monotone function of the llr                       two classes
 
-Naive Bayes counts every word as independent news, so its overconfidence grows with the length L of a document (tokens,
-at least 1); L₀ is the geometric mean length. Rows shorter than nearly all that were seen count as long as those: what a
-scale does there, nobody has seen. Rows are weighed so that the classes have a prior of your choice (equal
-ones unless given), and the offsets leave it out: the result is a likelihood, into which any prior can be plugged.
+Naive Bayes treats every word as independent evidence, so its overconfidence grows with the length L of a document
+(tokens, at least 1); L₀ is the geometric mean length. Rows shorter than 99 % of the fitted rows get the scale of the
+shortest of these, since the fit says nothing about shorter ones. Rows are weighted so that the classes have a given
+prior (equal if not given), and the offsets do not hold it: the result is a likelihood, to be used with any prior.
 
-Scales are positive: a calibrator never turns evidence round, and what was impossible stays so. Few rows, and rows that
-scores tell apart without an error, leave the scale undetermined; what is believed beforehand fades as rows come (module
-belief). Affine and Offsets have next to no such belief unless told: they are the logistic regression everybody knows.
+Scales are positive: a calibrator never reverses evidence, and what was impossible stays impossible. Few rows, or rows
+that the scores separate without an error, do not determine the scale; the fit is then held by a penalty that vanishes
+as rows are added (module scale_fit). Affine and Offsets have a weak one by default, and are then ordinary logistic
+regression.
 
 Reference: Brümmer & van Leeuwen, On calibration of language recognition scores, Odyssey 2006.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from math import exp, isfinite
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,19 +36,54 @@ from deciban.evaluate.checks import (
     row_lengths,
     score_column,
     score_table,
-    shortest,
+    shortest_length,
     two_class_scores,
 )
-from deciban.evaluate.scale_fit import Believe, Blockwise, considered, fit_scaled_softmax, vague
-from deciban.evaluate.two_class import PAV
+from deciban.evaluate.scale_fit import MakePenalty, fit_scaled_softmax, informative_penalty, weak_penalty
+from deciban.evaluate.two_class import Tally, pool_llr
+from deciban.evidence.explanation import count
 from deciban.evidence.scores import Array
 
 
-@dataclass(frozen=True)
-class Affine:
-    """llr' = a·llr + b, by logistic regression at a prior.
+class Calibrator:
+    """A fitted calibrator: a frozen dataclass of parameters with `fit` and `apply(scores, lengths)`."""
 
-    Heights again, from a model that says everything twice:
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind and the parameters as plain values; infinities are text, since JSON has none."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        return {"kind": self.kind} | {
+            name: [x if isfinite(x) else str(x) for x in value.tolist()] if isinstance(value, np.ndarray) else value
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The calibrator whose `to_dict` gave these values."""
+        return cls(
+            **{
+                name: np.array([float(x) for x in value]) if isinstance(value, list) else float(value)
+                for name, value in values.items()
+                if name != "kind"
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Affine(Calibrator):
+    """Calibrator llr' = a·llr + b of two classes.
+
+    Parameters
+    ----------
+    a : float
+        Scale, > 0.
+    b : float
+        Offset in nats.
+
+    Examples
+    --------
+    Evidence from heights, by a model that counts everything twice:
 
     >>> llr = 2 * np.array([1.5, 0.2, -0.4, 2.0, -2.2, -1.0, 0.9, -1.9])
     >>> Affine.fit(llr, [1, 1, 1, 1, 0, 0, 0, 0])
@@ -56,41 +92,61 @@ class Affine:
     [1.5, -inf]
     """
 
-    a: float  # > 0
-    b: float  # nats
+    kind: ClassVar[str] = "affine"
+    a: float
+    b: float
 
     def __post_init__(self) -> None:
         _check_scale(self.a)
 
     @classmethod
-    def fit(cls, llr: ArrayLike, is_h1: ArrayLike, prior: float = 0.5, believe: Believe = vague) -> Affine:
-        """The a and b of least cross-entropy where h1 has the given prior."""
+    def fit(cls, llr: ArrayLike, is_h1: ArrayLike, prior: float = 0.5, penalty: MakePenalty = weak_penalty) -> Affine:
+        """Fit by logistic regression.
+
+        Parameters
+        ----------
+        llr : array-like of shape (n,)
+            Scores.
+        is_h1 : array-like of bool of shape (n,)
+            Whether h1 is true for each row.
+        prior : float, default=0.5
+            Prior of h1 at which the cross-entropy is minimised.
+        penalty : callable, default=weak_penalty
+            Penalty on the parameters (module scale_fit).
+
+        Returns
+        -------
+        Affine
+            The calibrator of least penalised cross-entropy.
+        """
         llr, is_h1 = two_class_scores(llr, is_h1)
         if not 0 < prior < 1:
             raise PriorError(f"the prior of h1 is {prior!r}. Give a probability strictly between 0 and 1.")
         table = np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
-        fit = fit_scaled_softmax([table], is_h1.astype(np.intp), np.array([1 - prior, prior]), believe=believe)
+        fit = fit_scaled_softmax([table], is_h1.astype(np.intp), np.array([1 - prior, prior]), penalty=penalty)
         return cls(exp(fit.log_scales[0]), float(fit.offsets[1] - fit.offsets[0]))
 
-    def apply(self, llr: ArrayLike, lengths: Any = None) -> Array:
-        """Calibrated llrs; lengths do not matter."""
+    def apply(self, llr: ArrayLike, lengths: object = None) -> Array:
+        """Calibrated llrs (n,) of scores (n,); `lengths` is ignored."""
         return self.a * score_column(llr) + self.b
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "affine", "a": self.a, "b": self.b}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Affine:
-        return cls(float(values["a"]), float(values["b"]))
 
     def __repr__(self) -> str:
         return f"Affine(a={self.a:.3g}, b={self.b:.3g})"
 
 
 @dataclass(frozen=True, eq=False)
-class Offsets:
-    """log f'(x|c) = s·log f(x|c) + b_c: one scale for all classes, and an offset for each.
+class Offsets(Calibrator):
+    """Calibrator log f'(x|c) = s·log f(x|c) + b_c of K classes.
 
+    Parameters
+    ----------
+    scale : float
+        Scale s common to all classes, > 0.
+    offsets : ndarray of shape (K,)
+        Offsets b in nats; their mean is 0, and those of classes without rows are 0.
+
+    Examples
+    --------
     >>> fitted = Offsets.fit([[0.0, 4.0], [4.0, 0.0]] * 300, [1, 0, 1, 0, 0, 1] * 100)
     >>> fitted
     Offsets(scale=0.173, 2 offsets)
@@ -98,40 +154,70 @@ class Offsets:
     [[0.17, 0.87]]
     """
 
-    scale: float  # > 0
-    offsets: Array  # (K,)  nats, 0 on average; 0 for classes without rows
+    kind: ClassVar[str] = "offsets"
+    scale: float
+    offsets: Array
 
     def __post_init__(self) -> None:
         _check_scale(self.scale)
 
     @classmethod
     def fit(
-        cls, log_likelihood: ArrayLike, codes: ArrayLike, prior: ArrayLike | None = None, believe: Believe = vague
+        cls,
+        log_likelihood: ArrayLike,
+        codes: ArrayLike,
+        prior: ArrayLike | None = None,
+        penalty: MakePenalty = weak_penalty,
     ) -> Offsets:
-        """The scale and offsets of least cross-entropy where the classes have the given prior (K,), else equal ones."""
+        """Fit by multinomial logistic regression with one scale.
+
+        Parameters
+        ----------
+        log_likelihood : array-like of shape (n, K)
+            Scores.
+        codes : array-like of int of shape (n,)
+            True class of each row.
+        prior : array-like of shape (K,), optional
+            Class prior at which the cross-entropy is minimised, equal for all classes if not given.
+        penalty : callable, default=weak_penalty
+            Penalty on the parameters (module scale_fit).
+
+        Returns
+        -------
+        Offsets
+            The calibrator of least penalised cross-entropy.
+        """
         table, numbers = class_scores(log_likelihood, codes)
-        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), believe=believe)
+        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), penalty=penalty)
         return cls(exp(fit.log_scales[0]), fit.offsets)
 
-    def apply(self, log_likelihood: ArrayLike, lengths: Any = None) -> Array:
-        """Calibrated log-likelihoods; lengths do not matter."""
+    def apply(self, log_likelihood: ArrayLike, lengths: object = None) -> Array:
+        """Calibrated log-likelihoods (n, K); `lengths` is ignored."""
         return self.scale * _columns(log_likelihood, self.offsets) + self.offsets
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "offsets", "scale": self.scale, "offsets": self.offsets.tolist()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Offsets:
-        return cls(float(values["scale"]), np.array(values["offsets"], dtype=float))
 
     def __repr__(self) -> str:
         return f"Offsets(scale={self.scale:.3g}, {len(self.offsets)} offsets)"
 
 
 @dataclass(frozen=True, eq=False)
-class LengthAware:
-    """log f'(x|c) = s(L)·log f(x|c) + b_c, where long rows, which repeat themselves, count less per token.
+class LengthAware(Calibrator):
+    """Calibrator log f'(x|c) = s(L)·log f(x|c) + b_c, whose scale falls with the length of the row.
 
+    Parameters
+    ----------
+    log_scale : float
+        Logarithm a of the scale at the reference length.
+    shrinkage : float
+        Exponent γ: 0 is one scale for all lengths, 1 is evidence per token.
+    reference_length : float
+        Length L₀ ≥ 1.
+    offsets : ndarray of shape (K,)
+        Offsets b in nats; their mean is 0, and those of classes without rows are 0.
+    shortest : float, default=1.0
+        Rows that are shorter get the scale of this length.
+
+    Examples
+    --------
     >>> per_token = LengthAware(0.0, 1.0, 10.0, np.zeros(2))
     >>> per_token.apply([[-5.0, -7.0], [-50.0, -70.0]], lengths=[10, 100]).round(9).tolist()
     [[-5.0, -7.0], [-5.0, -7.0]]
@@ -139,11 +225,12 @@ class LengthAware:
     LengthAware(scale=1·(L/10)^−1.00, 2 offsets)
     """
 
-    log_scale: float  # a: log of the scale at the reference length
-    shrinkage: float  # γ: 0 is one scale for all lengths, 1 is evidence per token
-    reference_length: float  # L₀ ≥ 1
-    offsets: Array  # (K,)  nats, 0 on average; 0 for classes without rows
-    shortest: float = 1.0  # rows that are shorter count as long as this
+    kind: ClassVar[str] = "length-aware"
+    log_scale: float
+    shrinkage: float
+    reference_length: float
+    offsets: Array
+    shortest: float = 1.0
 
     def __post_init__(self) -> None:
         lengths = self.reference_length, self.shortest
@@ -157,55 +244,259 @@ class LengthAware:
         codes: ArrayLike,
         lengths: ArrayLike,
         prior: ArrayLike | None = None,
-        believe: Believe = considered,
+        penalty: MakePenalty = informative_penalty,
     ) -> LengthAware:
-        """The scale, shrinkage and offsets of least cross-entropy at the given prior (K,), else an equal one."""
+        """Fit scale, shrinkage and offsets.
+
+        Parameters
+        ----------
+        log_likelihood : array-like of shape (n, K)
+            Scores.
+        codes : array-like of int of shape (n,)
+            True class of each row.
+        lengths : array-like of shape (n,)
+            Number of tokens of each row.
+        prior : array-like of shape (K,), optional
+            Class prior at which the cross-entropy is minimised, equal for all classes if not given.
+        penalty : callable, default=informative_penalty
+            Penalty on the parameters (module scale_fit).
+
+        Returns
+        -------
+        LengthAware
+            The calibrator of least penalised cross-entropy.
+        """
         table, numbers = class_scores(log_likelihood, codes)
-        least = shortest(row_lengths(lengths, len(table)))
-        logs = np.log(np.maximum(row_lengths(lengths, len(table)), least))
+        counts = row_lengths(lengths, len(table))
+        least = shortest_length(counts)
+        logs = np.log(np.maximum(counts, least))
         share = class_prior(prior, table.shape[1])
-        fit = fit_scaled_softmax([table], numbers, share, [logs - logs.mean()], believe)
+        fit = fit_scaled_softmax([table], numbers, share, [logs - logs.mean()], penalty)
         return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(logs.mean())), fit.offsets, least)
 
     def scale(self, lengths: ArrayLike | None) -> Array:
-        """The factor (n,) by which evidence of each length counts."""
+        """Scales (n,) of rows with these numbers of tokens (n,)."""
         n = 0 if lengths is None else np.size(lengths)
         counted = np.maximum(row_lengths(lengths, n), self.shortest)
         return np.exp(self.log_scale - self.shrinkage * np.log(counted / self.reference_length))
 
     def apply(self, log_likelihood: ArrayLike, lengths: ArrayLike | None = None) -> Array:
-        """Calibrated log-likelihoods of rows with so many tokens."""
+        """Calibrated log-likelihoods (n, K) of rows with these numbers of tokens (n,)."""
         table = _columns(log_likelihood, self.offsets)
         row_lengths(lengths, len(table))
         return self.scale(lengths)[:, None] * table + self.offsets
-
-    def to_dict(self) -> dict[str, Any]:
-        numbers = {name: getattr(self, name) for name in ("log_scale", "shrinkage", "reference_length", "shortest")}
-        return {"kind": "length-aware", **numbers, "offsets": self.offsets.tolist()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> LengthAware:
-        a, shrinkage, length = (float(values[name]) for name in ("log_scale", "shrinkage", "reference_length"))
-        return cls(a, shrinkage, length, np.array(values["offsets"], dtype=float), float(values.get("shortest", 1.0)))
 
     def __repr__(self) -> str:
         law = f"scale={exp(self.log_scale):.3g}·(L/{self.reference_length:.3g})^{-self.shrinkage:z.2f}"
         return f"LengthAware({law}, {len(self.offsets)} offsets)".replace("^-", "^−")
 
 
-Calibrator = Affine | Offsets | LengthAware | Blockwise | PAV
-KINDS: dict[str, Any] = {
-    "affine": Affine,
-    "offsets": Offsets,
-    "length-aware": LengthAware,
-    "blockwise": Blockwise,
-    "pav": PAV,
-}
+@dataclass(frozen=True, eq=False)
+class Blockwise(Calibrator):
+    """Calibrator log f'(x|c) = Σ_b s_b(L_b)·log f_b(x|c) + b_c, with a scale for each of B blocks of columns.
+
+    Columns repeat each other more in some blocks than in others: words more than measurements.
+
+    Parameters
+    ----------
+    log_scales : ndarray of shape (B,)
+        Logarithm a of the scale of each block at its reference length.
+    shrinkages : ndarray of shape (B,)
+        Exponents γ; 0 where the scale does not depend on the length.
+    reference_lengths : ndarray of shape (B,)
+        Lengths L₀ ≥ 1.
+    offsets : ndarray of shape (K,)
+        Offsets b in nats; their mean is 0, and those of classes without rows are 0.
+    shortest : ndarray of shape (B,)
+        Rows that are shorter get the scale of this length, ≥ 1.
+
+    Examples
+    --------
+    Two blocks, of which the second is noise:
+
+    >>> scores, codes = np.array([[0.0, 2.0], [2.0, 0.0]] * 300), np.array([1, 0, 1, 0, 0, 1] * 100)
+    >>> noise = np.random.default_rng(0).normal(0, 3, (600, 2))
+    >>> fitted = Blockwise.fit([scores, noise], codes)
+    >>> fitted
+    Blockwise(scales=0.354 0.0403, 2 offsets)
+    >>> fitted.apply([[[0.0, 2.0]], [[1.0, 0.0]]]).round(1).tolist()
+    [[0.0, 0.7]]
+    """
+
+    kind: ClassVar[str] = "blockwise"
+    log_scales: Array
+    shrinkages: Array
+    reference_lengths: Array
+    offsets: Array
+    shortest: Array
+
+    def __post_init__(self) -> None:
+        numbers = [np.asarray(getattr(self, f.name), dtype=float) for f in fields(self)]
+        blocks = numbers[:3] + numbers[4:]  # all but the offsets
+        alike = len({number.shape for number in blocks}) == 1 and all(number.ndim == 1 for number in numbers)
+        long = alike and (np.stack(blocks[2:]) >= 1).all()
+        if not (long and all(np.isfinite(number).all() for number in numbers)):
+            raise InputError("this is no calibrator: each block needs a finite scale and a reference length ≥ 1.")
+
+    @classmethod
+    def fit(
+        cls,
+        tables: Sequence[ArrayLike],
+        codes: ArrayLike,
+        lengths: Sequence[ArrayLike | None] | None = None,
+        prior: ArrayLike | None = None,
+        penalty: MakePenalty = informative_penalty,
+    ) -> Blockwise:
+        """Fit scales, shrinkages and offsets.
+
+        Parameters
+        ----------
+        tables : sequence of B array-likes of shape (n, K)
+            Log-likelihoods of each block.
+        codes : array-like of int of shape (n,)
+            True class of each row.
+        lengths : sequence of B array-likes of shape (n,) or None, optional
+            Number of tokens of each row in each block; None for a block that does not count tokens.
+        prior : array-like of shape (K,), optional
+            Class prior at which the cross-entropy is minimised, equal for all classes if not given.
+        penalty : callable, default=informative_penalty
+            Penalty on the parameters (module scale_fit).
+
+        Returns
+        -------
+        Blockwise
+            The calibrator of least penalised cross-entropy.
+        """
+        checked = [class_scores(table, codes) for table in tables]
+        n, K = checked[0][0].shape
+        counted = [None if long is None else row_lengths(long, n) for long in lengths or [None] * len(checked)]
+        least = np.array([1.0 if long is None else shortest_length(long) for long in counted])
+        logs = [None if long is None else np.log(np.maximum(long, low)) for long, low in zip(counted, least)]
+        means = np.array([0.0 if log is None else log.mean() for log in logs])
+        centred = [None if log is None else log - mean for log, mean in zip(logs, means)]
+        scores = [table for table, _ in checked]
+        fit = fit_scaled_softmax(scores, checked[0][1], class_prior(prior, K), centred, penalty)
+        return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
+
+    def scales(self, lengths: Sequence[ArrayLike | None], n: int) -> Array:
+        """Scales (B, n) of the blocks in rows with these numbers of tokens, (n,) or None for each block."""
+        logs = np.zeros((len(self.log_scales), n))
+        for b in np.flatnonzero(self.shrinkages).tolist():
+            counted = np.maximum(row_lengths(lengths[b], n), self.shortest[b])
+            logs[b] = np.log(counted / self.reference_lengths[b])
+        return np.exp(self.log_scales[:, None] - self.shrinkages[:, None] * logs)
+
+    def apply(self, tables: Sequence[ArrayLike], lengths: Sequence[ArrayLike | None] | None = None) -> Array:
+        """Calibrated log-likelihoods (n, K) of B tables (n, K), with the lengths (n,) or None of each block."""
+        if len(tables) != len(self.log_scales):
+            raise InputError(f"{len(tables)} blocks of scores for a calibrator of {len(self.log_scales)}.")
+        checked = [score_table(table) for table in tables]
+        scales = self.scales(lengths or [None] * len(checked), len(checked[0]))
+        return sum(scale[:, None] * table for scale, table in zip(scales, checked)) + self.offsets
+
+    def __repr__(self) -> str:
+        scales = " ".join(f"{scale:.3g}" for scale in np.exp(self.log_scales))
+        return f"Blockwise(scales={scales}, {len(self.offsets)} offsets)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PAV(Calibrator):
+    """Calibrator by pool-adjacent-violators: the monotone function that fits best, for two classes.
+
+    It is constant in each pool and beyond the outermost scores, and linear between two pools. Between a pool of
+    infinite llr and its neighbour it has the value of the finite neighbour, so that evidence is infinite only where
+    such scores were seen; between pools of −inf and +inf it is 0.
+
+    Parameters
+    ----------
+    score : ndarray of shape (2B,)
+        Lowest and highest score of each of B pools.
+    calibrated : ndarray of shape (2B,)
+        The llr of each pool, twice.
+
+    Examples
+    --------
+    >>> fitted = PAV.fit([-2.2, 0.3, 1.5, 1.5, 4.0], [False, True, False, False, True])
+    >>> fitted.apply([-3.0, -1.0, 0.9, 4.0]).round(3).tolist()
+    [-inf, -0.288, -0.288, inf]
+    >>> fitted
+    PAV(3 pools, llr −inf to inf)
+    """
+
+    kind: ClassVar[str] = "pav"
+    score: Array
+    calibrated: Array
+
+    def __post_init__(self) -> None:
+        if self.score.shape != self.calibrated.shape or not len(self.score):
+            raise InputError(
+                f"{len(self.score)} scores and {len(self.calibrated)} calibrated llrs do not make a PAV calibrator."
+            )
+
+    @classmethod
+    def fit(cls, llr: ArrayLike, is_h1: ArrayLike) -> PAV:
+        """Fit by pooling scores.
+
+        Parameters
+        ----------
+        llr : array-like of shape (n,)
+            Scores.
+        is_h1 : array-like of bool of shape (n,)
+            Whether h1 is true for each row.
+
+        Returns
+        -------
+        PAV
+            The calibrator.
+        """
+        tally = Tally.of(llr, is_h1)
+        edges = tally.pools()
+        ends = np.column_stack([edges[:-1], edges[1:] - 1]).ravel()
+        return cls(tally.score[ends], np.repeat(pool_llr(tally, edges), 2))
+
+    def apply(self, llr: ArrayLike, lengths: object = None) -> Array:
+        """Calibrated llrs (n,) of scores (n,); `lengths` is ignored."""
+        scores, last = score_column(llr), len(self.score) - 1
+        below = np.clip(np.searchsorted(self.score, scores, side="right") - 1, 0, last)
+        above = np.clip(np.searchsorted(self.score, scores, side="left"), 0, last)
+        low, high = self.calibrated[below], self.calibrated[above]
+        answer = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high), low)
+        between = np.isfinite(low) & np.isfinite(high) & (low != high)
+        share = _share(scores[between], self.score[below[between]], self.score[above[between]])
+        answer[between] = (1 - share) * low[between] + share * high[between]
+        return np.where(low == high, low, answer)
+
+    def __repr__(self) -> str:
+        ends = f"{self.calibrated[0]:.3g} to {self.calibrated[-1]:.3g}".replace("-", "−")
+        return f"PAV({count(len(self.score) // 2, 'pool')}, llr {ends})"
+
+
+def _share(scores: Array, low: Array, high: Array) -> Array:
+    """Position of each score between low (0) and high (1); at the finite end where the other is infinite."""
+    below_all, above_all = np.isneginf(low), np.isposinf(high)
+    share = np.where(below_all & ~above_all, 1.0, np.where(above_all & ~below_all, 0.0, 0.5))
+    way, whole = scores / 2 - low / 2, high / 2 - low / 2  # halves cannot overflow
+    return np.divide(way, whole, out=share, where=~below_all & ~above_all & (whole > 0))
+
+
+KINDS: dict[str, type[Calibrator]] = {cls.kind: cls for cls in (Affine, Offsets, LengthAware, Blockwise, PAV)}
 
 
 def calibrator_from_dict(values: Mapping[str, Any]) -> Calibrator:
-    """The calibrator whose `to_dict` gave these values.
+    """Make a calibrator from the values that its `to_dict` gave.
 
+    Parameters
+    ----------
+    values : mapping
+        Kind and parameters.
+
+    Returns
+    -------
+    Affine, Offsets, LengthAware, Blockwise or PAV
+        The calibrator.
+
+    Examples
+    --------
     >>> calibrator_from_dict({"kind": "affine", "a": 0.5, "b": 0.0})
     Affine(a=0.5, b=0)
     """

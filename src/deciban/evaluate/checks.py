@@ -1,4 +1,4 @@
-"""What every figure asks of its scores, said once: shapes that fit, no NaN, labels that are classes."""
+"""Checks of the scores, labels and priors given to every figure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from deciban.evidence.scores import Array
 
 Codes = NDArray[np.intp]
 Flags = NDArray[np.bool_]
-SUM_TOLERANCE = 1e-6  # by which a prior may miss a sum of 1
+SUM_TOLERANCE = 1e-6  # how far the sum of a given prior may be from 1
 
 
 def two_class_scores(llr: ArrayLike, is_h1: ArrayLike) -> tuple[Array, Flags]:
-    """The (n,) llrs and whether each row is of h1, where both classes have rows; ±inf is an ordinary score.
+    """The llrs (n,) and whether h1 is true for each row; both classes have rows, and ±inf is allowed.
 
     >>> two_class_scores([1.5, -np.inf], [1, 0])
     (array([ 1.5, -inf]), array([ True, False]))
@@ -36,7 +36,7 @@ def two_class_scores(llr: ArrayLike, is_h1: ArrayLike) -> tuple[Array, Flags]:
 
 
 def score_column(llr: ArrayLike) -> Array:
-    """The (n,) llrs, of which none is NaN."""
+    """The llrs (n,), none of which is NaN."""
     scores = _numbers(llr, "llr")
     if scores.ndim != 1:
         raise InputError(f"llr has shape {scores.shape}. Give one number a row, shape (n,).")
@@ -45,7 +45,7 @@ def score_column(llr: ArrayLike) -> Array:
 
 
 def score_table(log_likelihood: ArrayLike) -> Array:
-    """The (n, K) log-likelihoods, of which none is NaN or +inf."""
+    """The log-likelihoods (n, K), none of which is NaN or +inf."""
     table = _numbers(log_likelihood, "log_likelihood")
     if table.ndim != 2 or not table.shape[1]:
         raise InputError(f"log_likelihood has shape {table.shape}. Give a row per case and a column per class, (n, K).")
@@ -53,14 +53,14 @@ def score_table(log_likelihood: ArrayLike) -> Array:
     if table.size and table.max() == np.inf:
         row, column = np.argwhere(np.isposinf(table))[0].tolist()
         raise InputError(
-            f"log_likelihood is +inf in row {row}, class {column}: an infinite density compares with nothing. Give "
-            "that class a density that exists, such as a Gaussian with a prior on its variance."
+            f"log_likelihood is +inf in row {row}, class {column}: infinite densities cannot be compared. Give that "
+            "class a finite density, such as a Gaussian with a prior on its variance."
         )
     return table
 
 
 def class_scores(log_likelihood: ArrayLike, codes: ArrayLike) -> tuple[Array, Codes]:
-    """The (n, K) log-likelihoods and the class number of each row, where there is at least one row.
+    """The log-likelihoods (n, K) and the class number (n,) of at least one row.
 
     >>> class_scores([[-2.9, -4.4]], [0])
     (array([[-2.9, -4.4]]), array([0]))
@@ -82,7 +82,7 @@ def class_scores(log_likelihood: ArrayLike, codes: ArrayLike) -> tuple[Array, Co
 
 
 def class_prior(prior: ArrayLike | None, K: int) -> Array:
-    """K prior probabilities; all equal where none are given.
+    """K prior probabilities; equal if not given.
 
     >>> class_prior(None, 2).tolist()
     [0.5, 0.5]
@@ -114,13 +114,13 @@ def class_log_prior(log_prior: ArrayLike, K: int, n: int | None = None) -> Array
     return values
 
 
-def shortest(lengths: Array) -> float:
-    """The length that one row in a hundred stays below: how the scale goes on below it, no row can tell."""
+def shortest_length(lengths: Array) -> float:
+    """The 1 % quantile of the lengths: too few rows are shorter to determine their scale."""
     return float(max(1.0, np.quantile(lengths, 0.01, method="lower"))) if len(lengths) else 1.0
 
 
 def row_lengths(lengths: ArrayLike | None, n: int) -> Array:
-    """How many tokens each of n rows has, at least 1: an empty row counts as one token.
+    """Number of tokens (n,) of each row, at least 1: an empty row counts as one token.
 
     >>> row_lengths([0, 7], 2).tolist()
     [1.0, 7.0]
@@ -161,5 +161,5 @@ def _refuse_nan(scores: Array, what: str) -> None:
         rows = np.flatnonzero(missing.any(axis=1) if scores.ndim == 2 else missing)
         raise InputError(
             f"{what} is NaN in {len(rows):,} of {len(scores):,} rows, first in row {rows[0]}. Leave these rows out, or "
-            "mend what scored them; ±inf would be an answer, NaN is none."
+            "correct the model that scored them; ±inf is allowed, NaN is not."
         )

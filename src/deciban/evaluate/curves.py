@@ -1,9 +1,9 @@
-"""Curves that show what one figure hides, as arrays for any plotting library.
+"""Curves of llrs of two classes, as arrays for any plotting library.
 
     ROC          hits against false alarms, over all thresholds                 h1 is decided where llr ≥ threshold
-    DET          the same as misses against false alarms, both on a probit scale
-    Tippett      the share of each class whose llr is at least so much
-    reliability  how often h1 was true among rows that were given it with about such a probability
+    DET          misses against false alarms, both on a probit scale
+    Tippett      share of each class whose llr is at least a given value
+    reliability  share of h1 among rows of about equal posterior probability of h1
 
 Reference: Martin et al., The DET curve in assessment of detection task performance, Eurospeech 1997.
 """
@@ -18,28 +18,27 @@ from scipy.special import betaincinv, expit, ndtri
 
 from deciban.errors import InputError
 from deciban.evaluate.checks import Codes, two_class_scores
-from deciban.evaluate.intervals import equal_mass_bins
 from deciban.evaluate.two_class import Tally, error_rates
 from deciban.evidence.scores import Array
 
 
 @dataclass(frozen=True, eq=False)
 class ROC:
-    """Error rates at every threshold, from deciding h1 always to never."""
+    """Rates of hits and false alarms at every threshold, from always deciding h1 to never."""
 
-    threshold: Array  # (P,)  lowest llr that is decided h1; inf and nothing at all at the end
+    threshold: Array  # (P,)  lowest llr that is decided h1; inf at the end
     false_alarm: Array  # (P,)  share of h0 decided h1, falling from 1 to 0
     hit: Array  # (P,)  share of h1 decided h1, falling from 1 to 0
 
     @property
     def area(self) -> float:
-        """The probability that a row of h1 scores above one of h0, ties counting half."""
+        """Area under the curve: the probability that a row of h1 scores above one of h0, ties counting half."""
         return float(-np.trapezoid(self.hit, self.false_alarm))
 
 
 @dataclass(frozen=True, eq=False)
 class DET:
-    """The ROC on probit scales, where Gaussian llrs draw straight lines; rates of 0 and 1 are ∓inf."""
+    """Error rates on probit scales, where Gaussian llrs give straight lines; rates of 0 and 1 are ∓inf."""
 
     threshold: Array  # (P,)
     false_alarm: Array  # (P,)  probit of the share of h0 decided h1
@@ -48,7 +47,7 @@ class DET:
 
 @dataclass(frozen=True, eq=False)
 class Tippett:
-    """How much of each class has at least this llr."""
+    """Share of each class that has at least a given llr."""
 
     llr: Array  # (G,)  distinct llrs, rising
     h1: Array  # (G,)  share of h1 with llr ≥ that; should be large for llr ≤ 0
@@ -57,18 +56,18 @@ class Tippett:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Promised and observed shares of h1 in bins of about equally many rows, at the test rows' own proportions."""
+    """Predicted and observed shares of h1 in bins of about equally many rows, at the proportions of the test rows."""
 
-    promised: Array  # (B,)  mean posterior probability of h1
+    predicted: Array  # (B,)  mean posterior probability of h1
     observed: Array  # (B,)  share of rows that are of h1
-    low: Array  # (B,)  credible band of the observed share, by Beta(1, 1) updated with the bin's rows
-    high: Array  # (B,)
+    low: Array  # (B,)  lower end of the credible interval of the share, by Beta(1, 1) updated with the bin's rows
+    high: Array  # (B,)  upper end
     count: Codes  # (B,)  rows
 
 
 @dataclass(frozen=True, eq=False)
 class LLRHistogram:
-    """How many rows of each class fall between the edges; infinite llrs are counted apart."""
+    """Number of rows of each class between the edges; infinite llrs are counted separately."""
 
     edges: Array  # (B + 1,)  nats
     h1: Codes  # (B,)  rows of h1
@@ -77,8 +76,22 @@ class LLRHistogram:
 
 
 def roc(llr: ArrayLike, is_h1: ArrayLike) -> ROC:
-    """All the trade-offs that these scores offer.
+    """Compute the receiver operating characteristic.
 
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+
+    Returns
+    -------
+    ROC
+        Curves of shape (P,), P − 1 distinct llrs.
+
+    Examples
+    --------
     >>> curve = roc([2.0, 1.0, 0.5, -1.0], [True, False, True, False])
     >>> curve.false_alarm.tolist(), curve.hit.tolist(), curve.area
     ([1.0, 0.5, 0.5, 0.0, 0.0], [1.0, 1.0, 0.5, 0.5, 0.0], 0.75)
@@ -89,8 +102,22 @@ def roc(llr: ArrayLike, is_h1: ArrayLike) -> ROC:
 
 
 def convex_hull(llr: ArrayLike, is_h1: ArrayLike) -> ROC:
-    """The ROC's upper hull: what choosing between thresholds at random reaches too.
+    """Compute the upper convex hull of the ROC, which random choices between two thresholds reach.
 
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+
+    Returns
+    -------
+    ROC
+        The corners of the hull.
+
+    Examples
+    --------
     >>> hull = convex_hull([2.0, 1.0, 0.5, -1.0], [True, False, True, False])
     >>> hull.false_alarm.tolist(), hull.hit.tolist()
     ([1.0, 0.5, 0.0, 0.0], [1.0, 1.0, 0.5, 0.0])
@@ -102,8 +129,22 @@ def convex_hull(llr: ArrayLike, is_h1: ArrayLike) -> ROC:
 
 
 def det(llr: ArrayLike, is_h1: ArrayLike) -> DET:
-    """Misses against false alarms, spread out where both are rare.
+    """Compute the detection error trade-off curve.
 
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+
+    Returns
+    -------
+    DET
+        Curves of shape (P,), P − 1 distinct llrs.
+
+    Examples
+    --------
     >>> det([2.0, 1.0, 0.5, -1.0], [True, False, True, False]).miss.tolist()
     [-inf, -inf, 0.0, 0.0, inf]
     """
@@ -113,10 +154,24 @@ def det(llr: ArrayLike, is_h1: ArrayLike) -> DET:
 
 
 def tippett(llr: ArrayLike, is_h1: ArrayLike) -> Tippett:
-    """How often evidence is how strong, in each class.
+    """Compute the Tippett curves: the share of each class with at least a given llr.
 
-    >>> told = tippett([1.505, -2.247], [True, False])
-    >>> told.llr.tolist(), told.h1.tolist(), told.h0.tolist()
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+
+    Returns
+    -------
+    Tippett
+        Curves of shape (G,), G distinct llrs.
+
+    Examples
+    --------
+    >>> curves = tippett([1.505, -2.247], [True, False])
+    >>> curves.llr.tolist(), curves.h1.tolist(), curves.h0.tolist()
     ([-2.247, 1.505], [1.0, 1.0], [1.0, 0.0])
     """
     tally = Tally.of(llr, is_h1)
@@ -125,26 +180,62 @@ def tippett(llr: ArrayLike, is_h1: ArrayLike) -> Tippett:
 
 
 def reliability(llr: ArrayLike, is_h1: ArrayLike, bins: int = 10, level: float = 0.95) -> Reliability:
-    """Whether what was promised came true, with the band that so few rows leave it.
+    """Compare predicted probabilities of h1 with how often it is true.
 
-    >>> kept = reliability([1.505, -2.247], [True, False], bins=2)
-    >>> kept.promised.round(2).tolist(), kept.observed.tolist(), kept.low.round(2).tolist(), kept.high.round(2).tolist()
-    ([0.1, 0.82], [0.0, 1.0], [0.01, 0.16], [0.84, 0.99])
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+    bins : int, default=10
+        Number of bins; equal llrs are in one bin, so there may be fewer.
+    level : float, default=0.95
+        Probability of the credible intervals.
+
+    Returns
+    -------
+    Reliability
+        Predicted and observed shares of each bin, with credible intervals.
+
+    Examples
+    --------
+    >>> curve = reliability([1.505, -2.247], [True, False], bins=2)
+    >>> curve.predicted.round(2).tolist(), curve.observed.tolist()
+    ([0.1, 0.82], [0.0, 1.0])
+    >>> curve.low.round(2).tolist(), curve.high.round(2).tolist()
+    ([0.01, 0.16], [0.84, 0.99])
     """
     if not 0 < level < 1:
-        raise InputError(f"level is {level!r}; it is the probability of the band. Give a number between 0 and 1.")
+        raise InputError(f"level is {level!r}; it is the probability of the interval. Give a number between 0 and 1.")
     llr, is_h1 = two_class_scores(llr, is_h1)
-    promised = expit(llr + np.log(is_h1.sum() / (~is_h1).sum()))
+    predicted = expit(llr + np.log(is_h1.sum() / (~is_h1).sum()))
     place = equal_mass_bins(llr, bins)
     count = np.bincount(place)
     ones = np.bincount(place, weights=is_h1)
     low, high = (betaincinv(1 + ones, 1 + count - ones, (1 + side * level) / 2) for side in (-1, 1))
-    return Reliability(np.bincount(place, weights=promised) / count, ones / count, low, high, count)
+    return Reliability(np.bincount(place, weights=predicted) / count, ones / count, low, high, count)
 
 
 def llr_histogram(llr: ArrayLike, is_h1: ArrayLike, bins: int | ArrayLike = 50) -> LLRHistogram:
-    """How the evidence is spread in each class, over common edges; `bins` is a number of bins, or the edges.
+    """Count the llrs of each class in common bins.
 
+    Parameters
+    ----------
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+    bins : int or array-like of shape (B + 1,), default=50
+        Number of bins, or their edges.
+
+    Returns
+    -------
+    LLRHistogram
+        Edges and counts.
+
+    Examples
+    --------
     >>> shape = llr_histogram([1.505, -2.247, -np.inf], [True, False, False], bins=[-3, 0, 3])
     >>> shape.h1.tolist(), shape.h0.tolist(), shape.infinite.tolist()
     ([0, 1], [1, 0], [[0, 0], [1, 0]])
@@ -155,3 +246,17 @@ def llr_histogram(llr: ArrayLike, is_h1: ArrayLike, bins: int | ArrayLike = 50) 
     h1, h0 = (np.histogram(llr[finite & side], edges)[0] for side in (is_h1, ~is_h1))
     infinite = [[(side & (llr == end)).sum() for end in (-np.inf, np.inf)] for side in (is_h1, ~is_h1)]
     return LLRHistogram(edges, h1, h0, np.array(infinite))
+
+
+def equal_mass_bins(values: Array, bins: int) -> Codes:
+    """The bin (n,) of each value, bins having about equally many; equal values share one, so there may be fewer bins.
+
+    >>> equal_mass_bins(np.array([.2, .9, .2, .4, .2]), 2).tolist()
+    [0, 1, 0, 1, 0]
+    """
+    if bins < 1:
+        raise InputError(f"bins is {bins}. Ask for at least one.")
+    ranked = np.sort(values)
+    cuts = np.arange(1, bins) * len(values) // bins  # how many values should lie below each cut
+    cuts = np.searchsorted(ranked, ranked[cuts[cuts > 0] - 1], side="right")  # to the end of the tie that a cut splits
+    return np.searchsorted(np.unique(ranked[cuts[cuts < len(values)]]), values, side="right")

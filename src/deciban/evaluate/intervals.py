@@ -1,4 +1,12 @@
-"""Bins that hold about equally many rows, whatever the order they come in."""
+"""Intervals of any figure of (llr, is_h1): its variation over other samples of rows.
+
+    bootstrap   rows drawn with replacement in each class; quantiles of the figure
+    jackknife   groups of rows left out in turn in each class; figure ± z · standard error
+
+Both keep the number of rows of each class, so that the interval is about the llrs and not about the proportions.
+
+Reference: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapters 11 and 13.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +19,15 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from deciban.errors import InputError
-from deciban.evaluate.checks import Codes, Flags, two_class_scores
+from deciban.evaluate.checks import Flags, two_class_scores
 from deciban.evidence.scores import Array
-
-
-def equal_mass_bins(values: Array, bins: int) -> Codes:
-    """The bin of each value; equal values share one, so that there may be fewer bins than asked for.
-
-    >>> equal_mass_bins(np.array([.2, .9, .2, .4, .2]), 2).tolist()
-    [0, 1, 0, 1, 0]
-    """
-    if bins < 1:
-        raise InputError(f"bins is {bins}. Ask for at least one.")
-    ranked = np.sort(values)
-    cuts = np.arange(1, bins) * len(values) // bins  # how many values should lie below each cut
-    cuts = np.searchsorted(ranked, ranked[cuts[cuts > 0] - 1], side="right")  # to the end of the tie that a cut splits
-    return np.searchsorted(np.unique(ranked[cuts[cuts < len(values)]]), values, side="right")
-
-
-# -- intervals ----------
-# How far a figure may be trusted: what it would be on other rows like these.
-#
-#     bootstrap   rows drawn anew with replacement, class by class; percentiles of the figure
-#     jackknife   groups of rows left out in turn, class by class; figure ± z · standard error
-#
-# Both keep the number of rows of each class, so that the interval speaks of the llrs and not of the proportions.
-#
-# Reference: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapters 11 and 13.
 
 Figure = Callable[[Array, Flags], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A figure and the range in which it would probably lie on other rows; arrays where the figure is one."""
+    """A figure and its confidence interval; arrays where the figure is an array."""
 
     estimate: Any
     low: Any
@@ -60,9 +43,31 @@ class Interval:
 def bootstrap(
     figure: Figure, llr: ArrayLike, is_h1: ArrayLike, *, repeats: int = 1000, level: float = 0.95, seed: int = 0
 ) -> Interval:
-    """The interval of any figure of (llr, is_h1), by drawing rows anew; the same seed gives the same interval.
+    """Compute a bootstrap interval of a figure.
 
-    >>> from deciban.evaluate.two_class import cllr
+    Parameters
+    ----------
+    figure : callable
+        Function of (llr, is_h1) that returns a number or an array, such as `cllr`.
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+    repeats : int, default=1000
+        Number of samples.
+    level : float, default=0.95
+        Probability of the interval.
+    seed : int, default=0
+        Seed of the samples.
+
+    Returns
+    -------
+    Interval
+        The figure, and quantiles of its values over the samples.
+
+    Examples
+    --------
+    >>> from deciban.evaluate import cllr
     >>> print(bootstrap(cllr, [1.5, 0.2, -0.4, -2.2, -1.0, 0.9], [1, 1, 1, 0, 0, 0], repeats=200))
     0.811 [0.392, 1.31]
     """
@@ -77,18 +82,38 @@ def bootstrap(
         [figure(np.r_[rng.choice(ones, len(ones)), rng.choice(zeros, len(zeros))], flags) for _ in range(repeats)]
     )
     drawn.sort(axis=0)
-    lowest = int(tail * (repeats - 1))  # drawn values rather than means between them: some may be infinite
-    return Interval(figure(llr, is_h1), _plain(drawn[lowest]), _plain(drawn[repeats - 1 - lowest]), level)
+    lowest = int(tail * (repeats - 1))  # no interpolation between values: some may be infinite
+    return Interval(figure(llr, is_h1), _scalar(drawn[lowest]), _scalar(drawn[repeats - 1 - lowest]), level)
 
 
 def jackknife(
     figure: Figure, llr: ArrayLike, is_h1: ArrayLike, *, groups: int = 100, level: float = 0.95, seed: int = 0
 ) -> Interval:
-    """The interval of a smooth figure of (llr, is_h1), by leaving rows out; minCllr and EER need `bootstrap`.
+    """Compute a jackknife interval of a smooth figure; minCllr and EER are not smooth, and need `bootstrap`.
 
-    Classes of up to `groups` rows leave out one row at a time, larger ones that many random groups.
+    Parameters
+    ----------
+    figure : callable
+        Function of (llr, is_h1) that returns a number or an array, such as `cllr`.
+    llr : array-like of shape (n,)
+        Evidence for h1 over h0, in nats; ±inf is allowed.
+    is_h1 : array-like of bool of shape (n,)
+        Whether h1 is true for each row.
+    groups : int, default=100
+        Number of random groups of rows of each class that are left out in turn; single rows in smaller classes.
+    level : float, default=0.95
+        Probability of the interval.
+    seed : int, default=0
+        Seed of the groups.
 
-    >>> from deciban.evaluate.two_class import cllr
+    Returns
+    -------
+    Interval
+        The figure ± z standard errors.
+
+    Examples
+    --------
+    >>> from deciban.evaluate import cllr
     >>> print(jackknife(cllr, [1.5, 0.2, -0.4, -2.2, -1.0, 0.9], [1, 1, 1, 0, 0, 0]))
     0.811 [0.238, 1.38]
     """
@@ -107,7 +132,7 @@ def jackknife(
             raise InputError(f"the figure is infinite without some rows of {name}. Use bootstrap, which allows that.")
         variance += (len(parts) - 1) * without.var(axis=0)
     reach = ndtri(1 - tail) * np.sqrt(variance)
-    return Interval(_plain(estimate), _plain(estimate - reach), _plain(estimate + reach), level)
+    return Interval(_scalar(estimate), _scalar(estimate - reach), _scalar(estimate + reach), level)
 
 
 def _tail(level: float) -> float:
@@ -116,5 +141,5 @@ def _tail(level: float) -> float:
     return (1 - level) / 2
 
 
-def _plain(values: Any) -> Any:
+def _scalar(values: Any) -> Any:
     return values if np.ndim(values) else float(values)

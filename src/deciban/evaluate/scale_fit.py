@@ -1,121 +1,117 @@
-"""What is believed of a calibrator before any row speaks, so that few rows are not trusted too far.
+"""The fit of every parametric calibrator: a scale for each block of evidence and an offset for each class.
 
-    log scales a   each about 2 from what all blocks share, that about 3 from the centre below; above the centre ½ more
-    shrinkages γ   .7 ± .3: in six collections of texts it came out between .6 and .9
+    P(c|x) = softmax_c( Σ_b s_b·log f_b(x|c) + b_c + log π_c ),    s_b = e^(a_b)·ρ_b^(−γ_b),  ρ = length / reference
+    minimise  − Σ_c π_c · mean over rows of c of log P(c|x)  −  log p(a, γ, b) / n
+
+Rows are weighted so that the classes have the prior π, not their proportions among the rows; the offsets b therefore do
+not hold the prior. The penalty −log p is a Normal prior of the parameters, whose weight vanishes as rows are added:
+
+    log scales a   mean: the centre below; standard deviation 2 for each block, and 3 for what all blocks share;
+                   above the centre a further penalty of standard deviation 0.5
+    shrinkages γ   0.7 ± 0.3; fits on six collections of texts gave 0.6 to 0.9
     offsets b      0 ± 2 nats
 
-Columns repeat each other, so scales far below the centre are common, and shared by many blocks at once; scales above it
-mean that a model doubts itself too much, which is rare, and is what separable rows ask for without end. A block that
-says a nat or less is taken at its word (a = 0); one that says more is taken to say a nat, until rows show otherwise.
+Columns repeat each other, so scales far below the centre are common, and common to many blocks at once. Scales above
+the centre mean an underconfident model, which is rare; rows that the scores separate without an error fit best with an
+infinite scale. The centre of a block whose evidence has a standard deviation of at most 1 nat is a = 0; that of other
+blocks scales their evidence to 1 nat. The widths were chosen by the log loss of held-out rows, over samples of 12 to
+1,000 rows of seven tables and six collections of texts (of the training part, where there is a test part). With a weak
+penalty, 50 texts could give a log loss far above that of the class proportions (`benchmarks/few_rows.py`).
 
-All are Normal and fade as rows come. The widths were chosen by the log loss of rows held out, over samples of 12 to
-1,000 rows of seven tables and six collections of texts (the training part, where there is a test part). With next to no
-belief, 50 texts could give a log loss far above that of knowing nothing (`benchmarks/few_rows.py`).
+The minimum is found by Newton steps with the absolute values of the curvature's eigenvalues, since the objective need
+not be convex in a and γ; each step is halved until the objective falls.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from deciban.errors import ConvergenceWarning, InputError
-from deciban.evaluate.checks import Codes, class_prior, class_scores, row_lengths, score_table, shortest
+from deciban.evaluate.checks import Codes
 from deciban.evidence.scores import Array, log_probability
 
-OWN, SHARED, UPWARD = 2.0, 3.0, 0.5  # deviations of log scales
-SHRINKAGE, SHRINKAGES = 0.7, 0.3
-OFFSETS = 2.0  # nats
-SAID = 1.0  # nats that a block may say of a row, on its own word
+LOG_SCALE_SD, SHARED_LOG_SCALE_SD, ABOVE_CENTRE_SD = 2.0, 3.0, 0.5
+SHRINKAGE_MEAN, SHRINKAGE_SD = 0.7, 0.3
+OFFSET_SD = 2.0  # nats
+PLAUSIBLE_NATS = 1.0  # a block whose evidence varies more than this is expected to be overconfident
+
+MAX_STEPS = 200
+TOLERANCE = 1e-12  # nats per row that a step still gains
+FINAL_STEP = 1e-8, 1e-2  # gain and length of a step after which the remaining error is negligible
+MAX_STEP = 2.0  # in log s: beyond it, the quadratic approximation is poor
+MIN_STEP = 1e-12  # a step that changes nothing
 
 
-class Belief(NamedTuple):
-    """A Normal prior of P parameters, narrower above its centre; energies are per row."""
+class Penalty(NamedTuple):
+    """A quadratic penalty on P parameters, larger above its centre than below; per row."""
 
     centre: Array  # (P,)
     precision: Array  # (P, P)
-    upward: Array  # (P,)  more of it for what lies above the centre
+    above: Array  # (P,)  added to the diagonal of the precision for parameters above the centre
 
-    def energy(self, parameters: Array) -> tuple[float, Array, Array]:
-        """−log of the prior up to a constant, its gradient, and its curvature.
+    def value(self, parameters: Array) -> tuple[float, Array, Array]:
+        """The penalty, its gradient, and its curvature.
 
-        >>> energy, pull, bend = Belief(np.zeros(1), np.eye(1), np.ones(1)).energy(np.array([3.0]))
-        >>> energy, pull.tolist(), bend.tolist()
+        >>> value, gradient, curvature = Penalty(np.zeros(1), np.eye(1), np.ones(1)).value(np.array([3.0]))
+        >>> value, gradient.tolist(), curvature.tolist()
         (9.0, [6.0], [[2.0]])
         """
         away = parameters - self.centre
-        bend = self.precision + np.diag(np.where(away > 0, self.upward, 0.0))
-        pull = bend @ away
-        return float(away @ pull / 2), pull, bend
+        curvature = self.precision + np.diag(np.where(away > 0, self.above, 0.0))
+        gradient = curvature @ away
+        return float(away @ gradient / 2), gradient, curvature
 
 
-Believe = Callable[[Array, int, int, int], Belief]
+# spread (B,) of the evidence of each block, number of scale parameters J, of classes K and of rows n → penalty
+MakePenalty = Callable[[Array, int, int, int], Penalty]
 
 
-def vague(spread: Array, J: int, K: int, n: int) -> Belief:
-    """Next to nothing: scores that rows tell apart without an error keep a finite scale, at about 2·log n nats."""
+def weak_penalty(spread: Array, J: int, K: int, n: int) -> Penalty:
+    """Just enough to keep the scale finite where scores separate the rows: at most about 2·log n nats."""
     centre = np.zeros(J + K)
     centre[: len(spread)] = [-log(one) for one in spread]
-    return Belief(centre, np.diag(np.repeat([1.0, 0.01], [J, K])) / n**2, np.zeros(J + K))
+    return Penalty(centre, np.diag(np.repeat([1.0, 0.01], [J, K])) / n**2, np.zeros(J + K))
 
 
-def considered(spread: Array, J: int, K: int, n: int) -> Belief:
-    """What is believed of B blocks with so much to say, J parameters of scales, and K offsets, before n rows speak."""
+def informative_penalty(spread: Array, J: int, K: int, n: int) -> Penalty:
+    """The prior of the module's docstring."""
     B, P = len(spread), J + K
-    centre, precision, upward = np.zeros(P), np.zeros((P, P)), np.zeros(P)
-    centre[:B] = [-log(max(1.0, one / SAID)) for one in spread]
-    centre[B:J] = SHRINKAGE
-    # the inverse of OWN²·I + SHARED²·11ᵀ
-    precision[:B, :B] = (np.eye(B) - SHARED**2 / (OWN**2 + B * SHARED**2)) / OWN**2
-    precision[range(B, J), range(B, J)] = 1 / SHRINKAGES**2
-    precision[range(J, P), range(J, P)] = 1 / OFFSETS**2
-    upward[:B] = 1 / UPWARD**2
-    return Belief(centre, precision / n, upward / n)
-
-
-# -- scaled softmax ----------
-# The fit behind every parametric calibrator: a scale per block, perhaps shrinking with length, an offset per class.
-#
-#     P(c|x) = softmax_c( Σ_b s_b·log f_b(x|c) + b_c + log π_c ),    s_b = e^(a_b)·ρ_b^(−γ_b),  ρ = length / reference
-#     minimise  − Σ_c π_c · mean over rows of c of log P(c|x)  −  log p(a, γ, b) / n
-#
-# Rows are weighed so that the classes have the prior π, whatever the rows' own proportions; so b leaves the prior out.
-# p is what is believed of the parameters (module belief). No llr is ever cut off.
-#
-# Newton steps, downhill also where the objective bends the wrong way (it need not be convex in a and γ), each halved
-# until it gains.
-
-MOST_STEPS = 200
-CLOSE_ENOUGH = 1e-12  # nats a row still to be gained
-LAST_STEP = 1e-8, 1e-2  # nats a row, and length: what is left after such a step is its square, and not worth a look
-LONGEST = 2.0  # step in log s: beyond it, the objective has little to do with its curvature here
-TOO_SHORT = 1e-12  # a step that changes nothing
+    centre, precision, above = np.zeros(P), np.zeros((P, P)), np.zeros(P)
+    centre[:B] = [-log(max(1.0, one / PLAUSIBLE_NATS)) for one in spread]
+    centre[B:J] = SHRINKAGE_MEAN
+    # the inverse of LOG_SCALE_SD²·I + SHARED_LOG_SCALE_SD²·11ᵀ
+    shared = SHARED_LOG_SCALE_SD**2 / (LOG_SCALE_SD**2 + B * SHARED_LOG_SCALE_SD**2)
+    precision[:B, :B] = (np.eye(B) - shared) / LOG_SCALE_SD**2
+    precision[range(B, J), range(B, J)] = 1 / SHRINKAGE_SD**2
+    precision[range(J, P), range(J, P)] = 1 / OFFSET_SD**2
+    above[:B] = 1 / ABOVE_CENTRE_SD**2
+    return Penalty(centre, precision / n, above / n)
 
 
 class Fit(NamedTuple):
-    """For each of B blocks the log scale at the reference length and how it shrinks; and an offset per class."""
+    """Scales of B blocks and offsets of K classes."""
 
-    log_scales: Array  # (B,)
-    shrinkages: Array  # (B,)  0 where lengths do not matter
-    offsets: Array  # (K,)  0 on average, and 0 for classes without rows
+    log_scales: Array  # (B,)  at the reference length
+    shrinkages: Array  # (B,)  0 where the scale does not depend on the length
+    offsets: Array  # (K,)  nats; mean 0, and 0 for classes without rows
 
 
 class Problem(NamedTuple):
-    """What the objective is made of, for n rows, K classes, all with rows and prior, and J parameters of scales."""
+    """The data of the objective: n rows, B blocks, K classes that all have rows and prior, J parameters of scales."""
 
-    scores: Array  # (B, K, n)  log-likelihoods less each row's greatest; 0 where impossible
-    possible: Array | None  # (K, n)  0, or −inf where impossible; None where nothing is
+    scores: Array  # (B, K, n)  log-likelihoods minus each row's greatest; 0 where impossible
+    possible: Array | None  # (K, n)  0, or −inf where impossible; None where all are possible
     own: Codes  # (n,)  class of each row
-    weight: Array  # (n,)  π_c over rows of c
+    weight: Array  # (n,)  π_c / rows of c
     log_prior: Array  # (K,)
-    slope: Array  # (J, n)  ∂ log s / ∂ a = 1, then ∂ log s / ∂ γ = −log ρ where lengths matter
-    block: Codes  # (J,)  whose scale each parameter moves
-    belief: Belief  # of all J + K parameters
+    slope: Array  # (J, n)  ∂ log s / ∂ a = 1, then ∂ log s / ∂ γ = −log ρ for blocks with lengths
+    block: Codes  # (J,)  the block of each parameter
+    penalty: Penalty  # on all J + K parameters
 
     def scales(self, parameters: Array) -> Array:
         """(B, n) the factor of each block in each row."""
@@ -130,22 +126,23 @@ def fit_scaled_softmax(
     codes: Codes,
     prior: Array,
     log_lengths: Sequence[Array | None] = (None,),
-    believe: Believe = vague,
+    penalty: MakePenalty = weak_penalty,
 ) -> Fit:
-    """The best scales and offsets; a block's `log_length` is log ρ, where its scale may shrink with it.
+    """Fit scales and offsets to a table (n, K) of log-likelihoods for each block.
 
-    A row that its own class finds impossible costs the same (all there is) whatever the parameters: it has no say.
+    `log_lengths` holds log ρ (n,) of each block whose scale depends on the length. A row that is impossible under its
+    own class costs the same at all parameters, and is left out.
 
     >>> scores, codes = np.array([[0.0, 4.0], [4.0, 0.0]] * 300), np.array([1, 0, 1, 0, 0, 1] * 100)
     >>> fit = fit_scaled_softmax([scores], codes, np.array([.5, .5]))
     >>> round(float(np.exp(fit.log_scales[0]) * 4), 2)    # right two times of three: log 2
     0.69
     """
-    problem, kept = _problem(tables, codes, prior, log_lengths, believe)
+    problem, kept = _problem(tables, codes, prior, log_lengths, penalty)
     J, B = len(problem.block), len(tables)
     parameters = _minimise(problem)
     offsets, shrinkages = np.zeros(len(prior)), np.zeros(B)
-    offsets[kept] = parameters[J:] - parameters[J:].mean()  # what all share says nothing
+    offsets[kept] = parameters[J:] - parameters[J:].mean()  # a constant common to all classes has no effect
     shrinkages[problem.block[B:]] = parameters[B:J]
     return Fit(parameters[:B], shrinkages, offsets)
 
@@ -155,9 +152,9 @@ def _problem(
     codes: Codes,
     prior: Array,
     log_lengths: Sequence[Array | None],
-    believe: Believe,
+    make_penalty: MakePenalty,
 ) -> tuple[Problem, Codes]:
-    """The problem among usable rows and the classes they are of, and those classes."""
+    """The problem restricted to usable rows and the classes that have some, and the numbers of these classes."""
     whole = sum(tables[1:], start=tables[0])
     usable = np.isfinite(whole[np.arange(len(codes)), codes]) & (prior[codes] > 0)
     kept, own = np.unique(codes[usable], return_inverse=True)
@@ -172,13 +169,13 @@ def _problem(
     possible = np.where(impossible, -np.inf, 0.0) if impossible.any() else None
     scores[:, impossible] = 0.0
     share = prior[kept] / prior[kept].sum()
-    weight = (share / np.bincount(codes)[kept])[own]  # over all rows of the class: the unusable ones count, too
-    spread = np.sqrt(scores.var(axis=1) @ weight / weight.sum())  # (B,)  how much each block says of a row
-    long = [b for b, log_length in enumerate(log_lengths) if log_length is not None]
-    slope = np.stack([np.ones(len(own))] * len(tables) + [-log_lengths[b][usable] for b in long])  # type: ignore[index]
-    block = np.r_[np.arange(len(tables)), np.array(long, dtype=np.intp)]
-    belief = believe(np.where(spread > 0, spread, 1.0), len(block), len(kept), len(own))
-    return Problem(scores, possible, own, weight, log_probability(share), slope, block, belief), kept
+    weight = (share / np.bincount(codes)[kept])[own]  # by all rows of the class, also those that are left out
+    spread = np.sqrt(scores.var(axis=1) @ weight / weight.sum())  # (B,)
+    long = [(b, log_length) for b, log_length in enumerate(log_lengths) if log_length is not None]
+    slope = np.stack([np.ones(len(own))] * len(tables) + [-log_length[usable] for _, log_length in long])
+    block = np.r_[np.arange(len(tables)), np.array([b for b, _ in long], dtype=np.intp)]
+    penalty = make_penalty(np.where(spread > 0, spread, 1.0), len(block), len(kept), len(own))
+    return Problem(scores, possible, own, weight, log_probability(share), slope, block, penalty), kept
 
 
 def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]:
@@ -194,14 +191,14 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     posterior = np.exp(logits, out=logits)
     total = posterior.sum(axis=0)
     posterior /= total
-    energy, pull, curvature = problem.belief.energy(parameters)
-    loss = weight @ (lost + np.log(total)) + energy
+    penalty, slope_of_penalty, curvature = problem.penalty.value(parameters)
+    loss = weight @ (lost + np.log(total)) + penalty
 
     weighted = weight * posterior
     mean = np.einsum("ci,bci->bi", posterior, scaled)
     excess = weight * (mean - scaled[:, *own])  # (B, n)  ∂ loss / ∂ log s of each row
     surplus = weighted.sum(axis=1) - np.bincount(problem.own, weights=weight, minlength=len(posterior))
-    gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + pull
+    gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + slope_of_penalty
 
     about = np.subtract(scaled, mean[:, None, :], out=scaled)
     pulled = about * weighted
@@ -216,122 +213,30 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
 
 
 def _minimise(problem: Problem) -> Array:
-    """Newton steps from what is believed, each of which lowers the objective."""
-    parameters = problem.belief.centre
-    with np.errstate(all="ignore"):  # a step too far overflows, and is then halved
+    """Newton steps from the centre of the penalty, each of which lowers the objective."""
+    parameters = problem.penalty.centre
+    with np.errstate(all="ignore"):  # a step that is too long overflows, and is then halved
         loss, gradient, curvature = objective(problem, parameters)
-        least = problem.belief.precision.diagonal().min()
-        for _ in range(MOST_STEPS):
+        least = problem.penalty.precision.diagonal().min()
+        for _ in range(MAX_STEPS):
             bends, directions = np.linalg.eigh(curvature)
             step = -directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least))
             gain, length = -gradient @ step, abs(step).max()
-            if gain < LAST_STEP[0] and length < LAST_STEP[1]:
+            if gain < FINAL_STEP[0] and length < FINAL_STEP[1]:
                 return parameters + step
-            if gain < CLOSE_ENOUGH:
+            if gain < TOLERANCE:
                 return parameters
-            step /= max(1.0, abs(step[: len(problem.block)]).max() / LONGEST)
+            step /= max(1.0, abs(step[: len(problem.block)]).max() / MAX_STEP)
             further = objective(problem, parameters + step)
-            while not further[0] < loss and abs(step).max() > TOO_SHORT:
+            while not further[0] < loss and abs(step).max() > MIN_STEP:
                 step /= 2
                 further = objective(problem, parameters + step)
-            if not further[0] < loss:  # rounding hides any further gain
+            if not further[0] < loss:  # a further gain is below rounding
                 return parameters
             parameters, (loss, gradient, curvature) = parameters + step, further
     warnings.warn(
-        f"the calibration had not settled after {MOST_STEPS} steps; its objective is {loss:.9g} nats a row.",
+        f"the calibration had not settled after {MAX_STEPS} steps; its objective is {loss:.9g} nats a row.",
         ConvergenceWarning,
         stacklevel=4,
     )
     return parameters
-
-
-# -- blockwise ----------
-# A calibrator for models made of blocks: each block's evidence has a scale of its own.
-#
-#     log f'(x|c) = Σ_b s_b(L_b)·log f_b(x|c) + b_c,      s_b(L) = e^(a_b)·(L/L₀_b)^(−γ_b)
-#
-# Columns of one block repeat what others say, more in some blocks than in others: words more than measurements. Where a
-# block does not count events its γ is 0.
-
-NUMBERS = ("log_scales", "shrinkages", "reference_lengths", "offsets", "shortest")
-
-
-@dataclass(frozen=True, eq=False)
-class Blockwise:
-    """log f'(x|c) = Σ_b s_b·log f_b(x|c) + b_c.
-
-    Of two blocks, the second says nothing that is true:
-
-    >>> told, codes = np.array([[0.0, 2.0], [2.0, 0.0]] * 300), np.array([1, 0, 1, 0, 0, 1] * 100)
-    >>> noise = np.random.default_rng(0).normal(0, 3, (600, 2))
-    >>> fitted = Blockwise.fit([told, noise], codes)
-    >>> fitted
-    Blockwise(scales=0.354 0.0403, 2 offsets)
-    >>> fitted.apply([[[0.0, 2.0]], [[1.0, 0.0]]]).round(1).tolist()
-    [[0.0, 0.7]]
-    """
-
-    log_scales: Array  # (B,)  a: log of each block's scale at its reference length
-    shrinkages: Array  # (B,)  γ: 0 where lengths do not matter
-    reference_lengths: Array  # (B,)  L₀ ≥ 1
-    offsets: Array  # (K,)  nats, 0 on average; 0 for classes without rows
-    shortest: Array  # (B,)  ≥ 1: rows that are shorter count as long as this
-
-    def __post_init__(self) -> None:
-        numbers = [np.asarray(getattr(self, name), dtype=float) for name in NUMBERS]
-        blocks = numbers[:3] + numbers[4:]
-        alike = len({number.shape for number in blocks}) == 1 and all(number.ndim == 1 for number in numbers)
-        long = alike and (np.stack(blocks[2:]) >= 1).all()
-        if not (long and all(np.isfinite(number).all() for number in numbers)):
-            raise InputError("this is no calibrator: each block needs a finite scale and a reference length ≥ 1.")
-
-    @classmethod
-    def fit(
-        cls,
-        tables: Sequence[ArrayLike],
-        codes: ArrayLike,
-        lengths: Sequence[ArrayLike | None] | None = None,
-        prior: ArrayLike | None = None,
-        believe: Believe = considered,
-    ) -> Blockwise:
-        """Scales and offsets of least cross-entropy at the given prior (K,), else an equal one; (n, K) scores a block.
-
-        `lengths` has for each block the (n,) lengths of its rows, or None where it counts no events.
-        """
-        checked = [class_scores(table, codes) for table in tables]
-        n, K = checked[0][0].shape
-        counted = [None if long is None else row_lengths(long, n) for long in lengths or [None] * len(checked)]
-        least = np.array([1.0 if long is None else shortest(long) for long in counted])
-        logs = [None if long is None else np.log(np.maximum(long, low)) for long, low in zip(counted, least)]
-        means = np.array([0.0 if log is None else log.mean() for log in logs])
-        centred = [None if log is None else log - mean for log, mean in zip(logs, means)]
-        scores = [table for table, _ in checked]
-        fit = fit_scaled_softmax(scores, checked[0][1], class_prior(prior, K), centred, believe)
-        return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
-
-    def scales(self, lengths: Sequence[ArrayLike | None], n: int) -> Array:
-        """The factor (B, n) by which each block's evidence counts in each row."""
-        logs = np.zeros((len(self.log_scales), n))
-        for b in np.flatnonzero(self.shrinkages).tolist():
-            counted = np.maximum(row_lengths(lengths[b], n), self.shortest[b])
-            logs[b] = np.log(counted / self.reference_lengths[b])
-        return np.exp(self.log_scales[:, None] - self.shrinkages[:, None] * logs)
-
-    def apply(self, tables: Sequence[ArrayLike], lengths: Sequence[ArrayLike | None] | None = None) -> Array:
-        """Calibrated log-likelihoods (n, K) from those of each block."""
-        if len(tables) != len(self.log_scales):
-            raise InputError(f"{len(tables)} blocks of scores for a calibrator of {len(self.log_scales)}.")
-        checked = [score_table(table) for table in tables]
-        scales = self.scales(lengths or [None] * len(checked), len(checked[0]))
-        return sum(scale[:, None] * table for scale, table in zip(scales, checked)) + self.offsets
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": "blockwise", **{name: getattr(self, name).tolist() for name in NUMBERS}}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Blockwise:
-        return cls(*(np.array(values[name], dtype=float) for name in NUMBERS))
-
-    def __repr__(self) -> str:
-        scales = " ".join(f"{scale:.3g}" for scale in np.exp(self.log_scales))
-        return f"Blockwise(scales={scales}, {len(self.offsets)} offsets)"

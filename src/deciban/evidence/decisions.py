@@ -1,11 +1,11 @@
-"""Priors and costs → decisions, thresholds, and an unsure region.
+"""Decisions from posteriors, priors and costs.
 
     decided(x)  = argmin_d Σ_c P(c|x) · cost[c, d]                     cost[true, decided]
-    π̃           = π·C_miss / (π·C_miss + (1−π)·C_fa)                   two classes: costs are an effective prior
+    π̃           = π·C_miss / (π·C_miss + (1−π)·C_fa)                   two classes: the effective prior of h1
     decide h1     when llr(x) > −log π̃/(1−π̃)
 
-Posteriors are (n, K), given as probabilities or as their logs: logs are never positive and probabilities are somewhere,
-so the two cannot be confused. Logs also decide rows whose probabilities are too small to be represented.
+Posteriors are (n, K), given as probabilities or as their logarithms. The two cannot be confused: logarithms are never
+positive, and each row has a positive probability. Logarithms also decide rows whose probabilities underflow.
 
 Reference: Duda, Hart & Stork, Pattern Classification, 2nd ed., section 2.2.
 """
@@ -14,30 +14,51 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from deciban.errors import CostError, InputError, PriorError, shortlist
-from deciban.evidence.explanation import frame_of, plain
+from deciban.evidence.explanation import count, frame_of, plain
 from deciban.evidence.scores import Array, llr_over_runner_up, log_posterior, log_probability
-from deciban.evidence.scores import effective_prior as effective_prior
-from deciban.evidence.scores import threshold as threshold
 
-Labels = Sequence[Any] | NDArray[Any]
-Limit = float | None
-TOLERANCE = 1e-6  # by which a given prior may miss a sum of 1
+Labels: TypeAlias = Sequence[Any] | NDArray[Any]
+PriorLike: TypeAlias = Mapping[Any, float] | ArrayLike  # "learnt", "uniform", a dict, or K probabilities
+CostLike: TypeAlias = Mapping[Any, float] | ArrayLike | None  # 0/1 costs, a dict by (true, decided), or K × K costs
+TOLERANCE = 1e-6  # how far the sum of a given prior may be from 1
 UNDERFLOW = 1e-290  # below it a scaled expected cost may have lost terms
 
 
-def resolve_prior(prior: Any, classes: Labels, learnt: ArrayLike | None = None) -> Array:
-    """The class prior as K probabilities, from whatever way it was given.
+def resolve_prior(prior: PriorLike, classes: Labels, learnt: ArrayLike | None = None) -> Array:
+    """Convert a prior as users give it into K probabilities.
 
-    Classes that a dict does not name share the remainder in their learnt proportions.
+    Parameters
+    ----------
+    prior : {"learnt", "uniform"}, mapping, pandas Series or array-like of shape (K,)
+        The prior. A mapping or Series gives probabilities by class label; classes that it does not name share the
+        remainder in their learnt proportions.
+    classes : sequence of K labels
+        The classes.
+    learnt : array-like of shape (K,), optional
+        Number of learnt rows of each class.
 
+    Returns
+    -------
+    ndarray of shape (K,)
+        Probabilities, which sum to 1.
+
+    Raises
+    ------
+    PriorError
+        If the probabilities are not between 0 and 1, do not sum to 1, or are given for an unknown class.
+
+    Examples
+    --------
     >>> resolve_prior({"spam": .2}, ["ham", "news", "spam"], learnt=[30, 10, 60]).round(3).tolist()
     [0.6, 0.2, 0.2]
     """
@@ -49,7 +70,7 @@ def resolve_prior(prior: Any, classes: Labels, learnt: ArrayLike | None = None) 
         if not weights.sum() > 0:
             raise PriorError("prior 'learnt' needs learnt rows, and there are none. Give prior='uniform', or a dict.")
         return weights / weights.sum()
-    if hasattr(prior, "to_dict"):  # a pandas Series such as y.value_counts(normalize=True) goes by its labels
+    if hasattr(prior, "to_dict"):  # a pandas Series such as y.value_counts(normalize=True)
         prior = prior.to_dict()
     if isinstance(prior, Mapping):
         return _named_prior(prior, classes, weights)
@@ -57,9 +78,29 @@ def resolve_prior(prior: Any, classes: Labels, learnt: ArrayLike | None = None) 
     return _checked_prior(values, classes)
 
 
-def resolve_cost(cost: Any, classes: Labels) -> Array:
-    """The K × K costs, cost[true, decided], from None (0/1), a dict with keys (true, decided), or an array.
+def resolve_cost(cost: CostLike, classes: Labels) -> Array:
+    """Convert costs as users give them into a matrix.
 
+    Parameters
+    ----------
+    cost : None, mapping or array-like of shape (K, K)
+        Costs. None is 0 for right decisions and 1 for wrong ones. The keys of a mapping are pairs (true class, decided
+        class); pairs that it does not hold cost 0 or 1. A matrix is cost[true, decided].
+    classes : sequence of K labels
+        The classes.
+
+    Returns
+    -------
+    ndarray of shape (K, K)
+        Costs, cost[true, decided].
+
+    Raises
+    ------
+    CostError
+        If a cost is negative, not finite, given for an unknown class, or below that of the right decision.
+
+    Examples
+    --------
     >>> resolve_cost({("ham", "spam"): 10}, ["ham", "spam"]).tolist()
     [[0.0, 10.0], [1.0, 0.0]]
     """
@@ -82,8 +123,22 @@ def resolve_cost(cost: Any, classes: Labels) -> Array:
 
 
 def expected_cost(posterior: ArrayLike, cost: ArrayLike) -> Array:
-    """What each decision costs on average, (n, K).
+    """Compute the expected cost of deciding each class.
 
+    Parameters
+    ----------
+    posterior : array-like of shape (n, K)
+        Posterior probabilities, or their logarithms.
+    cost : array-like of shape (K, K)
+        Costs, cost[true, decided].
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        Expected costs.
+
+    Examples
+    --------
     >>> expected_cost([[.3335, .6665]], [[0, 1], [1, 0]]).round(4).tolist()
     [[0.6665, 0.3335]]
     """
@@ -92,8 +147,22 @@ def expected_cost(posterior: ArrayLike, cost: ArrayLike) -> Array:
 
 
 def decide(posterior: ArrayLike, cost: ArrayLike) -> NDArray[np.intp]:
-    """The class index of least expected cost for each row; of equals the first.
+    """Decide the class of least expected cost for each row.
 
+    Parameters
+    ----------
+    posterior : array-like of shape (n, K)
+        Posterior probabilities, or their logarithms.
+    cost : array-like of shape (K, K)
+        Costs, cost[true, decided].
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Class numbers; the first of several classes with equal costs.
+
+    Examples
+    --------
     >>> decide([[.3335, .6665]], [[0, 1], [1, 0]]).tolist()
     [1]
     >>> decide([[.3335, .6665]], [[0, 3], [1, 0]]).tolist()    # missing class 0 costs three times as much
@@ -103,13 +172,13 @@ def decide(posterior: ArrayLike, cost: ArrayLike) -> NDArray[np.intp]:
     right = np.eye(len(cost), dtype=bool)
     wrong = np.where(right, 0.0, cost).max(axis=1)
     saved = np.maximum(wrong - np.diag(cost), 0.0)
-    one_price = (right | (cost == wrong[:, None])).all()  # whatever the error: least cost is argmax of P(c)·saved(c)
+    one_price = (right | (cost == wrong[:, None])).all()  # all errors on a class cost the same: argmax P(c)·saved(c)
     if one_price and saved.min() == saved.max() > 0:
         return posterior.argmax(axis=1)
     logs = posterior if _is_log(posterior) else log_probability(posterior)
     if one_price:
         return (logs + log_probability(saved)).argmax(axis=1)
-    excess = cost - cost.min(axis=1, keepdims=True)  # what cannot be avoided does not matter
+    excess = cost - cost.min(axis=1, keepdims=True)  # a cost common to all decisions on a class changes nothing
     excess /= excess.max()
     expected = expected_cost(posterior, excess)
     decided = expected.argmin(axis=1)
@@ -121,31 +190,126 @@ def decide(posterior: ArrayLike, cost: ArrayLike) -> NDArray[np.intp]:
 
 
 def with_unsure(
-    posterior: ArrayLike, decided: Any, unsure: Limit = None, *, reject_cost: Limit = None, cost: Any = None
+    posterior: ArrayLike,
+    decided: ArrayLike,
+    unsure: float | None = None,
+    *,
+    reject_cost: float | None = None,
+    cost: ArrayLike | None = None,
 ) -> NDArray[np.bool_]:
-    """Where better not to decide: the posterior is below `unsure`, or the expected cost above `reject_cost`.
+    """Find the rows that should not be decided.
 
+    Parameters
+    ----------
+    posterior : array-like of shape (n, K)
+        Posterior probabilities, or their logarithms.
+    decided : array-like of shape (n,)
+        Number of the decided class of each row.
+    unsure : float, optional
+        Least posterior probability of the decided class.
+    reject_cost : float, optional
+        Largest expected cost of the decision: the cost of not deciding.
+    cost : array-like of shape (K, K), optional
+        Costs, cost[true, decided]; 0/1 if not given.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+        True where the posterior is below `unsure`, or the expected cost above `reject_cost`.
+
+    Examples
+    --------
     >>> with_unsure([[.3335, .6665], [.05, .95]], [1, 1], .9).tolist()
     [True, False]
     >>> with_unsure([[.3335, .6665], [.05, .95]], [1, 1], reject_cost=.2).tolist()
     [True, False]
     """
-    posterior = np.asarray(posterior, dtype=float)
+    posterior, decided = np.asarray(posterior, dtype=float), np.asarray(decided, dtype=np.intp)
     rows, mask = np.arange(len(posterior)), np.zeros(len(posterior), dtype=bool)
     if unsure is not None:
         if not 0 <= unsure <= 1:
             raise InputError(f"unsure is {unsure!r}; it is a posterior probability. Give a number between 0 and 1.")
         mask |= (np.exp(posterior) if _is_log(posterior) else posterior)[rows, decided] < unsure
     if reject_cost is not None:
-        if not 0 <= reject_cost < np.inf:
+        if not 0 <= reject_cost < inf:
             raise CostError(f"reject_cost is {reject_cost!r}; saying 'unsure' must cost a finite number ≥ 0.")
         cost = 1.0 - np.eye(posterior.shape[1]) if cost is None else cost
         mask |= expected_cost(posterior, cost)[rows, decided] > reject_cost
     return mask
 
 
+def threshold(
+    prior: ArrayLike, c_miss: float = 1, c_fa: float = 1, *, c_hit: float = 0, c_pass: float = 0
+) -> float | Array:
+    """Compute the llr above which h1 is decided: −log π̃/(1−π̃), with π̃ the effective prior of h1.
+
+    Parameters
+    ----------
+    prior : float or array-like
+        Prior probability of h1.
+    c_miss, c_fa : float, default=1
+        Costs of deciding h0 where h1 is true (miss), and h1 where h0 is true (false alarm).
+    c_hit, c_pass : float, default=0
+        Costs of deciding h1 and h0 where they are true.
+
+    Returns
+    -------
+    float or ndarray
+        Threshold in nats, of the shape of `prior`.
+
+    Examples
+    --------
+    If one person in ten is male, male is decided only by evidence above nine to one:
+
+    >>> round(float(np.exp(threshold(.1))), 9)
+    9.0
+    """
+    prior = np.asarray(prior, dtype=float)
+    if not ((prior >= 0) & (prior <= 1)).all():
+        raise PriorError(f"the prior of h1 is {prior}; probabilities lie between 0 and 1.")
+    if not (0 <= c_hit <= c_miss < inf and 0 <= c_pass <= c_fa < inf):
+        raise CostError(
+            f"c_miss={c_miss}, c_fa={c_fa}, c_hit={c_hit}, c_pass={c_pass}: costs must be finite and ≥ 0, and a right "
+            "decision must not cost more than a wrong one."
+        )
+    miss = log_probability(prior) + log_probability(c_miss - c_hit)
+    alarm = log_probability(1 - prior) + log_probability(c_fa - c_pass)
+    if np.isneginf(np.maximum(miss, alarm)).any():
+        raise CostError("no possible error has a cost, so every decision is as good. Let c_miss and c_fa be > 0.")
+    nats = alarm - miss
+    return nats if np.ndim(nats) else float(nats)
+
+
+def effective_prior(
+    prior: ArrayLike, c_miss: float = 1, c_fa: float = 1, *, c_hit: float = 0, c_pass: float = 0
+) -> float | Array:
+    """Compute the prior of h1 that gives, at equal costs, the decisions of this prior at the given costs.
+
+    Parameters
+    ----------
+    prior : float or array-like
+        Prior probability of h1.
+    c_miss, c_fa : float, default=1
+        Costs of deciding h0 where h1 is true (miss), and h1 where h0 is true (false alarm).
+    c_hit, c_pass : float, default=0
+        Costs of deciding h1 and h0 where they are true.
+
+    Returns
+    -------
+    float or ndarray
+        Probability, of the shape of `prior`.
+
+    Examples
+    --------
+    >>> round(effective_prior(.1, c_miss=9), 9)
+    0.5
+    """
+    effective = expit(np.negative(threshold(prior, c_miss, c_fa, c_hit=c_hit, c_pass=c_pass)))
+    return effective if np.ndim(effective) else float(effective)
+
+
 class Decision(NamedTuple):
-    """One row's decision; the label is None where unsure."""
+    """The decision on one row; the label is None where unsure."""
 
     label: Any
     posterior: float
@@ -155,8 +319,23 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions:
-    """What was decided for each row, and how surely.
+    """The decision on each row, with its probability, evidence and expected cost.
 
+    Indexing with a number gives a `Decision`; a slice, a mask or an array of positions gives `Decisions`.
+
+    Parameters
+    ----------
+    label : ndarray of shape (n,)
+        The decided class; None where unsure.
+    posterior : ndarray of shape (n,)
+        Posterior probability of the decided class, also where unsure.
+    llr : ndarray of shape (n,)
+        Evidence for the decided class over the most probable other one, in nats.
+    expected_cost : ndarray of shape (n,)
+        Expected cost of the decision, also where unsure.
+
+    Examples
+    --------
     >>> made = Decisions.of(np.log([[.05395, .01198]]), [.1, .9], ["m", "f"], resolve_cost(None, ["m", "f"]))
     >>> made.label.tolist(), made.posterior.round(4).tolist(), made.llr.round(3).tolist()
     (['f'], [0.6665], [-1.505])
@@ -164,33 +343,63 @@ class Decisions:
     Decisions(1 row, 0 unsure)
     """
 
-    label: NDArray[Any]  # (n,)  the decided class; None where unsure
-    posterior: Array  # (n,)  of the decided class, also where unsure
-    llr: Array  # (n,)  of the decided class over the most probable other one, nats
-    expected_cost: Array  # (n,)  of the decision, also where unsure
+    label: NDArray[Any]
+    posterior: Array
+    llr: Array
+    expected_cost: Array
 
     @classmethod
     def of(
-        cls, log_likelihood: ArrayLike, prior: ArrayLike, classes: Labels, cost: ArrayLike, **unsure: Limit
+        cls,
+        log_likelihood: ArrayLike,
+        prior: ArrayLike,
+        classes: Labels,
+        cost: ArrayLike,
+        unsure: float | None = None,
+        reject_cost: float | None = None,
     ) -> Decisions:
-        """Decide by (n, K) log-likelihoods, K prior probabilities, K × K costs, and the limits of `with_unsure`."""
+        """Decide rows by their log-likelihoods.
+
+        Parameters
+        ----------
+        log_likelihood : array-like of shape (n, K)
+            Log-likelihoods.
+        prior : array-like of shape (K,) or (n, K)
+            Prior probabilities.
+        classes : sequence of K labels
+            The classes.
+        cost : array-like of shape (K, K)
+            Costs, cost[true, decided].
+        unsure, reject_cost : float, optional
+            Limits beyond which a row is not decided, as in `with_unsure`.
+
+        Returns
+        -------
+        Decisions
+            The decisions.
+        """
         log_prior = log_probability(prior)
         logs = log_posterior(log_likelihood, log_prior)
         decided, rows = decide(logs, cost), np.arange(len(logs))
         label = np.fromiter(map(plain, classes), dtype=object, count=len(classes))[decided]
-        label[with_unsure(logs, decided, cost=cost, **unsure)] = None
+        label[with_unsure(logs, decided, unsure, reject_cost=reject_cost, cost=cost)] = None
         expected = expected_cost(logs, cost)[rows, decided]
         return cls(label, np.exp(logs[rows, decided]), llr_over_runner_up(log_likelihood, decided, log_prior), expected)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a column per field."""
+        """Give the decisions as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each decision, and a column for each field.
+        """
         return frame_of({name: getattr(self, name) for name in Decision._fields})
 
     def __len__(self) -> int:
         return len(self.label)
 
-    def __getitem__(self, rows: Any) -> Any:
-        """One row gives a `Decision`; a slice, a mask or indices give `Decisions`."""
+    def __getitem__(self, rows: int | slice | NDArray[Any]) -> Any:
         fields = [getattr(self, name)[rows] for name in Decision._fields]
         return Decisions(*fields) if np.ndim(fields[1]) else Decision(fields[0], *map(float, fields[1:]))
 
@@ -198,12 +407,11 @@ class Decisions:
         return map(Decision, self.label, self.posterior.tolist(), self.llr.tolist(), self.expected_cost.tolist())
 
     def __repr__(self) -> str:
-        count = sum(label is None for label in self.label)
-        return f"Decisions({len(self):,} row{'s' * (len(self) != 1)}, {count:,} unsure)"
+        return f"Decisions({count(len(self), 'row')}, {sum(label is None for label in self.label):,} unsure)"
 
 
-def _named_prior(prior: Mapping[Any, Any], classes: Labels, weights: Array) -> Array:
-    """Probabilities of the named classes; the others share what is left."""
+def _named_prior(prior: Mapping[Any, float], classes: Labels, weights: Array) -> Array:
+    """Probabilities of the named classes; the others share the remainder."""
     values, left = np.zeros(len(classes)), np.ones(len(classes), dtype=bool)
     for label, value in prior.items():
         position = _position(label, classes, "prior", PriorError)
@@ -224,8 +432,8 @@ def _checked_prior(values: Array, classes: Labels) -> Array:
     return values / values.sum()
 
 
-def _position(label: Any, classes: Labels, what: str, error: type[ValueError]) -> int:
-    """Where a class stands, by equality: 1, 1.0 and numpy's 1 are the same class."""
+def _position(label: Hashable, classes: Labels, what: str, error: type[ValueError]) -> int:
+    """The number of a class, found by equality: 1, 1.0 and numpy's 1 are the same class."""
     names = [plain(name) for name in classes]
     if label in names:
         return names.index(label)
@@ -235,7 +443,7 @@ def _position(label: Any, classes: Labels, what: str, error: type[ValueError]) -
     raise error(f"{what} names class {plain(label)!r}, which the model does not have{hint}. Its classes are {known}.")
 
 
-def _numbers(given: Any, shape: tuple[int, ...], error: type[ValueError], need: str) -> Array:
+def _numbers(given: ArrayLike, shape: tuple[int, ...], error: type[ValueError], need: str) -> Array:
     try:
         numbers = np.array(given, dtype=float)
     except (TypeError, ValueError):
@@ -246,5 +454,5 @@ def _numbers(given: Any, shape: tuple[int, ...], error: type[ValueError], need: 
 
 
 def _is_log(posterior: Array) -> bool:
-    """Whether these are logs: logs are never positive, and in every row some probability is."""
+    """Whether these are logarithms: they are never positive, and each row has a positive probability."""
     return not posterior.max(initial=0.0) > 1e-9

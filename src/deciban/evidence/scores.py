@@ -1,12 +1,12 @@
-"""Log-likelihoods → log-likelihood ratios → posteriors; their units, and the llr's threshold.
+"""Log-likelihood ratios and posteriors from log-likelihoods.
 
-    llr(x)           = log f(x|c) − log f(x|j)                          evidence, free of any prior
+    llr(x)           = log f(x|c) − log f(x|j)                          evidence, independent of the prior
     llr against rest = log f(x|c) − log Σ_{j≠c} P(j)/(1−P(c)) f(x|j)
     P(c|x)           = softmax_c( log f(x|c) + log P(c) )
     f(x)             = Σ_c P(c) f(x|c)
 
-All in log space, from end to end. A zero probability is −inf and stays so; a row that is −inf under every class is
-impossible, and is answered with the class prior (posterior) or 0 (llr) and an `ImpossibleRowWarning`; never NaN.
+Everything is computed with logarithms. The log of a zero probability is −inf. A row that is −inf under every class is
+impossible: its posterior is the class prior, its llr is 0, and an `ImpossibleRowWarning` is given; no answer is NaN.
 
 Shapes: n rows, K classes; log-likelihoods are (n, K); log priors are (K,), or (n, K) where each row has its own, as in
 leave-one-out.
@@ -15,14 +15,13 @@ leave-one-out.
 from __future__ import annotations
 
 import warnings
-from math import inf, log
-from typing import Any
+from math import log
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
-from deciban.errors import CostError, ImpossibleRowWarning, InputError, PriorError, shortlist
+from deciban.errors import ImpossibleRowWarning, InputError, shortlist
 from deciban.kernels import log_softmax, log_sum_exp
 
 Array = NDArray[np.float64]
@@ -30,9 +29,27 @@ Array = NDArray[np.float64]
 UNITS = {"nats": 1.0, "bits": 1 / log(2), "bans": 1 / log(10), "decibans": 10 / log(10)}
 
 
-def convert(nats: Any, unit: str) -> Any:
-    """Evidence in the unit that people read; 10 decibans are ten to one.
+@overload
+def convert(nats: float, unit: str) -> float: ...
+@overload
+def convert(nats: Array, unit: str) -> Array: ...
+def convert(nats: float | Array, unit: str) -> float | Array:
+    """Convert evidence from nats to another unit.
 
+    Parameters
+    ----------
+    nats : float or ndarray
+        Evidence: natural logarithms of ratios.
+    unit : {"nats", "bits", "bans", "decibans"}
+        The unit. 10 decibans are a ratio of ten to one.
+
+    Returns
+    -------
+    float or ndarray
+        The same evidence in that unit.
+
+    Examples
+    --------
     >>> round(convert(1.505, "decibans"), 2)
     6.54
     """
@@ -43,8 +60,20 @@ def convert(nats: Any, unit: str) -> Any:
 
 
 def log_probability(probability: ArrayLike) -> Array:
-    """The log of probabilities, where log 0 is −inf and no reason for a warning.
+    """Take the logarithm of probabilities, with log 0 = −inf and no warning.
 
+    Parameters
+    ----------
+    probability : array-like
+        Probabilities, or other numbers ≥ 0.
+
+    Returns
+    -------
+    ndarray
+        Logarithms, of the same shape.
+
+    Examples
+    --------
     >>> log_probability([1.0, 0.0]).tolist()
     [0.0, -inf]
     """
@@ -53,8 +82,24 @@ def log_probability(probability: ArrayLike) -> Array:
 
 
 def log_joint(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None = None) -> Array:
-    """How probable row and class are together: log f(x|c) + log P(c). `out` may be the log-likelihoods.
+    """Add the log prior: log f(x|c) + log P(c).
 
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities.
+    out : ndarray of shape (n, K), optional
+        Where to write the result; may be `log_likelihood` itself.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        Log joint probabilities of row and class.
+
+    Examples
+    --------
     >>> log_joint([[-2.92, -4.42]], np.log([.5, .5])).round(2).tolist()
     [[-3.61, -5.11]]
     """
@@ -62,8 +107,22 @@ def log_joint(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None
 
 
 def log_marginal(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
-    """How well the model as a whole explains each row: log f(x).
+    """Compute the log-density of each row under the model as a whole: log f(x).
 
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Log-densities.
+
+    Examples
+    --------
     >>> log_marginal(np.log([[.05395, .01198]]), np.log([.5, .5])).round(3).tolist()
     [-3.412]
     """
@@ -71,11 +130,25 @@ def log_marginal(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
 
 
 def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None = None) -> Array:
-    """The answer once a prior is plugged in: log P(c|x); impossible rows keep the prior.
+    """Compute the log posterior probability of each class: log P(c|x).
 
-    `out` may be the log-likelihoods themselves, where nobody needs them any more: new memory costs more than the sum.
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities.
+    out : ndarray of shape (n, K), optional
+        Where to write the result; may be `log_likelihood` itself, which saves an allocation.
 
-    A person of 174 cm, male or female, where nine of ten are female:
+    Returns
+    -------
+    ndarray of shape (n, K)
+        Log posterior probabilities; the log prior for impossible rows.
+
+    Examples
+    --------
+    A person of 174 cm, male or female, in a group of which nine in ten are female:
 
     >>> post = log_posterior(np.log([[.05395, .01198]]), np.log([.1, .9]))
     >>> np.exp(post).round(4).tolist()
@@ -83,17 +156,29 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | 
     """
     joint = log_joint(log_likelihood, log_prior, out)
     posterior = log_softmax(joint, out=joint)
-    rows = np.flatnonzero(np.isneginf(posterior[:, 0]))  # usually none: looking at every class would cost more
+    rows = np.flatnonzero(np.isneginf(posterior[:, 0]))  # candidates by one class: testing all of them is slower
     impossible = rows[np.isneginf(posterior[rows]).all(axis=1)]
     if len(impossible):
         posterior[impossible] = np.broadcast_to(log_prior, joint.shape)[impossible]
-        _warn_impossible(impossible, "under every class", "the posterior is the class prior")
+        warn_impossible(impossible, "under every class", "the posterior is the class prior")
     return posterior
 
 
 def log_ratio(over: ArrayLike, against: ArrayLike) -> Array:
-    """The difference of two logs; 0 where both are −inf, since neither is then the likelier.
+    """Subtract logarithms; the difference of −inf and −inf is 0.
 
+    Parameters
+    ----------
+    over, against : array-like
+        Logarithms, of shapes that broadcast.
+
+    Returns
+    -------
+    ndarray
+        The differences.
+
+    Examples
+    --------
     >>> log_ratio([-1.0, -1.0, -np.inf], [-3.0, -np.inf, -np.inf]).tolist()
     [2.0, inf, 0.0]
     """
@@ -102,10 +187,26 @@ def log_ratio(over: ArrayLike, against: ArrayLike) -> Array:
 
 
 def llr(log_likelihood: ArrayLike, over: int, against: int | None = None, log_prior: ArrayLike | None = None) -> Array:
-    """The weight of evidence for class `over` against another class, or against the rest, in nats.
+    """Compute the log-likelihood ratio of one class over another, or over all other classes.
 
-    The rest is weighed by the prior among themselves; equally where no prior is given, or where it is zero for all.
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    over : int
+        Number of the class the evidence is for.
+    against : int, optional
+        Number of the class it is compared with, all others if not given.
+    log_prior : array-like of shape (K,) or (n, K), optional
+        Weights of the other classes among themselves, equal if not given or zero for all of them.
 
+    Returns
+    -------
+    ndarray of shape (n,)
+        Evidence in nats.
+
+    Examples
+    --------
     >>> densities = np.log([[.05395, .01198]])
     >>> llr(densities, over=0, against=1).round(3).tolist()
     [1.505]
@@ -116,13 +217,29 @@ def llr(log_likelihood: ArrayLike, over: int, against: int | None = None, log_pr
     rival = log_likelihood[:, against] if against is not None else _log_rest(log_likelihood, over, log_prior)
     impossible = np.isneginf(log_likelihood[:, over]) & np.isneginf(rival)
     if impossible.any():
-        _warn_impossible(np.flatnonzero(impossible), "on both sides of the llr", "the llr is 0")
+        warn_impossible(np.flatnonzero(impossible), "on both sides of the llr", "the llr is 0")
     return log_ratio(log_likelihood[:, over], rival)
 
 
 def llr_over_runner_up(log_likelihood: ArrayLike, decided: ArrayLike, log_prior: ArrayLike) -> Array:
-    """The llr of each row's decided class over the most probable other class; 0 where there is no other.
+    """Compute the llr of each row's decided class over the most probable other class.
 
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    decided : array-like of shape (n,)
+        Number of the decided class of each row.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities. Of classes that are equally probable the likelier one is compared with.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Evidence in nats; 0 if there is one class only.
+
+    Examples
+    --------
     >>> densities = np.log([[.05395, .01198]])
     >>> llr_over_runner_up(densities, [1], np.log([.1, .9])).round(3).tolist()
     [-1.505]
@@ -134,55 +251,15 @@ def llr_over_runner_up(log_likelihood: ArrayLike, decided: ArrayLike, log_prior:
     rows = np.arange(n)
     joint = log_joint(log_likelihood, log_prior)
     joint[rows, decided] = -np.inf
-    alone = np.isneginf(joint.max(axis=1))  # all others have posterior zero: the likeliest of them is the rival
-    joint[alone] = log_likelihood[alone]
-    joint[rows, decided] = -np.inf
-    runner_up = joint.argmax(axis=1)
+    probable = joint == joint.max(axis=1, keepdims=True)  # all, where all others have posterior zero
+    probable[rows, decided] = False
+    runner_up = np.where(probable, log_likelihood, -np.inf).argmax(axis=1)
     runner_up = np.where(runner_up == decided, (decided + 1) % K, runner_up)  # all others −inf: any of them
     return log_ratio(log_likelihood[rows, decided], log_likelihood[rows, runner_up])
 
 
-def threshold(
-    prior: ArrayLike, c_miss: float = 1, c_fa: float = 1, *, c_hit: float = 0, c_pass: float = 0
-) -> float | Array:
-    """The llr, in nats, above which h1 is decided: −log π̃/(1−π̃), with π̃ the effective prior of h1.
-
-    Missing h1 costs `c_miss`, a false alarm `c_fa`; `c_hit` and `c_pass` are what deciding h1 and h0 rightly costs.
-    Of people of whom one in ten is male, male is decided only by evidence above nine to one:
-
-    >>> round(float(np.exp(threshold(.1))), 9)
-    9.0
-    """
-    prior = np.asarray(prior, dtype=float)
-    if not ((prior >= 0) & (prior <= 1)).all():
-        raise PriorError(f"the prior of h1 is {prior}; probabilities lie between 0 and 1.")
-    if not (0 <= c_hit <= c_miss < inf and 0 <= c_pass <= c_fa < inf):
-        raise CostError(
-            f"c_miss={c_miss}, c_fa={c_fa}, c_hit={c_hit}, c_pass={c_pass}: costs must be finite and ≥ 0, and a right "
-            "decision must not cost more than a wrong one."
-        )
-    miss = log_probability(prior) + log_probability(c_miss - c_hit)
-    alarm = log_probability(1 - prior) + log_probability(c_fa - c_pass)
-    if np.isneginf(np.maximum(miss, alarm)).any():
-        raise CostError("no error that can happen costs anything, so nothing decides. Let c_miss and c_fa be > 0.")
-    nats = alarm - miss
-    return nats if np.ndim(nats) else float(nats)
-
-
-def effective_prior(
-    prior: ArrayLike, c_miss: float = 1, c_fa: float = 1, *, c_hit: float = 0, c_pass: float = 0
-) -> float | Array:
-    """The prior of h1 that decides, at equal costs, as this one does at the given costs.
-
-    >>> round(effective_prior(.1, c_miss=9), 9)
-    0.5
-    """
-    effective = expit(np.negative(threshold(prior, c_miss, c_fa, c_hit=c_hit, c_pass=c_pass)))
-    return effective if np.ndim(effective) else float(effective)
-
-
 def _log_rest(log_likelihood: Array, over: int, log_prior: ArrayLike | None) -> Array:
-    """How well the other classes together explain each row: log Σ_{j≠over} P(j|not over) f(x|j)."""
+    """Log-density under the other classes together: log Σ_{j≠over} P(j|not over) f(x|j)."""
     K = log_likelihood.shape[1]
     if K == 1:
         raise InputError("the model has one class: there is no rest to weigh it against. Learn a second class first.")
@@ -192,8 +269,8 @@ def _log_rest(log_likelihood: Array, over: int, log_prior: ArrayLike | None) -> 
     return log_sum_exp(log_likelihood[:, rest] + (weights - log_sum_exp(weights)[:, None]))
 
 
-def _warn_impossible(rows: NDArray[np.intp], where: str, answer: str) -> None:
-    """One warning per call, that counts the rows and names them."""
+def warn_impossible(rows: NDArray[np.intp], where: str, answer: str) -> None:
+    """One warning for all impossible rows of the caller's caller, with their number and the first positions."""
     named = rows.tolist()
     count, names = ("1 row has", "row") if len(named) == 1 else (f"{len(named):,} rows have", "rows")
     warnings.warn(

@@ -127,11 +127,16 @@ class HasCandidates(Protocol):
 
 
 @runtime_checkable
-class Accumulator(Protocol):
+class RunningSums(Protocol):
     """Sums of a stream of batches; mutable, with one owner."""
 
-    family: Any  # its choices made by the first rows
-    known: Any  # statistics that hold the names which later rows are encoded by; None where any name is taken
+    @property
+    def family(self) -> Any:
+        """The family, its choices made by the first rows."""
+
+    @property
+    def known(self) -> Any:
+        """Statistics that hold the names which later rows are encoded by; None where any name is taken."""
 
     def choose(self, X: Rows, members: Members, rule: Rule) -> None:
         """Let the family make its open choices from the first rows and their sums."""
@@ -147,7 +152,7 @@ class Accumulator(Protocol):
 class Streams(Protocol):
     """Families whose sums grow in place while batches are added."""
 
-    def accumulator(self, X: Rows, members: Members, columns: Sequence[str]) -> Accumulator:
+    def accumulator(self, X: Rows, members: Members, columns: Sequence[str]) -> RunningSums:
         """Start with the sums of the first rows."""
 
 

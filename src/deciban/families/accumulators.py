@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deciban.families.abilities import Accumulator, Streams, ability
+from deciban.families.abilities import RunningSums, Streams, ability
 from deciban.families.protocol import Family, Rows, Rule, collect_checked
 from deciban.statistics import Members
 
@@ -43,7 +43,7 @@ class SumAccumulator:
         return self.stats
 
 
-def accumulator(family: Family[Any], X: Rows, members: Members, columns: Sequence[str]) -> Accumulator:
+def accumulator(family: Family[Any], X: Rows, members: Members, columns: Sequence[str]) -> RunningSums:
     """Start the sums of a stream with its first rows, in place where the family has sums that grow in place."""
     streams = ability(family, Streams)
     if streams is None:

@@ -192,7 +192,8 @@ class Categorical(Family[Any]):
     ) -> Array:
         """The row's categories in its own class move; where it was the last of a category, that one is unknown."""
         codes, support = own_codes(members), self.support(stats)
-        density = density or self._density(support, stats.labels["class"], rule)
+        if not isinstance(density, CategoricalDensity):
+            density = self._density(support, stats.labels["class"], rule)
         scores, rows, M = density.log_density(X), np.arange(len(codes)), support.axis.size
         if M == 0:
             return scores

@@ -34,7 +34,8 @@ class Fitted:
         """Collect, then freeze what the family left open."""
         block, members = _one_group(family, X, sample_weight)
         open_family = ability(family, HasCandidates)
-        family = family if open_family is None else open_family.without_labels(block, members)
+        if open_family is not None:
+            family = open_family.without_labels(block, members)  # type: ignore[assignment]
         stats = collect_checked(family, block, members, _columns(block))
         return cls(family.choose(stats, (block, members)), stats)
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, shortlist
+from deciban.errors import DecibanError, HyperparameterError, InputError, shortlist
 from deciban.families.abilities import (
-    Accumulator,
     Counts,
     HasChoices,
     HasFootprint,
     HasParts,
     HasSubset,
     Refines,
+    RunningSums,
     SharesParameters,
     Unmixable,
     ability,
@@ -40,15 +40,11 @@ Key = tuple[Any, ...]  # the columns of a block: names, or positions
 class Block:
     """Columns that one family models, and why this family."""
 
-    columns: Key
+    columns: Key  # () for all columns of the table
     family: Family[Any]
     reason: str = ""
     together: bool = False  # its columns were found to vary together, so later rows must have no gap in them
-
-    @property
-    def label(self) -> str:
-        """The columns as text."""
-        return ", ".join(map(str, self.columns))
+    detail: str = ""  # figures behind the reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +200,7 @@ class Product(Family[ProductStats]):
 
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
         """Return each block's density."""
-        return self._density(self._each(lambda f, s: f.estimate(s, rule), stats.blocks.values()))
+        return self._density(self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys))
 
     def leave_one_out(
         self, stats: ProductStats, X: BlockRows, members: Members, rule: Rule, density: Any = None
@@ -214,10 +210,10 @@ class Product(Family[ProductStats]):
         parts = self._each(
             lambda f, s, x, d: f.leave_one_out(s, x, members, rule, d), stats.blocks.values(), X.parts, each
         )
-        return sum(parts)  # type: ignore[return-value]
+        return sum(parts)
 
     # -- abilities -------------------------------------------------------------------------------------------------
-    def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> Accumulator:
+    def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> RunningSums:
         """Accumulate each block by itself."""
         return _BlockAccumulator(self, X, members)
 
@@ -257,7 +253,7 @@ class Product(Family[ProductStats]):
     def not_mixable(self) -> str:
         """The reason of the first block that cannot be mixed."""
         having = (ability(family, Unmixable) for family in self.families.values())
-        return next(family.not_mixable for family in having if family is not None)
+        return next((family.not_mixable for family in having if family is not None), "")
 
     def subset(self, stats: ProductStats, features: Array, columns: Sequence[Any]) -> tuple[Product, ProductStats]:
         """Return the blocks of some columns; blocks without columns are dropped."""
@@ -276,7 +272,7 @@ class Product(Family[ProductStats]):
         """Sum over blocks: one number per class, or one in all where a block ties its classes."""
         parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
         one = any(len(part) == 1 for part in parts)
-        return sum(np.sum(part, keepdims=True) if one else part for part in parts)  # type: ignore[return-value]
+        return sum(np.sum(part, keepdims=True) if one else part for part in parts)
 
     def log_prior(self, density: ProductDensity) -> float:
         """Sum over blocks."""
@@ -338,6 +334,16 @@ class _BlockAccumulator:
 
     def _stats(self, sums: Iterable[Any]) -> ProductStats:
         return ProductStats({"class": self.classes}, dict(zip(self.product.keys, sums)))
+
+
+def _estimate(family: Family[Any], stats: Any, rule: Rule, columns: Key) -> Density:
+    """Estimate the density of a block; an error names the columns of the table, not their positions in the block."""
+    try:
+        return family.estimate(stats, rule)
+    except DecibanError as error:
+        if error.columns is None:
+            raise
+        raise error.but(columns=tuple(columns[j] for j in error.columns)) from None
 
 
 def blocks_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:

@@ -187,8 +187,10 @@ def require_rows(weight: Array, classes: Axis, family: str) -> None:
         name = classes.names[at[0]]
         where = f"class {name!r}" if len(at) == 1 else f"class {name!r}, feature {at[1]}"
         raise EmptyClassError(
-            f"{where} has no rows, so rule 'ml' has no {family} estimate for it. "
-            "Use rule 'mean', 'map' or 'predictive', which fall back on the prior, or learn rows of that class."
+            f"{where} has no rows, so rule 'ml' has no {family} estimate for it.",
+            columns=None if len(at) == 1 else [int(at[1])],
+            label=name,
+            remedy="Use rule 'mean', 'map' or 'predictive', which use the prior, or learn rows of that class.",
         )
 
 

@@ -1,13 +1,14 @@
-"""The hot loops: each sums, scores or counts plain numpy arrays.
+"""Numeric loops that several packages use: sums, counts and scores of plain numpy arrays.
 
-Every function has two bodies that give the same answer: a readable numpy twin (`reference`) for small inputs, which
-must not wait for a compiler, and a numba kernel for large ones. Which one runs depends on the amount of work alone, so
-the same input always gives the same answer; `forced` overrides the choice in tests. numba is imported when the first
-large input arrives, never before.
+Each function has two versions that give the same answer: one in numpy, in the module of its subject (`dense`, `sparse`,
+`categories`, `rows`, `mixture`, `chains`), and one compiled by numba, in the module of the same name with `_compiled`.
+The numpy version runs on small inputs, which must not wait for a compiler, and is the reference in tests of the
+compiled one. The amount of work alone decides which runs, so that the same input always gives the same answer; `forced`
+overrides the choice in tests. numba is imported when the first large input arrives, never before.
 
-What holds throughout: n rows, D features, K classes, V words. `codes` are class numbers in [0, K) (IndexError
-otherwise). `weight` is None or (n,) with weights ≥ 0; a row of weight 0 is skipped whatever it holds, NaN included.
-Sums are float64. No input is ever written to.
+Conventions: n rows, D features, K classes, V words (columns of sparse rows). `codes` are class codes in [0, K); any
+other value raises IndexError. `weight` is None or (n,) with weights ≥ 0; a row of weight 0 is skipped, even if it holds
+NaN. Sums are float64. Inputs are never written to.
 """
 
 from deciban.kernels.categories import CategoryError, category_counts, category_counts_growing, category_scores
@@ -21,7 +22,7 @@ from deciban.kernels.dense import (
     whitened_distances,
 )
 from deciban.kernels.rows import class_weights, encode_integers, log_softmax, log_sum_exp, softmax
-from deciban.kernels.words import (
+from deciban.kernels.sparse import (
     row_lookups,
     sparse_class_lookups,
     sparse_class_moments,

@@ -1,20 +1,28 @@
-"""Tables of category numbers: counts per class, and scores.
+"""Tables of category codes: counts per class, and scores.
 
-Categories are integers: −1 is missing, otherwise column j holds 0 … sizes[j] − 1. All columns' categories lie side by
-side on one axis of length Σ sizes; column j starts at sizes[:j].sum().
+Codes are integers: −1 is missing, otherwise column j holds 0 … sizes[j] − 1. The categories of all columns lie side by
+side on one axis of length Σ sizes; those of column j start at sizes[:j].sum().
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from deciban.kernels import reference
-from deciban.kernels.choice import Array, class_codes, compiled, or_unweighted, pieces, readable, row_weights
+from deciban.kernels.choice import (
+    Array,
+    class_codes,
+    compiled,
+    drop_zero_weights,
+    readable,
+    row_blocks,
+    row_weights,
+    weights_or_empty,
+)
 
-# A category number at or above this is taken for a mistake: the table of counts would be as long.
+# Codes from this on are refused: the table of counts would be as long.
 MOST_CATEGORIES = 2**20
 
-# Types that kernels read as they are; anything else is converted to int64.
+# Types that kernels read as they are; any other is converted to int64.
 NATIVE = ("int64", "int32", "int16", "int8", "uint8")
 
 
@@ -26,62 +34,51 @@ class CategoryError(LookupError):
         self.row, self.column, self.value = row, column, value
 
 
-def _refuse_outside(X: Array, weight: Array | None, sizes: Array, first_row: int = 0) -> None:
-    """Raise CategoryError at the first value that is neither −1 nor below its column's size."""
-    place = reference.first_outside(X, weight, sizes)
-    if place is not None:
-        raise CategoryError(first_row + place[0], place[1], int(X[place]))
-
-
-def _integers(X: Array) -> Array:
-    """Category numbers of a type that can be compared with −1 and added to int64."""
-    return np.asarray(X) if np.can_cast(X.dtype, np.int64) and X.dtype.kind != "b" else X.astype(np.int64)
-
-
 def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
     """Σ w per class and category: (K, Σ sizes). Raises CategoryError at a value outside −1 … sizes[j] − 1."""
     codes, weight, sizes = class_codes(codes, K), row_weights(weight), readable(sizes, np.int64)
     if not compiled(X.size):
         X = _integers(X)
-        _refuse_outside(X, weight, sizes)
-        return reference.category_counts(X, codes, weight, sizes, K)
-    from deciban.kernels.categories_compiled import Tally
+        _check_codes(X, weight, sizes)
+        return _category_counts(X, codes, weight, sizes, K)
+    from deciban.kernels.categories_compiled import CountTable
 
-    tally = Tally(sizes, K)
-    for rows, part in pieces(X, NATIVE, np.int64):
-        stop = tally.add(part, 0, codes[rows], or_unweighted(weight, rows))
-        if stop < len(part):
-            at = slice(rows.start + stop, rows.stop)
-            _refuse_outside(part[stop:], None if weight is None else weight[at], sizes, at.start)
-    return tally.counts()
+    table = CountTable(sizes, K)
+    for rows, block in row_blocks(X, NATIVE, np.int64):
+        stop = table.add(block, 0, codes[rows], weights_or_empty(weight, rows))
+        if stop < len(block):
+            bad = slice(rows.start + stop, rows.stop)
+            _check_codes(block[stop:], None if weight is None else weight[bad], sizes, bad.start)
+    return table.counts()
 
 
 def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int) -> tuple[Array, Array]:
-    """Sizes (one more than each column's largest value) and counts (K, Σ sizes), found in one pass.
+    """Sizes (the largest code of each column plus one) and counts (K, Σ sizes), found in one pass.
 
-    Raises CategoryError at a value below −1, or at 2**20 or more.
+    Raises CategoryError at a code below −1, or at 2**20 or more.
     """
     codes, weight = class_codes(codes, K), row_weights(weight)
+    limits = np.full(X.shape[1], MOST_CATEGORIES)
     if not compiled(X.size):
         X = _integers(X)
-        _refuse_outside(X, weight, np.full(X.shape[1], MOST_CATEGORIES))
-        sizes = reference.category_sizes(X, weight)
-        return sizes, reference.category_counts(X, codes, weight, sizes, K)
-    from deciban.kernels.categories_compiled import CHECKED_ROWS, Tally
+        _check_codes(X, weight, limits)
+        sizes = _category_sizes(X, weight)
+        return sizes, _category_counts(X, codes, weight, sizes, K)
+    from deciban.kernels.categories_compiled import CHECKED_ROWS, CountTable
 
-    # The first rows say how much room columns are likely to need.
-    first = reference.category_sizes(X[:CHECKED_ROWS], None if weight is None else weight[:CHECKED_ROWS])
-    tally = Tally(np.minimum(first, MOST_CATEGORIES), K)
-    for rows, part in pieces(X, NATIVE, np.int64):
-        part_codes, part_weight = codes[rows], None if weight is None else weight[rows]
+    # The first rows give sizes that are likely to suffice.
+    first = _category_sizes(X[:CHECKED_ROWS], None if weight is None else weight[:CHECKED_ROWS])
+    table = CountTable(np.minimum(first, MOST_CATEGORIES), K)
+    for rows, block in row_blocks(X, NATIVE, np.int64):
+        block_codes, block_weight = codes[rows], None if weight is None else weight[rows]
         at = 0
-        while (at := tally.add(part, at, part_codes, or_unweighted(part_weight))) < len(part):
+        while (at := table.add(block, at, block_codes, weights_or_empty(block_weight))) < len(block):
             new = slice(at, at + CHECKED_ROWS)
-            own_weight = None if part_weight is None else part_weight[new]
-            _refuse_outside(part[new], own_weight, np.full(X.shape[1], MOST_CATEGORIES), rows.start + at)
-            tally.settle(part[new], part_codes[new], own_weight)
+            new_weight = None if block_weight is None else block_weight[new]
+            _check_codes(block[new], new_weight, limits, rows.start + at)
+            table.add_categories(block[new], block_codes[new], new_weight)
             at = new.stop
-    return tally.trimmed()
+    return table.trimmed()
 
 
 def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unseen: Array) -> Array:
@@ -91,8 +88,49 @@ def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unsee
     """
     weights, unseen = readable(weights, np.float64), readable(unseen, np.float64)
     starts, sizes = readable(starts, np.int64), readable(sizes, np.int64)
+    # Below the weights one row of zeros for missing values, then the rows for unseen ones: each value adds one row.
+    table = np.concatenate([weights, np.zeros((1, weights.shape[1])), unseen])
     if not compiled(X.size * weights.shape[1]):
-        return reference.category_scores(_integers(X), weights, starts, sizes, unseen)
-    from deciban.kernels import categories_compiled as tally
+        return _category_scores(_integers(X), table, starts, sizes, len(weights))
+    from deciban.kernels.categories_compiled import category_scores as run
 
-    return tally.scores(pieces(X, NATIVE, np.int64), len(X), weights, starts, sizes, unseen)
+    scores, zero = np.empty((len(X), weights.shape[1])), np.zeros(weights.shape[1])
+    for rows, block in row_blocks(X, NATIVE, np.int64):
+        run(block, table, starts, sizes, len(weights), zero, scores[rows])
+    return scores
+
+
+# -- numpy versions ----------------------------------------------------------------------------------------------------
+def _integers(X: Array) -> Array:
+    """Return codes in a type that can be compared with −1 and added to int64."""
+    return np.asarray(X) if np.can_cast(X.dtype, np.int64) and X.dtype.kind != "b" else X.astype(np.int64)
+
+
+def _check_codes(X: Array, weight: Array | None, sizes: Array, first_row: int = 0) -> None:
+    """Raise CategoryError at the first value that is neither −1 nor below its column's size."""
+    outside = (X < -1) | np.greater_equal(X, sizes)
+    if weight is not None:
+        outside &= (weight != 0)[:, None]
+    if outside.any():
+        row, column = map(int, np.unravel_index(int(outside.argmax()), X.shape))
+        raise CategoryError(first_row + row, column, int(X[row, column]))
+
+
+def _category_sizes(X: Array, weight: Array | None) -> Array:
+    """Largest value of each column plus one."""
+    _, (X,) = drop_zero_weights(weight, X)
+    return X.astype(np.int64).max(axis=0, initial=-1) + 1
+
+
+def _category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    total = int(sizes.sum())
+    seen = X >= 0
+    cell = (codes[:, None] * total + np.cumsum(sizes) - sizes + X)[seen]
+    each = None if weight is None else np.broadcast_to(weight[:, None], X.shape)[seen]
+    return np.bincount(cell, each, minlength=K * total).astype(np.float64).reshape(K, total)
+
+
+def _category_scores(X: Array, table: Array, starts: Array, sizes: Array, missing: int) -> Array:
+    absent = np.where(X == -1, missing, missing + 1 + np.arange(X.shape[1]))
+    return table[np.where((X >= 0) & np.less(X, sizes), starts + X, absent)].sum(axis=1)

@@ -1,107 +1,124 @@
-"""Hidden Markov chains: messages forward and backward, and best paths, a piece of consecutive rows at a time.
+"""Hidden Markov chains: forward and backward messages, and most probable paths, a piece of consecutive rows at a time.
 
-`chains_reference` defines what is computed. Compiled messages come in two arithmetics. Plain numbers (`scaled`) are an
-order of magnitude faster and as exact, unless the probability of a state underflows that no later transition restores:
-`Messages.forward` detects that case, and the caller starts again in logarithms.
+    forward    log α_t(k) = log Σ_j α_{t−1}(j) A(j,k) + log f(x_t|k) − log s_t       s_t makes α_t sum to one
+    backward   log β_t(j) = log Σ_k A(j,k) w_{t+1}(k),    w_t(k) = f(x_t|k) β_t(k)/s_t
+    posterior  γ_t(k) = α_t(k) β_t(k),    ξ_t(j,k) = α_t(j) A(j,k) w_{t+1}(k),    log-likelihood Σ log s_t
+    best path  δ_t(k) = max_j δ_{t−1}(j) + log A(j,k) + log f(x_t|k)
+
+The compiled versions compute messages either in logarithms or as probabilities, scaled by s_t. Scaled messages are an
+order of magnitude faster and as exact, unless the probability of a state underflows and no later transition restores
+it: `Messages.forward` detects this, and the caller starts again in logarithms.
+
+Arguments of all versions: `ends` are the ends of the sequences within a piece. The piece's first row begins a sequence
+if `fresh`; otherwise alpha[0] is the message of the row before. Its last row ends a sequence if `final`; otherwise
+`carry` is w of the row after. Row t is described by row index[t] of a table of densities, by the last row of the table
+if index[t] is −1 (missing). `alpha` (n + 1, S) and `scale` (n,) keep the messages of a piece for the backward pass,
+those of row t in alpha[t + 1].
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from deciban.kernels import chains_reference
-from deciban.kernels.choice import Array, compiled, readable
+from deciban.kernels.choice import Array, compiled, quiet, readable
 
-# What one step of the twins weighs against compiling: twenty thousand take half a second.
-STEP = 50
+# Elementary operations of one step of the numpy version: 20,000 steps take half a second.
+STEP_WORK = 50
 
-# Numbers that a piece's messages may fill: they should stay in the cache between the two passes.
-PIECE = 2**15
+# Numbers in the messages of a piece: they stay in the cache between the two passes.
+PIECE_SIZE = 2**15
 
-# Transitions above this bring back whatever plain numbers lose.
+# If all transition probabilities are at least this, the next step restores any state that underflowed.
 RESTORING = 1e-30
-VANISHING = 1e-200
+UNDERFLOW = 1e-200  # smaller scaled messages may have lost states
 
 
 def piece_rows(S: int) -> int:
-    """How many rows make a piece."""
-    return max(256, PIECE // max(S, 8))
+    """Number of rows in a piece."""
+    return max(256, PIECE_SIZE // max(S, 8))
 
 
 def worth_compiling(steps: int) -> bool:
-    """Whether chains of this many steps in all, over all passes, are worth the compiler."""
-    return compiled(steps * STEP)
+    """Whether the compiled version runs for this many steps, over all sequences and passes."""
+    return compiled(steps * STEP_WORK)
 
 
 class Messages:
-    """The messages of one chain over one piece at a time.
+    """Messages of one chain, for one piece at a time.
 
-    `logs` of a piece are the (M, S) log densities that index[t] points into, `base` (M,) what all states share.
+    `logs` is the (M, S) table of log densities that index[t] refers to; `base` (M,) is a term that all states share.
     """
 
     def __init__(self, log_start: Array, log_transitions: Array, use_kernel: bool, scaled: bool) -> None:
         self.S = len(log_start)
-        self.compiled, self.scaled = use_kernel, scaled and use_kernel
+        self.scaled = scaled and use_kernel
         self.width = self.S
+        self._forward: Callable[..., int] = _forward
+        self._backward: Callable[..., None] = _backward
+        if use_kernel:
+            from deciban.kernels import chains_compiled as kernels
+
+            self._forward = kernels.scaled_forward if self.scaled else kernels.log_forward
+            self._backward = kernels.scaled_backward if self.scaled else kernels.log_backward
         if self.scaled:
-            self.width = -(-self.S // 4) * 4  # states that cannot be fill the vectors
+            self.width = -(-self.S // 4) * 4  # padded to whole vectors with states of probability 0
             self.start, self.A = _padded(np.exp(log_start), self.width), _padded(np.exp(log_transitions), self.width)
             self.restoring = float(np.exp(log_transitions.min())) >= RESTORING
         else:
             self.start, self.A = readable(log_start, np.float64), readable(log_transitions, np.float64)
         self.AT = np.ascontiguousarray(self.A.T)
-        self.body: Any = chains_reference
-        if self.compiled:
-            from deciban.kernels import chains_in_logs, chains_scaled
-
-            self.body = chains_scaled if self.scaled else chains_in_logs
         rows = piece_rows(self.S)
         self.alpha, self.scale = np.empty((rows + 1, self.width)), np.empty(rows)
-        self._room, self._offset = np.empty((0, self.width)), np.empty(0)
+        self._densities, self._offset = np.empty((0, self.width)), np.empty(0)
 
     def table(self, logs: Array, base: Array) -> tuple[Array, Array, bool]:
-        """What forward and backward read in place of logs and base; in plain numbers, whether a state is faint there.
+        """Return what `forward` and `backward` take instead of logs and base, and whether a scaled density underflows.
 
-        The answer is valid until the next call with as many rows or fewer.
+        The result is valid until the next call with as many rows or fewer.
         """
         if not self.scaled:
             return logs, base, False
-        if len(self._room) < len(logs):
-            self._room, self._offset = np.empty((len(logs), self.width)), np.empty(len(logs))
-        room, offset = self._room[: len(logs)], self._offset[: len(logs)]
-        faint = self.body.likelihoods(readable(logs, np.float64), readable(base, np.float64), room, offset)
-        return room, offset, bool(faint)
+        from deciban.kernels.chains_compiled import scaled_densities
+
+        if len(self._densities) < len(logs):
+            self._densities, self._offset = np.empty((len(logs), self.width)), np.empty(len(logs))
+        densities, offset = self._densities[: len(logs)], self._offset[: len(logs)]
+        underflow = scaled_densities(readable(logs, np.float64), readable(base, np.float64), densities, offset)
+        return densities, offset, bool(underflow)
 
     def sums(self, M: int) -> tuple[Array, Array, Array]:
-        """Empty sums that `backward` adds to: visits (M, ·), joint and first; `crop` says what was found."""
+        """Return zeros for `backward` to add to: visits (M, ·), joint and first, all as wide as the messages."""
         return np.zeros((M, self.width)), np.zeros((self.width, self.width)), np.zeros(self.width)
 
     def crop(self, visits: Array, joint: Array, first: Array) -> tuple[Array, Array, Array]:
-        """(M, S) visits, (S, S) transitions and (S,) starts."""
+        """Return the sums without padding: (M, S) visits, (S, S) transitions and (S,) starts."""
         return visits[:, : self.S], joint[: self.S, : self.S], first[: self.S]
 
     def carry(self) -> Array:
-        """Room for a message between two pieces."""
+        """Return an array for a message from one piece to the next."""
         return np.zeros(self.width)
 
     def forward(
         self, index: Array, table: tuple[Array, Array, bool], ends: Array, fresh: bool, carry: Array, evidence: Array
     ) -> int:
-        """Messages of the piece; how many of its rows (its sequences, if scaled) can be vouched for.
+        """Compute the messages of a piece, and add log-likelihoods to `evidence`.
 
-        `carry` comes as the message of the row before and leaves as that of the last row.
+        `carry` is replaced: the message of the row before by that of the last row. Returns the number of rows before
+        the first impossible one; of scaled messages, the number of sequences before the first that underflows.
         """
         n = len(index)
         self.alpha[0] = carry
-        done = self.body.forward(
+        done = self._forward(
             index, table[0], table[1], ends, fresh, self.start, self.A, self.alpha, self.scale, evidence
         )
         carry[:] = self.alpha[n] * self.scale[n - 1] if self.scaled else self.alpha[n]
-        lossy = self.scaled and not self.restoring
-        if lossy and done == len(ends) and (table[2] or self.body.least(self.alpha, n) < VANISHING):
-            return 0
+        if self.scaled and not self.restoring and done == len(ends):
+            from deciban.kernels.chains_compiled import smallest_positive
+
+            if table[2] or smallest_positive(self.alpha, n) < UNDERFLOW:
+                return 0
         return int(done)
 
     def backward(
@@ -117,51 +134,147 @@ class Messages:
         joint: Array,
         first: Array,
     ) -> None:
-        """Add the expected counts of the piece whose forward messages were made last."""
-        self.body.backward(
-            index,
-            table[0],
-            ends,
-            fresh,
-            final,
-            self.A,
-            self.AT,
-            carry,
-            self.alpha,
-            self.scale,
-            weight,
-            visits,
-            joint,
-            first,
-        )
+        """Add the expected counts of the piece that `forward` saw last."""
+        messages = self.A, self.AT, carry, self.alpha, self.scale
+        self._backward(index, table[0], ends, fresh, final, *messages, weight, visits, joint, first)
 
 
 class Paths:
-    """Best paths through one chain, over one piece at a time."""
+    """Most probable paths through one chain, for one piece at a time."""
 
     def __init__(self, log_start: Array, log_transitions: Array, use_kernel: bool) -> None:
         self.start, self.A = readable(log_start, np.float64), readable(log_transitions, np.float64)
-        self.body: Any = chains_reference
+        self._best: Callable[..., None] = _best_states
+        self._follow: Callable[..., int] = _follow_pointers
         if use_kernel:
-            from deciban.kernels import chains_in_logs
+            from deciban.kernels import chains_compiled as kernels
 
-            self.body = chains_in_logs
+            self._best, self._follow = kernels.best_states, kernels.follow_pointers
         S = len(log_start)
         kind = np.uint8 if S <= 256 else np.uint16 if S <= 65536 else np.int64
         self.pointers = np.empty((piece_rows(S), S), dtype=kind)
 
     def best(self, index: Array, logs: Array, ends: Array, fresh: bool, carry: Array) -> Array:
-        """(B,) the best last state of each sequence in the piece, −1 where it is impossible."""
+        """(B,) the best last state of each sequence in the piece, −1 if all are impossible."""
         last = np.empty(len(ends), dtype=np.int64)
-        self.body.best(index, logs, ends, fresh, self.start, self.A, carry, self.pointers, last)
+        self._best(index, logs, ends, fresh, self.start, self.A, carry, self.pointers, last)
         return last
 
     def follow(self, ends: Array, last: Array, path: Array) -> int:
         """Write the path of the piece that `best` saw last; returns the state before it."""
-        return int(self.body.follow(self.pointers, ends, last, path))
+        return int(self._follow(self.pointers, ends, last, path))
 
 
 def _padded(values: Array, width: int) -> Array:
-    room = np.zeros((width,) * values.ndim)
-    room[tuple(slice(0, size) for size in values.shape)] = values
-    return room
+    padded = np.zeros((width,) * values.ndim)
+    padded[tuple(slice(0, size) for size in values.shape)] = values
+    return padded
+
+
+# -- numpy versions ----------------------------------------------------------------------------------------------------
+def _log_sum(values: Array) -> Array:
+    """Log Σ exp over the first axis; −inf if all values are."""
+    top = values.max(axis=0)
+    top = np.where(np.isneginf(top), 0.0, top)
+    return np.log(np.exp(values - top).sum(axis=0)) + top
+
+
+@quiet
+def _forward(
+    index: Array,
+    logs: Array,
+    base: Array,
+    ends: Array,
+    fresh: bool,
+    start: Array,
+    A: Array,
+    alpha: Array,
+    scale: Array,
+    evidence: Array,
+) -> int:
+    """Write log messages, and add log-likelihoods to `evidence`; the first impossible row, or the number of rows."""
+    begin, impossible = 0, len(index)
+    for b, end in enumerate(ends):
+        for t in range(begin, end):
+            if t == begin and (fresh or b > 0):
+                message = start
+            else:
+                message = _log_sum(alpha[t][:, None] + A)
+            message = message + logs[index[t]]
+            scale[t] = _log_sum(message)
+            evidence[b] += scale[t] + base[index[t]]
+            if np.isneginf(scale[t]):
+                impossible = min(impossible, t)
+                break
+            alpha[t + 1] = message - scale[t]
+        begin = end
+    return impossible
+
+
+@quiet
+def _backward(
+    index: Array,
+    logs: Array,
+    ends: Array,
+    fresh: bool,
+    final: bool,
+    A: Array,
+    AT: Array,
+    carry: Array,
+    alpha: Array,
+    scale: Array,
+    weight: Array,
+    visits: Array,
+    joint: Array,
+    first: Array,
+) -> None:
+    """Add weighted expected counts: `visits` per row of the table and state, `joint` per pair, `first` per state."""
+    for b in range(len(ends) - 1, -1, -1):
+        begin = 0 if b == 0 else ends[b - 1]
+        for t in range(ends[b] - 1, begin - 1, -1):
+            beta = np.zeros(len(first))
+            if t < ends[b] - 1 or not (final or b < len(ends) - 1):
+                beta = _log_sum(carry[:, None] + AT)
+                joint += weight[b] * np.exp(alpha[t + 1][:, None] + A + carry)
+            share = weight[b] * np.exp(alpha[t + 1] + beta)
+            visits[index[t]] += share
+            carry[:] = logs[index[t]] + beta - scale[t]
+        if fresh or b > 0:
+            first += share
+
+
+def _best_states(
+    index: Array,
+    logs: Array,
+    ends: Array,
+    fresh: bool,
+    start: Array,
+    A: Array,
+    carry: Array,
+    pointers: Array,
+    last: Array,
+) -> None:
+    """Write the best predecessor of every row and state, and the best last state of each sequence, or −1."""
+    begin = 0
+    for b, end in enumerate(ends):
+        for t in range(begin, end):
+            if t == begin and (fresh or b > 0):
+                reached, pointers[t] = start, 0
+            else:
+                each = carry[:, None] + A
+                reached, pointers[t] = each.max(axis=0), each.argmax(axis=0)
+            carry[:] = reached + logs[index[t]]
+        last[b] = carry.argmax() if carry.max() > -np.inf else -1
+        begin = end
+
+
+def _follow_pointers(pointers: Array, ends: Array, last: Array, path: Array) -> int:
+    """Follow the pointers back from the last state of each sequence; the state before the piece."""
+    state = 0
+    for b in range(len(ends) - 1, -1, -1):
+        begin = 0 if b == 0 else ends[b - 1]
+        state = last[b]
+        for t in range(ends[b] - 1, begin - 1, -1):
+            path[t] = state
+            state = pointers[t, state]
+    return state

@@ -1,4 +1,4 @@
-"""Which body runs, and arrays made ready for it."""
+"""Choice between the numpy and the compiled version of a function, and arrays prepared for either."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Array = NDArray[Any]
 Body = Literal["numba", "numpy"]
 
-# Elementary operations below which the numpy twin runs: it needs about ten milliseconds for this many, while importing
-# numba takes four hundred and compiling a kernel a second or more.
+# Elementary operations below which the numpy version runs. It takes about 10 ms for this many; importing numba takes
+# 0.4 s, and compiling a kernel 1 s or more.
 SMALL_WORK = 1_000_000
 
-# Rows converted at a time when an array is not of a kind that kernels read directly.
+# Rows converted at a time if an array has a type or layout that kernels do not read.
 CONVERTED_ROWS = 4096
 
 _forced: ContextVar[Body | None] = ContextVar("forced", default=None)
@@ -26,7 +30,7 @@ _forced: ContextVar[Body | None] = ContextVar("forced", default=None)
 
 @contextmanager
 def forced(body: Body) -> Iterator[None]:
-    """Let one body do everything, however small or large the input: for tests that compare the two."""
+    """Use only the compiled or only the numpy versions, for any size of input: for tests that compare the two."""
     if body not in ("numba", "numpy"):
         raise ValueError(f"the body must be 'numba' or 'numpy', not {body!r}")
     token = _forced.set(body)
@@ -37,13 +41,14 @@ def forced(body: Body) -> Iterator[None]:
 
 
 def compiled(work: float) -> bool:
-    """Whether this much work is worth the compiled kernel."""
+    """Whether the compiled version runs for this many elementary operations."""
     body = _forced.get()
     return work >= SMALL_WORK if body is None else body == "numba"
 
 
-class _Borrowed:
-    """Another array's memory, described as writable."""
+# -- arguments of kernels ----------------------------------------------------------------------------------------------
+class _WritableView:
+    """Array interface of a read-only array that declares its memory writable."""
 
     def __init__(self, array: Array) -> None:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
@@ -51,23 +56,23 @@ class _Borrowed:
 
 
 def readable(array: Array, dtype: DTypeLike | None = None) -> Array:
-    """The array as plain, C-ordered and aligned; copied only when it is not.
+    """Return a plain, C-ordered, aligned array; a copy only if `array` is none.
 
-    numba compiles a kernel once more for read-only arguments. A read-only array, such as a memory map, is therefore
-    passed on under a description that says writable; kernels never write to their inputs.
+    numba compiles a kernel a second time if an argument is read-only, such as a memory map. Therefore a read-only array
+    is passed as a view that declares itself writable. Kernels never write to their inputs.
     """
     plain = np.require(array, dtype, ["C", "A"])
     if type(plain) is not np.ndarray:
         plain = plain.view(np.ndarray)
     if not plain.flags.writeable and plain.size:
-        plain = np.asarray(_Borrowed(plain))
+        plain = np.asarray(_WritableView(plain))
     return plain
 
 
-def pieces(X: Array, native: tuple[str, ...], otherwise: DTypeLike) -> Iterator[tuple[slice, Array]]:
-    """Blocks of rows that a kernel can read, with their positions: all at once if X is native and C-ordered.
+def row_blocks(X: Array, native: tuple[str, ...], otherwise: DTypeLike) -> Iterator[tuple[slice, Array]]:
+    """Yield blocks of rows that a kernel can read, with their positions: one block if X is native and C-ordered.
 
-    Anything else is converted a block at a time, so that a Fortran-ordered table costs no second copy of itself.
+    Any other array is converted block by block, so that a Fortran-ordered table is never copied as a whole.
     """
     X = np.asarray(X)
     dtype = X.dtype if X.dtype.name in native and X.dtype.isnative else np.dtype(otherwise)
@@ -80,37 +85,54 @@ def pieces(X: Array, native: tuple[str, ...], otherwise: DTypeLike) -> Iterator[
 
 
 def class_codes(codes: Array, K: int) -> Array:
-    """Class numbers as intp, all in [0, K)."""
+    """Return class codes as intp; IndexError if one is outside [0, K)."""
     codes = readable(codes, np.intp)
-    # Seen as unsigned, a negative number is huge: one pass checks both ends.
+    # As unsigned integers, negative codes are large: one comparison checks both bounds.
     if codes.size and codes.view(np.uintp).max() >= K:
         raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
     return codes
 
 
 def row_weights(weight: Array | None) -> Array | None:
-    """Weights as float64, or None."""
+    """Return weights as float64, or None."""
     return None if weight is None else readable(weight, np.float64)
 
 
 _UNWEIGHTED = np.empty(0)
 
 
-def or_unweighted(weight: Array | None, rows: slice = slice(None)) -> Array:
-    """The weights of these rows as kernels take them: an empty array stands for None, to compile for both at once."""
+def weights_or_empty(weight: Array | None, rows: slice = slice(None)) -> Array:
+    """Return the weights of some rows. An empty array stands for None, so that kernels are compiled once for both."""
     return _UNWEIGHTED if weight is None else weight[rows]
 
 
-# -- blas ----------
-# BLAS on small blocks: one thread is faster than two, and leaves the other to somebody else.
+# -- what several numpy versions share ---------------------------------------------------------------------------------
+quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore")  # NaN and inf propagate without warnings
 
-# From this many columns on a block is large enough to gain from as many threads as the user allows.
+
+def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
+    """Drop rows of weight 0: they count as absent, even if they hold NaN."""
+    if weight is None or weight.all():
+        return weight, arrays
+    keep = weight != 0
+    return weight[keep], tuple(array[keep] for array in arrays)
+
+
+def group_sums(rows: Array, codes: Array, K: int) -> Array:
+    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
+    n = len(rows)
+    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
+
+
+# -- threads of BLAS ---------------------------------------------------------------------------------------------------
+# Blocks with this many columns or more gain from as many BLAS threads as the user allows; narrower ones are faster with
+# one thread, and leave the other cores to other work.
 WIDE = 256
 
 
-@cache
-def _controller() -> Any:
-    # scipy brings a BLAS of its own; a controller made before that is loaded would not know it.
+@cache  # a new controller takes milliseconds
+def _controller() -> ThreadpoolController:
+    # scipy loads a BLAS of its own, and a controller knows only the libraries that were loaded before it was made.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
@@ -118,5 +140,5 @@ def _controller() -> Any:
 
 
 def one_thread(columns: int) -> AbstractContextManager[Any]:
-    """Keep BLAS to one thread within, if the blocks are narrow. Making the controller anew would cost milliseconds."""
+    """Limit BLAS to one thread inside the context if the blocks are narrow."""
     return nullcontext() if columns >= WIDE else _controller().limit(limits=1, user_api="blas")

@@ -1,36 +1,42 @@
-"""Dense tables: sums per class, and Gaussian scores.
+"""Dense tables: sums per class, scores and leave-one-out terms of Gaussians.
 
-X may be of any numeric type and layout; float64, float32 and common integers in C order are read where they lie.
+X may have any numeric type and layout; float64, float32 and common integers in C order are read in place.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from deciban.kernels import reference
-from deciban.kernels.choice import Array, class_codes, compiled, or_unweighted, pieces, readable, row_weights
+from deciban.kernels.choice import (
+    Array,
+    class_codes,
+    compiled,
+    drop_zero_weights,
+    group_sums,
+    quiet,
+    readable,
+    row_blocks,
+    row_weights,
+    weights_or_empty,
+)
 
-# Types that kernels read as they are; anything else is converted to float64.
+# Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
-
-
-def _floats(X: Array) -> Array:
-    return np.asarray(X, dtype=np.float64)
 
 
 def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
     """Σ w (x−o) and Σ w (x−o)² per class: (K, D) each.
 
-    NaN and inf reach the sums of their own class and feature only, so finite sums show that the data were finite.
+    NaN and inf affect only the sums of their own class and feature, so finite sums show that the data were finite.
     """
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
     if not compiled(X.size):
-        return reference.class_moments(_floats(X), codes, weight, origin, K)
+        return _class_moments(_floats(X), codes, weight, origin, K)
     from deciban.kernels.dense_compiled import add_moments
 
     first, second = np.zeros((2, K, len(origin)))
-    for rows, part in pieces(X, NATIVE, np.float64):
-        add_moments(part, codes[rows], or_unweighted(weight, rows), origin, first, second)
+    for rows, block in row_blocks(X, NATIVE, np.float64):
+        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, first, second)
     return first, second
 
 
@@ -40,88 +46,142 @@ def class_moments_with_gaps(
     """Σ w, Σ w (x−o) and Σ w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
     if not compiled(X.size):
-        return reference.class_moments_with_gaps(_floats(X), codes, weight, origin, K)
+        return _class_moments_with_gaps(_floats(X), codes, weight, origin, K)
     from deciban.kernels.dense_compiled import add_moments_with_gaps
 
     seen, first, second = np.zeros((3, K, len(origin)))
-    for rows, part in pieces(X, NATIVE, np.float64):
-        add_moments_with_gaps(part, codes[rows], or_unweighted(weight, rows), origin, seen, first, second)
+    for rows, block in row_blocks(X, NATIVE, np.float64):
+        add_moments_with_gaps(block, codes[rows], weights_or_empty(weight, rows), origin, seen, first, second)
     return seen, first, second
 
 
 def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
     """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class: (K, D) and (K, D, D), the latter symmetric to the bit.
 
-    NaN and inf propagate, within their class, into first[d] and into the row and column d of second.
+    Within their class, NaN and inf propagate to first[d] and to row and column d of second.
     """
     codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
     if not compiled(X.size):
-        return reference.class_scatter(_floats(X), codes, weight, origin, K)
-    from deciban.kernels import dense_compiled as scatter
+        return _class_scatter(_floats(X), codes, weight, origin, K)
+    from deciban.kernels.dense_compiled import class_scatter as run
 
-    return scatter.class_scatter(pieces(X, NATIVE, np.float64), codes, weight, origin, K)
+    return run(row_blocks(X, NATIVE, np.float64), codes, weight, origin, K)
 
 
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
-    """Σ over d of log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])², leaving out what is NaN in x: (n, K).
+    """Σ of log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])² over the d where x is not NaN: (n, K).
 
-    With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is a diagonal Gaussian's log density of what was
-    seen. Differences are squared, not expanded: no digits are lost far from zero.
+    With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is the log density of a diagonal Gaussian over the
+    features that are not missing. Differences are squared, not expanded, so no digits are lost far from zero.
     """
     mean, half_precision, log_norm = (readable(each, np.float64) for each in (mean, half_precision, log_norm))
     if not compiled(X.size * len(mean)):
-        return reference.diagonal_scores(_floats(X), mean, half_precision, log_norm)
-    from deciban.kernels import dense_compiled as gaussian
+        return _diagonal_scores(_floats(X), mean, half_precision, log_norm)
+    from deciban.kernels.dense_compiled import diagonal_scores as run
 
     scores = np.empty((len(X), len(mean)))
-    for rows, part in pieces(X, NATIVE, np.float64):
-        gaussian.diagonal_scores(part, mean, half_precision, log_norm, scores[rows])
+    for rows, block in row_blocks(X, NATIVE, np.float64):
+        run(block, mean, half_precision, log_norm, scores[rows])
     return scores
 
 
 def diagonal_left_out(
     X: Array, codes: Array, origin: Array, mean: Array, precision: Array, share: Array, least: float
 ) -> tuple[Array, Array, Array]:
-    """What a row leaves of its class's variances: Σ v/f, Σ log f and the smallest f over its features, (n,) each.
+    """Terms of the leave-one-out score of each row in its own class: Σ v/f, Σ log f and min f over features, (n,) each.
 
-    With v = ((x − origin) − mean[k])² · precision[k] of the row's class k, f = 1 − share·v is the part of a variance
-    that stays when the row takes its share, (n,), away; it is taken to be `least` where it would be less. A NaN in the
-    row makes its first answer NaN.
+    v = ((x − origin) − mean[k])² · precision[k] for the row's class k, and f = max(1 − share·v, least) is the factor by
+    which a variance shrinks if the row, of this share (n,), is removed. NaN in the row makes the first result NaN.
     """
     mean, precision, origin = (readable(each, np.float64) for each in (mean, precision, origin))
     codes, share = class_codes(codes, len(mean)), readable(share, np.float64)
-    if not compiled(X.size * len(mean)):  # as much as scoring the rows, to which this is the next step
-        return reference.diagonal_left_out(_floats(X), codes, origin, mean, precision, share, least)
-    from deciban.kernels import dense_compiled as gaussian
+    if not compiled(X.size * len(mean)):  # counted as for scores of the rows, which are needed too
+        return _diagonal_left_out(_floats(X), codes, origin, mean, precision, share, least)
+    from deciban.kernels.dense_compiled import diagonal_left_out as run
 
-    answers = np.empty((3, len(X)))
-    for rows, part in pieces(X, NATIVE, np.float64):
-        gaussian.diagonal_left_out(
-            part,
-            codes[rows],
-            origin,
-            mean,
-            precision,
-            share[rows],
-            least,
-            answers[0, rows],
-            answers[1, rows],
-            answers[2, rows],
-        )
-    return answers[0], answers[1], answers[2]
+    distance, log_factor, smallest = np.empty((3, len(X)))
+    for rows, block in row_blocks(X, NATIVE, np.float64):
+        out = distance[rows], log_factor[rows], smallest[rows]
+        run(block, codes[rows], origin, mean, precision, share[rows], least, *out)
+    return distance, log_factor, smallest
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
     """Squared Mahalanobis distances ‖(x − mean[k]) @ whitener[k]‖²: (n, K).
 
     `whitener` is (K, D, D), or (1, D, D) if all classes share it, with whitener @ whitenerᵀ the precision matrix. Any
-    square root will do; an upper triangular one (the transposed inverse of the lower Cholesky factor of the covariance)
-    spares a quarter of the time. `origin` is a point near the data: x and mean are both taken relative to it before
-    they are multiplied.
+    square root is allowed; an upper triangular one (the transposed inverse of the lower Cholesky factor of the
+    covariance) saves a quarter of the time. `origin` is a point near the data: x and mean are taken relative to it
+    before they are multiplied.
     """
     mean, whitener, origin = (readable(each, np.float64) for each in (mean, whitener, origin))
     if not compiled(X.size * len(mean)):
-        return reference.whitened_distances(_floats(X), mean, whitener, origin)
-    from deciban.kernels import dense_compiled as whitened
+        return _whitened_distances(_floats(X), mean, whitener)
+    from deciban.kernels.dense_compiled import whitened_distances as run
 
-    return whitened.distances(pieces(X, NATIVE, np.float64), len(X), mean, whitener, origin)
+    return run(row_blocks(X, NATIVE, np.float64), len(X), mean, whitener, origin)
+
+
+# -- numpy versions ----------------------------------------------------------------------------------------------------
+def _floats(X: Array) -> Array:
+    return np.asarray(X, dtype=np.float64)
+
+
+@quiet
+def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    Z = X - origin
+    weighted = Z if weight is None else Z * weight[:, None]
+    return group_sums(weighted, codes, K), group_sums(weighted * Z, codes, K)
+
+
+@quiet
+def _class_moments_with_gaps(
+    X: Array, codes: Array, weight: Array | None, origin: Array, K: int
+) -> tuple[Array, Array, Array]:
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    seen = ~np.isnan(X)
+    counted = seen * (1.0 if weight is None else weight[:, None])
+    Z = np.where(seen, X - origin, 0.0)
+    return group_sums(counted, codes, K), group_sums(counted * Z, codes, K), group_sums(counted * Z * Z, codes, K)
+
+
+@quiet
+def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    Z = X - origin
+    first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
+    for k in np.unique(codes):
+        z = Z[codes == k]
+        wz = z if weight is None else z * weight[codes == k, None]
+        first[k], second[k] = wz.sum(axis=0), wz.T @ z
+    return first, (second + second.transpose(0, 2, 1)) / 2
+
+
+@quiet
+def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+    scores = np.empty((len(X), len(mean)))
+    seen = ~np.isnan(X)
+    for k in range(len(mean)):
+        terms = log_norm[k] - half_precision[k] * (X - mean[k]) ** 2
+        scores[:, k] = np.where(seen, terms, 0.0).sum(axis=1)
+    return scores
+
+
+@quiet
+def _diagonal_left_out(
+    X: Array, codes: Array, origin: Array, mean: Array, precision: Array, share: Array, least: float
+) -> tuple[Array, Array, Array]:
+    v = ((X - origin) - mean[codes]) ** 2 * precision[codes]
+    f = np.maximum(1 - share[:, None] * v, least)
+    return (v / f).sum(axis=1), np.log(f).sum(axis=1), f.min(axis=1, initial=1.0)
+
+
+@quiet
+def _whitened_distances(X: Array, mean: Array, whitener: Array) -> Array:
+    """Distances from each mean directly, which needs no origin."""
+    distances = np.empty((len(X), len(mean)))
+    for k in range(len(mean)):
+        z = (X - mean[k]) @ whitener[k if len(whitener) > 1 else 0]
+        distances[:, k] = np.einsum("nd,nd->n", z, z)
+    return distances

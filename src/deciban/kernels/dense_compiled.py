@@ -1,4 +1,4 @@
-"""Sums and sums of squares per class, in one pass over the table."""
+"""Compiled versions of `dense`: sums per class and scatter matrices, scores of diagonal and full Gaussians."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deciban.kernels.choice import Array, one_thread, or_unweighted
-from deciban.kernels.intrinsics import prefetch
-from deciban.kernels.jit import any_order_kernel, kernel, part
+from deciban.kernels.choice import Array, one_thread, weights_or_empty
+from deciban.kernels.intrinsics import CACHE_LINE, prefetch
+from deciban.kernels.jit import any_order_kernel, inline, kernel
 
-# Values to ask memory for in advance: the processor's own guesses stop at page ends. Saves a quarter of the time.
-AHEAD = 512
-LINE = 8  # float64 values in a cache line
+Blocks = Iterable[tuple[slice, Array]]  # positions of rows, and the rows
+
+# Values between a prefetch and their use. The hardware's own prefetching stops at page ends; this saves a quarter of
+# the time.
+DISTANCE = 512
 
 
-@part
-def _fetch(X: Array, i: int) -> None:
+@inline
+def _prefetch_row(X: Array, i: int) -> None:
     D = X.shape[1]
-    for d in range(0, D, LINE):
-        prefetch(X, i * D + d + AHEAD)
+    for d in range(0, D, CACHE_LINE):
+        prefetch(X, i * D + d + DISTANCE)
+
+
+# -- moments -----------------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -29,7 +34,7 @@ def add_moments(X: Array, codes: Array, weight: Array, origin: Array, first: Arr
     """Add Σ w (x−o) and Σ w (x−o)² to (K, D) arrays."""
     n, D = X.shape
     for i in range(n):
-        _fetch(X, i)
+        _prefetch_row(X, i)
         w = weight[i] if weight.size else 1.0
         if w == 0:
             continue
@@ -47,31 +52,30 @@ def add_moments_with_gaps(
     """Add Σ w, Σ w (x−o) and Σ w (x−o)² over the values that are not NaN to (K, D) arrays."""
     n, D = X.shape
     for i in range(n):
-        _fetch(X, i)
+        _prefetch_row(X, i)
         w = weight[i] if weight.size else 1.0
         if w == 0:
             continue
         x, m, s, q = X[i], seen[codes[i]], first[codes[i]], second[codes[i]]
         for d in range(D):
             z = x[d] - origin[d]
-            # NaN alone differs from itself. Choosing values, not paths, lets the loop be vectorised.
+            # Only NaN differs from itself. A selection of values, without a branch, can be vectorised.
             z, v = (z, w) if x[d] == x[d] else (0.0, 0.0)
             m[d] += v
             s[d] += v * z
             q[d] += v * z * z
 
 
-# -- scatter ----------
-# Scatter matrices per class: rows gathered by class, a block at a time, each group one BLAS call.
-
-BLOCK_ROWS = 2048  # of 50 columns they fit in the second-level cache, twice
-GROUP_ROWS = 64  # what a class should find in a block on average, to be worth a call
-BLOCK_BYTES = 2**26
+# -- scatter matrices --------------------------------------------------------------------------------------------------
+# The rows of a block are sorted by class; each class then is one BLAS call.
+SCATTER_ROWS = 2048  # rows of a block: with 50 columns, two copies fit in the second-level cache
+ROWS_PER_CLASS = 64  # rows of a block per class, on average, that are worth a BLAS call
+SCATTER_BYTES = 2**26  # largest block
 
 
 @kernel
-def gather(X: Array, codes: Array, weight: Array, origin: Array, ends: Array, Z: Array, first: Array) -> None:
-    """Write √w (x−o) to Z, class after class; ends[k] is where class k stops. Add Σ w (x−o) to first."""
+def _sort_by_class(X: Array, codes: Array, weight: Array, origin: Array, ends: Array, Z: Array, first: Array) -> None:
+    """Write √w (x−o) to Z, sorted by class; class k ends at row ends[k]. Add Σ w (x−o) to first."""
     n, D = X.shape
     ends[:] = 0
     for i in range(n):
@@ -95,58 +99,48 @@ def gather(X: Array, codes: Array, weight: Array, origin: Array, ends: Array, Z:
             z[d] = root * c
 
 
-def class_scatter(
-    pieces: Iterable[tuple[slice, Array]], codes: Array, weight: Array | None, origin: Array, K: int
-) -> tuple[Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class, from pieces of the table."""
+def class_scatter(blocks: Blocks, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
+    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class, from blocks of the table."""
     from scipy.linalg.blas import dsyrk
 
     D = len(origin)
-    block = min(max(BLOCK_ROWS, GROUP_ROWS * K), max(1, BLOCK_BYTES // (8 * max(1, D))))
+    size = min(max(SCATTER_ROWS, ROWS_PER_CLASS * K), max(1, SCATTER_BYTES // (8 * max(1, D))))
     first, second = np.zeros((K, D)), np.zeros((K, D, D))
-    ends, Z = np.empty(K, np.intp), np.empty((block, D))
+    ends, Z = np.empty(K, np.intp), np.empty((size, D))
     with one_thread(D):
-        for rows, X in pieces:
-            for start in range(0, len(X) if D else 0, block):
-                here = slice(rows.start + start, min(rows.start + start + block, rows.stop))
-                part = X[start : start + block]
-                gather(part, codes[here], or_unweighted(weight, here), origin, ends, Z, first)
+        for rows, X in blocks:
+            for start in range(0, len(X) if D else 0, size):
+                here = slice(rows.start + start, min(rows.start + start + size, rows.stop))
+                weights = weights_or_empty(weight, here)
+                _sort_by_class(X[start : start + size], codes[here], weights, origin, ends, Z, first)
                 begin = 0
                 for k, end in enumerate(ends.tolist()):
                     if end > begin:
-                        # Half the products of Zᵀ Z, added in place: transposed views are in the order BLAS expects.
+                        # One triangle of Zᵀ Z, added in place: transposed views are in the order that BLAS expects.
                         dsyrk(1.0, Z[begin:end].T, 1.0, second[k].T, lower=1, overwrite_c=1)
                     begin = end
-    return first, _mirrored(second)
-
-
-def _mirrored(second: Array) -> Array:
-    """The upper triangles, copied to the lower ones."""
     for S in second:
-        below = np.tril_indices(len(S), -1)
+        below = np.tril_indices(D, -1)
         S[below] = S.T[below]
-    return second
+    return first, second
 
 
-# -- whitened ----------
-# Squared Mahalanobis distances: a block of rows times all classes' whiteners at once, then sums of squares.
-#
-# Where all classes share a whitener, a row is whitened once; its products with their means are one more matrix product.
-
-BLOCK_VALUES = 2**17  # rows and products held at a time: one megabyte, in the second-level cache
-LEAST_ROWS, MOST_ROWS = 256, 4096
-STRIP_WIDTH, MOST_STRIPS = 12, 8
+# -- Mahalanobis distances ---------------------------------------------------------------------------------------------
+# A block of rows is multiplied by the whiteners of all classes at once; sums of squares follow.
+DISTANCE_VALUES = 2**17  # values of a block and its products: 1 MB, which fits in the second-level cache
+LEAST_ROWS, MOST_ROWS = 256, 4096  # rows of a block
+PANEL_WIDTH, MOST_PANELS = 12, 8  # columns of a panel, and panels of a whitener
 
 
-class Strip(NamedTuple):
-    """Some columns of every whitener side by side, down to the last row that is not zero."""
+class Panel(NamedTuple):
+    """Some columns of the whiteners of all classes side by side, without the rows of zeros at the bottom."""
 
     whitener: Array  # (rows, K·width)
     mean: Array  # (K, width)  whitened
 
 
 @kernel
-def subtract(X: Array, origin: Array, Z: Array) -> None:
+def _subtract(X: Array, origin: Array, Z: Array) -> None:
     """Write x−o to Z."""
     n, D = X.shape
     for i in range(n):
@@ -155,7 +149,7 @@ def subtract(X: Array, origin: Array, Z: Array) -> None:
 
 
 @any_order_kernel
-def add_squares(Z: Array, mean: Array, out: Array) -> None:
+def _add_squares(Z: Array, mean: Array, out: Array) -> None:
     """Add ‖z[k] − mean[k]‖² to (n, K), where z[k] is a row's part k."""
     n, K = out.shape
     width = mean.shape[1]
@@ -169,78 +163,76 @@ def add_squares(Z: Array, mean: Array, out: Array) -> None:
             out[i, k] += total
 
 
-def _strips(mean: Array, whitener: Array) -> list[Strip]:
-    """An upper triangular whitener in strips of columns: the zeros below each are not multiplied."""
+def _panels(mean: Array, whitener: Array) -> list[Panel]:
+    """Split upper triangular whiteners into panels of columns, so that the zeros below each are not multiplied."""
     D = whitener.shape[1]
     triangular = not np.tril(whitener, -1).any()
-    count = min(MOST_STRIPS, max(1, D // STRIP_WIDTH)) if triangular else 1
+    count = min(MOST_PANELS, max(1, D // PANEL_WIDTH)) if triangular else 1
     edges = np.linspace(0, D, count + 1).astype(int)
-    strips = []
+    panels = []
     for begin, end in pairwise(edges):
         last = end if triangular else D
         W = whitener[:, :last, begin:end]
-        strips.append(
-            Strip(
+        panels.append(
+            Panel(
                 np.ascontiguousarray(W.transpose(1, 0, 2).reshape(last, -1)),
                 np.ascontiguousarray((mean[:, None, :last] @ W)[:, 0]),
             )
         )
-    return strips
+    return panels
 
 
-def _blocks(pieces: Iterable[tuple[slice, Array]], origin: Array, block: int) -> Iterator[tuple[slice, Array]]:
-    """Rows relative to the origin, a block at a time, and where they stand."""
-    Z = np.empty((block, len(origin)))
+def _centred(blocks: Blocks, origin: Array, size: int) -> Iterator[tuple[slice, Array]]:
+    """Yield rows relative to the origin, at most `size` at a time, and their positions."""
+    Z = np.empty((size, len(origin)))
     with one_thread(len(origin)):
-        for rows, X in pieces:
-            for start in range(0, len(X), block):
-                part = X[start : start + block]
-                subtract(part, origin, Z)
-                yield slice(rows.start + start, rows.start + start + len(part)), Z[: len(part)]
+        for rows, X in blocks:
+            for start in range(0, len(X), size):
+                some = X[start : start + size]
+                _subtract(some, origin, Z)
+                yield slice(rows.start + start, rows.start + start + len(some)), Z[: len(some)]
 
 
-def _add_strips(Z: Array, strips: list[Strip], products: Array, out: Array) -> None:
-    for W, m in strips:
+def _add_panels(Z: Array, panels: list[Panel], products: Array, out: Array) -> None:
+    for W, m in panels:
         whitened = products[: len(Z) * W.shape[1]].reshape(len(Z), -1)
         np.matmul(Z[:, : len(W)], W, out=whitened)
-        add_squares(whitened, m, out)
+        _add_squares(whitened, m, out)
 
 
-def distances(pieces: Iterable[tuple[slice, Array]], n: int, mean: Array, whitener: Array, origin: Array) -> Array:
-    """‖(x − mean[k]) @ whitener[k]‖² as (n, K), from pieces of the table."""
+def whitened_distances(blocks: Blocks, n: int, mean: Array, whitener: Array, origin: Array) -> Array:
+    """‖(x − mean[k]) @ whitener[k]‖² as (n, K), from blocks of the table."""
     K, D = mean.shape
     shared = len(whitener) < K
     centre = mean.mean(axis=0) if shared else origin
-    strips = _strips(np.zeros((1, D)) if shared else mean - centre, whitener)
-    block = min(MOST_ROWS, max(LEAST_ROWS, BLOCK_VALUES // max(1, (len(whitener) + 1) * D)))
-    products, out = np.empty(block * max(strip.whitener.shape[1] for strip in strips)), np.zeros((n, K))
+    panels = _panels(np.zeros((1, D)) if shared else mean - centre, whitener)
+    size = min(MOST_ROWS, max(LEAST_ROWS, DISTANCE_VALUES // max(1, (len(whitener) + 1) * D)))
+    products, out = np.empty(size * max(panel.whitener.shape[1] for panel in panels)), np.zeros((n, K))
     if not shared:
-        for rows, Z in _blocks(pieces, centre, block):
-            _add_strips(Z, strips, products, out[rows])
+        for rows, Z in _centred(blocks, centre, size):
+            _add_panels(Z, panels, products, out[rows])
         return out
-    # ‖z − m‖² = ‖z‖² − 2z·m + ‖m‖², where only z·m is different work for every class. About the centre of the means the
-    # terms are no larger than the classes lie apart, so little is lost where they cancel.
+    # ‖z − m‖² = ‖z‖² − 2z·m + ‖m‖²: each row is whitened once, and only z·m is computed per class, as a matrix product.
+    # Relative to the centre of the means, the terms are no larger than the distances between classes, so that little
+    # precision is lost by cancellation.
     moved = (mean - centre) @ whitener[0]
     cross, own = -2 * whitener[0] @ moved.T, (moved**2).sum(axis=1)
-    for rows, Z in _blocks(pieces, centre, block):
+    for rows, Z in _centred(blocks, centre, size):
         squares = np.zeros((len(Z), 1))
-        _add_strips(Z, strips, products, squares)
+        _add_panels(Z, panels, products, squares)
         here = np.matmul(Z, cross, out=out[rows])
         here += squares + own
         np.maximum(here, 0.0, out=here)
     return out
 
 
-# -- gaussian ----------
-# Scores of diagonal Gaussians, 64 rows at a time: with the rows side by side, every step is a vector operation.
-#
-# And what a row leaves of the variances of its class, when it is left out.
-
-SIDE_BY_SIDE = 64  # 50 columns of them fit in the first-level cache
-FACTORS = 16  # multiplied before a logarithm is taken: of numbers from 1e-16 to 1 that many do not underflow
+# -- diagonal Gaussians ------------------------------------------------------------------------------------------------
+# Blocks of rows are transposed, so that every step is a vector operation over the rows.
+BLOCK_ROWS = 64  # with 50 columns, a block fits in the first-level cache
+FACTORS = 16  # numbers from 1e-16 to 1 that are multiplied before a logarithm is taken: the product does not underflow
 
 
-@part
+@inline
 def _score_complete(columns: Array, mean: Array, half_precision: Array, log_norm: Array, scores: Array) -> None:
     K, D = mean.shape
     for k in range(K):
@@ -248,12 +240,12 @@ def _score_complete(columns: Array, mean: Array, half_precision: Array, log_norm
         s[:] = log_norm[k].sum()
         for d in range(D):
             m, h, x = mean[k, d], half_precision[k, d], columns[d]
-            for i in range(SIDE_BY_SIDE):
+            for i in range(BLOCK_ROWS):
                 z = x[i] - m
                 s[i] -= h * z * z
 
 
-@part
+@inline
 def _score_with_gaps(columns: Array, mean: Array, half_precision: Array, log_norm: Array, scores: Array) -> None:
     K, D = mean.shape
     for k in range(K):
@@ -261,19 +253,19 @@ def _score_with_gaps(columns: Array, mean: Array, half_precision: Array, log_nor
         s[:] = 0.0
         for d in range(D):
             m, h, c, x = mean[k, d], half_precision[k, d], log_norm[k, d], columns[d]
-            for i in range(SIDE_BY_SIDE):
+            for i in range(BLOCK_ROWS):
                 z = x[i] - m
-                s[i] += c - h * z * z if x[i] == x[i] else 0.0  # NaN alone differs from itself
+                s[i] += c - h * z * z if x[i] == x[i] else 0.0  # only NaN differs from itself
 
 
 @kernel
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, out: Array) -> None:
-    """Write Σ over d seen of log_norm − half_precision (x−mean)² to (n, K)."""
+    """Write Σ of log_norm − half_precision (x−mean)² over the values that are not NaN to (n, K)."""
     n, D = X.shape
     K = len(mean)
-    columns, scores = np.zeros((D, SIDE_BY_SIDE)), np.empty((K, SIDE_BY_SIDE))
-    for start in range(0, n, SIDE_BY_SIDE):
-        rows = min(SIDE_BY_SIDE, n - start)
+    columns, scores = np.zeros((D, BLOCK_ROWS)), np.empty((K, BLOCK_ROWS))
+    for start in range(0, n, BLOCK_ROWS):
+        rows = min(BLOCK_ROWS, n - start)
         gaps = False
         for i in range(rows):
             for d in range(D):
@@ -299,10 +291,10 @@ def diagonal_left_out(
     share: Array,
     least: float,
     distance: Array,
-    log_left: Array,
+    log_factor: Array,
     smallest: Array,
 ) -> None:
-    """Write Σ v/f, Σ log f and the smallest f of each row to (n,) each."""
+    """Write Σ v/f, Σ log f and min f of each row to (n,) each; see `dense.diagonal_left_out`."""
     n, D = X.shape
     for i in range(n):
         x, m, h, w = X[i], mean[codes[i]], precision[codes[i]], share[i]
@@ -318,4 +310,4 @@ def diagonal_left_out(
                 product *= f
                 low = min(low, f)
             logs += np.log(product)
-        distance[i], log_left[i], smallest[i] = total, logs, low
+        distance[i], log_factor[i], smallest[i] = total, logs, low

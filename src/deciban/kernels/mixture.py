@@ -1,9 +1,9 @@
-"""One EM pass over a table for mixtures whose log density is linear in features of a row: scores, shares and sums.
+"""E-step of mixtures whose log density is linear in features φ of a row: scores s, responsibilities r and sums.
 
     s[k] = bias[k] + weights[k] · φ(x − o)        r ∝ exp(s)        Σ w r,  Σ w r φ,  Σ w log Σ exp(s)
 
-φ is the row itself and its squares (diagonal Gaussians) or all its products (full ones). Blocks of rows stay in the
-cache, and no array has as many entries as the table has rows. BLAS keeps to one thread: the same bits always.
+φ holds the row and its squares (diagonal Gaussians) or all products of its values (full ones). Blocks of rows stay in
+the cache, and no array is as long as the table. BLAS uses one thread, so that results are the same to the bit.
 """
 
 from __future__ import annotations
@@ -11,26 +11,36 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from deciban.kernels import reference
-from deciban.kernels.choice import Array, compiled, one_thread, or_unweighted, pieces, readable, row_weights
+from deciban.kernels.choice import (
+    Array,
+    compiled,
+    one_thread,
+    quiet,
+    readable,
+    row_blocks,
+    row_weights,
+    weights_or_empty,
+)
 from deciban.kernels.dense import NATIVE
-from deciban.kernels.words import _csr, _without_zeros
+from deciban.kernels.rows import numpy_log_sum_exp, numpy_softmax
+from deciban.kernels.sparse import checked_csr, numpy_sparse_scores, without_stored_zeros
 
-BLOCK_BYTES = 2**19  # of features held at a time: half of a second-level cache
-LEAST_ROWS, MOST_ROWS = 64, 1024
+BLOCK_BYTES = 2**19  # features of a block: half of a second-level cache
+LEAST_ROWS, MOST_ROWS = 64, 1024  # rows of a block
 
 
 class Pass(NamedTuple):
-    """What a pass gives."""
+    """Sums of an E-step."""
 
     counts: Array  # (K,) Σ w r
     sums: Array  # (K, F) Σ w r φ
-    total: float  # Σ w log Σ exp(s); −inf or NaN where a row has no density
+    total: float  # Σ w log Σ exp(s); −inf or NaN if a row has no density
 
 
 def feature_count(D: int, products: bool) -> int:
-    """How many features φ has: D values, then D squares, or D(D+1)/2 products u ≤ v.
+    """Number of features in φ: D values, then D squares, or D(D+1)/2 products u ≤ v.
 
     >>> feature_count(3, False), feature_count(3, True)
     (6, 9)
@@ -39,7 +49,7 @@ def feature_count(D: int, products: bool) -> int:
 
 
 def features(Z: Array, products: bool) -> Array:
-    """(n, F) the features of centred rows.
+    """φ of centred rows: (n, F).
 
     >>> features(np.array([[2.0, 3.0]]), True)
     array([[2., 3., 4., 6., 9.]])
@@ -51,75 +61,71 @@ def features(Z: Array, products: bool) -> Array:
 
 
 def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, bias: Array, products: bool) -> Pass:
-    """One pass over a dense table; `weights` is (K, F), or (K, D) where the second-order features score alike."""
+    """E-step over a dense table. `weights` is (K, F), or (K, D) if components differ in linear terms only."""
     weight, origin = row_weights(weight), readable(origin, np.float64)
     weights, bias = readable(weights, np.float64), readable(bias, np.float64)
     n, D = X.shape
     F = feature_count(D, products)
     if not compiled(n * F * len(bias)):
-        return _twin(features(np.asarray(X, dtype=float) - origin, products), weight, weights, bias)
-    from deciban.kernels import mixture_compiled as fast
+        return _mixture_pass(features(np.asarray(X, dtype=float) - origin, products), weight, weights, bias)
+    from deciban.kernels.mixture_compiled import fill_products, fill_squares, responsibilities
 
-    fill = fast.fill_products if products else fast.fill_squares
-    # An odd number of cache lines: with a power of two, features of a row would fall on one another in the cache.
-    block = (int(np.clip(BLOCK_BYTES // (8 * F), LEAST_ROWS, MOST_ROWS)) // 8 - 1 | 1) * 8
+    fill = fill_products if products else fill_squares
+    # Rows of φ take an odd number of cache lines: with a power of two, they would share the same places in the cache.
+    size = (int(np.clip(BLOCK_BYTES // (8 * F), LEAST_ROWS, MOST_ROWS)) // 8 - 1 | 1) * 8
     K, scored = len(bias), weights.shape[1]
-    phi, shares, part = np.zeros((F, block)), np.empty((K, block)), np.empty((K, F))
-    top, norm, counts, sums, total = np.empty(block), np.empty(block), np.zeros(K), np.zeros((K, F)), 0.0
+    phi, shares, block_sums = np.zeros((F, size)), np.empty((K, size)), np.empty((K, F))
+    top, norm, counts, sums, total = np.empty(size), np.empty(size), np.zeros(K), np.zeros((K, F)), 0.0
     with one_thread(0):
-        for rows, piece in pieces(X, NATIVE, np.float64):
-            its = or_unweighted(weight, rows)
-            for start in range(0, len(piece), block):
-                fill(piece, start, origin, phi)
+        for rows, block in row_blocks(X, NATIVE, np.float64):
+            block_weight = weights_or_empty(weight, rows)
+            for start in range(0, len(block), size):
+                fill(block, start, origin, phi)
                 np.matmul(weights, phi[:scored], out=shares)
-                total += fast.share(shares, bias, its, start, len(piece), top, norm, counts)
-                np.matmul(shares, phi.T, out=part)
-                sums += part
+                total += responsibilities(shares, bias, block_weight, start, len(block), top, norm, counts)
+                np.matmul(shares, phi.T, out=block_sums)
+                sums += block_sums
     return Pass(counts, sums, total)
 
 
 def sparse_mixture_pass(
     data: Array, indices: Array, indptr: Array, weight: Array | None, table: Array, bias: Array, extra: Array
 ) -> tuple[Array, Array, Array, float]:
-    """One pass over CSR rows whose scores are bias + Σ x table[word], where table is (V, K).
+    """E-step over CSR rows whose scores are bias + Σ x table[column]; `table` is (V, K), `extra` (n, E).
 
-    Gives Σ w r (K,), Σ w r x (V, K), Σ w r extra (K, E) and Σ w log Σ exp(s). `extra` is (n, E).
+    Returns Σ w r (K,), Σ w r x (V, K), Σ w r extra (K, E) and Σ w log Σ exp(s).
     """
     table, bias, extra = readable(table, np.float64), readable(bias, np.float64), readable(extra, np.float64)
     V, K = table.shape
-    data, indices, indptr = _csr(data, indices, indptr, V)
+    data, indices, indptr = checked_csr(data, indices, indptr, V)
     weight = row_weights(weight)
     if table.min(initial=0.0) == -np.inf:
-        data, indices, indptr = _without_zeros(data, indices, indptr)
+        data, indices, indptr = without_stored_zeros(data, indices, indptr)
     if not compiled((indptr[-1] - indptr[0]) * K):
-        return _sparse_twin(data, indices, indptr, weight, table, bias, extra)
-    from deciban.kernels import mixture_compiled as fast
+        return _sparse_mixture_pass(data, indices, indptr, weight, table, bias, extra)
+    from deciban.kernels.mixture_compiled import sparse_pass
 
-    counts, sums, more = np.zeros(K), np.zeros((V, K)), np.zeros((K, extra.shape[1]))
-    shares = np.empty((1, K))
-    total = fast.sparse_pass(
-        data, indices, indptr, or_unweighted(weight), table, bias, extra, shares, counts, sums, more
-    )
-    return counts, sums, more, total
+    counts, sums, extra_sums = np.zeros(K), np.zeros((V, K)), np.zeros((K, extra.shape[1]))
+    weights, buffer = weights_or_empty(weight), np.empty((1, K))
+    total = sparse_pass(data, indices, indptr, weights, table, bias, extra, buffer, counts, sums, extra_sums)
+    return counts, sums, extra_sums, total
 
 
-# -- the same, written to be read -------------------------------------------------------------------------------------
-@reference.quiet
-def _twin(phi: Array, weight: Array | None, weights: Array, bias: Array) -> Pass:
+# -- numpy versions ----------------------------------------------------------------------------------------------------
+@quiet
+def _mixture_pass(phi: Array, weight: Array | None, weights: Array, bias: Array) -> Pass:
     scores = phi[:, : weights.shape[1]] @ weights.T + bias
     w = np.ones(len(phi)) if weight is None else weight
-    shares = reference.softmax(scores) * w[:, None]
-    return Pass(shares.sum(axis=0), shares.T @ phi, float(w @ reference.log_sum_exp(scores)))
+    shares = numpy_softmax(scores) * w[:, None]
+    return Pass(shares.sum(axis=0), shares.T @ phi, float(w @ numpy_log_sum_exp(scores)))
 
 
-@reference.quiet
-def _sparse_twin(
+@quiet
+def _sparse_mixture_pass(
     data: Array, indices: Array, indptr: Array, weight: Array | None, table: Array, bias: Array, extra: Array
 ) -> tuple[Array, Array, Array, float]:
-    from scipy.sparse import csr_array
-
-    X = csr_array((data, indices, indptr), (len(indptr) - 1, len(table)))
-    scores = reference.sparse_scores(data, indices, indptr, table, bias)
+    X = sp.csr_array((data, indices, indptr), (len(indptr) - 1, len(table)))
+    scores = numpy_sparse_scores(data, indices, indptr, table, bias)
     w = np.ones(len(scores)) if weight is None else weight
-    shares = reference.softmax(scores) * w[:, None]
-    return shares.sum(axis=0), np.asarray(X.T @ shares), shares.T @ extra, float(w @ reference.log_sum_exp(scores))
+    shares = numpy_softmax(scores) * w[:, None]
+    return shares.sum(axis=0), np.asarray(X.T @ shares), shares.T @ extra, float(w @ numpy_log_sum_exp(scores))

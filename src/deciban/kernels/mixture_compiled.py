@@ -1,106 +1,22 @@
-"""Adding a scaled row to several rows of a table, the scaled row held in vector registers."""
+"""Compiled versions of `mixture`.
+
+Blocks of dense rows are transposed, so that every step is a vector operation over the rows. A last block that is not
+full is padded with rows of zeros, whose responsibilities are 0.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import LINE, _emit_prefetch
-from deciban.kernels.jit import cgutils, intrinsic, kernel, part, types
-from deciban.kernels.rows_compiled import exp
-from deciban.kernels.words_compiled import _fetch_entries, sum_scaled_rows_of
-
-_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
-AHEAD = 16  # entries between asking for a table row and adding to it
-AHEAD_FROM = 8  # columns of a strip that is worth it
+from deciban.kernels.intrinsics import add_scaled_row, exp, sum_rows
+from deciban.kernels.jit import inline, kernel
+from deciban.kernels.sparse_compiled import prefetch_entries
 
 
-@intrinsic(prefer_literal=True)
-def add_scaled_row(
-    typing: Any,
-    width: Any,
-    table: Any,
-    indices: Any,
-    data: Any,
-    row: Any,
-    begin: Any,
-    end: Any,
-    column: Any,
-    last: Any,
-) -> Any:
-    """Add data[p] row[c] to table[indices[p], c], p from begin to end, for c of column … column + width − 1.
-
-    `width` is a literal. Arrays are C-ordered, table and row float64; nothing is checked. Asks for rows in advance,
-    reading indices up to the last entry.
-    """
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kinds, wide = signature.args, width.literal_value
-        made = [context.make_array(kind)(context, builder, array) for kind, array in zip(kinds[1:5], args[1:5])]
-        rows, places, values, given = made
-        vector = ir.VectorType(ir.DoubleType(), wide)
-        first = ir.Constant(ir.VectorType(_INT32, wide), [0] * wide)
-        nothing = ir.Constant(vector, ir.Undefined)
-        columns = cgutils.unpack_tuple(builder, rows.shape)[-1]
-        start = builder.bitcast(builder.gep(given.data, [args[7]]), vector.as_pointer())
-        share = builder.load(start, align=8)
-        with cgutils.for_range_slice(builder, args[5], args[6], _INT64(1), intp=_INT64) as (position, _):
-            loaded = builder.load(builder.gep(places.data, [position]))
-            place = context.cast(builder, loaded, kinds[2].dtype, types.int64)
-            if wide >= AHEAD_FROM:
-                later = builder.add(position, _INT64(AHEAD))
-                later = builder.select(builder.icmp_signed("<", later, args[8]), later, args[8])
-                later = builder.load(builder.gep(places.data, [later]))
-                later = context.cast(builder, later, kinds[2].dtype, types.int64)
-                there = builder.gep(rows.data, [builder.add(builder.mul(later, columns), args[7])])
-                for offset in range(0, wide + 1, LINE):  # the next strip's first line too
-                    _emit_prefetch(builder, builder.gep(there, [_INT64(offset)]))
-            value = builder.load(builder.gep(values.data, [position]))
-            value = context.cast(builder, value, kinds[3].dtype, types.float64)
-            spread = builder.shuffle_vector(builder.insert_element(nothing, value, _INT32(0)), nothing, first)
-            address = builder.gep(rows.data, [builder.add(builder.mul(place, columns), args[7])])
-            address = builder.bitcast(address, vector.as_pointer())
-            step = builder.fmul(spread, share, flags=["contract"])
-            builder.store(builder.fadd(builder.load(address, align=8), step, flags=["contract"]), address, align=8)
-        return context.get_dummy_value()
-
-    return types.void(width, table, indices, data, row, *[types.int64] * 4), emit
-
-
-@part
-def add_scaled_row_to(table: Array, indices: Array, data: Array, row: Array, begin: int, end: int, last: int) -> None:
-    """Add data[p] row to table[indices[p]], p from begin to end: strips of columns that do not overlap."""
-    K = row.size
-    c = 0
-    while K - c >= 16:
-        add_scaled_row(16, table, indices, data, row, begin, end, c, last)
-        c += 16
-    if K - c >= 8:
-        add_scaled_row(8, table, indices, data, row, begin, end, c, last)
-        c += 8
-    if K - c >= 4:
-        add_scaled_row(4, table, indices, data, row, begin, end, c, last)
-        c += 4
-    if K - c >= 2:
-        add_scaled_row(2, table, indices, data, row, begin, end, c, last)
-        c += 2
-    if K - c == 1:
-        add_scaled_row(1, table, indices, data, row, begin, end, c, last)
-
-
-# -- mixture blocks ----------
-# The parts of a mixture's pass between two matrix products: features of a block of rows, and scores to shares.
-#
-# Rows lie side by side, so that every step is a vector operation. A last block that is not full has rows of zeros,
-# whose
-# shares are nothing.
-
-
-@part
+@inline
 def _fill_values(X: Array, start: int, origin: Array, phi: Array) -> None:
     n, D = X.shape
     block = phi.shape[1]
@@ -136,10 +52,10 @@ def fill_products(X: Array, start: int, origin: Array, phi: Array) -> None:
 
 
 @kernel
-def share(
+def responsibilities(
     scores: Array, bias: Array, weight: Array, start: int, n: int, top: Array, norm: Array, counts: Array
 ) -> float:
-    """Turn scores (K, block) into weighted shares, add them to counts, and return Σ w log Σ exp(s + bias)."""
+    """Replace scores (K, block) by w r, add these to counts, and return Σ w log Σ exp(s + bias)."""
     K, block = scores.shape
     rows = min(block, n - start)
     top[:] = -np.inf
@@ -170,12 +86,6 @@ def share(
     return total
 
 
-# -- mixture words ----------
-# One pass of a mixture over sparse rows: a row's scores, its shares, and its words' sums, while they are in the cache.
-#
-# Rows of both tables are asked for a few entries in advance; asking for a whole row's at once was slower.
-
-
 @kernel
 def sparse_pass(
     data: Array,
@@ -188,9 +98,13 @@ def sparse_pass(
     shares: Array,
     counts: Array,
     sums: Array,
-    more: Array,
+    extra_sums: Array,
 ) -> float:
-    """Add Σ w r, Σ w r x and Σ w r extra to counts, sums and more; return Σ w log Σ exp(s). `shares` is a buffer."""
+    """Add Σ w r, Σ w r x and Σ w r extra to counts, sums and extra_sums; return Σ w log Σ exp(s).
+
+    `shares` is a buffer for one row. Sums are added while the row is in the cache. Rows of both tables are prefetched a
+    few entries in advance; prefetching those of a whole row at once was slower.
+    """
     n, K = indptr.size - 1, bias.size
     last = indptr[n] - 1
     total = 0.0
@@ -200,8 +114,8 @@ def sparse_pass(
         w = weight[i] if weight.size else 1.0
         if w == 0:
             continue
-        _fetch_entries(data, indices, begin, end)
-        sum_scaled_rows_of(table, indices, data, bias, shares, begin, end, last, 0)
+        prefetch_entries(data, indices, begin, end)
+        sum_rows(table, indices, data, bias, shares, begin, end, last, 0)
         top = -np.inf
         for k in range(K):
             top = r[k] if r[k] > top else top
@@ -215,7 +129,7 @@ def sparse_pass(
         for k in range(K):
             r[k] *= scale
             counts[k] += r[k]
-            for e in range(more.shape[1]):
-                more[k, e] += r[k] * extra[i, e]
-        add_scaled_row_to(sums, indices, data, r, begin, end, last)
+            for e in range(extra_sums.shape[1]):
+                extra_sums[k, e] += r[k] * extra[i, e]
+        add_scaled_row(sums, indices, data, r, begin, end, last)
     return total

@@ -1,16 +1,15 @@
-"""Row by row: labels to class numbers, what classes weigh, scores to probabilities."""
+"""Operations along rows: labels to class codes, weights per class, scores to probabilities."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from deciban.kernels import reference
-from deciban.kernels.choice import Array, class_codes, compiled, or_unweighted, readable, row_weights
+from deciban.kernels.choice import Array, class_codes, compiled, quiet, readable, row_weights, weights_or_empty
 
-# Labels spread wider than this are left to sorting: a table of every possible value would not stay in cache.
+# Labels with a wider range are sorted instead: a table of all values in between would not stay in the cache.
 WIDEST_SPAN = 65_536
 
-# Elementary operations for each label and for each exp: what the choice of body reckons with.
+# Elementary operations of each label and of each exp, for the choice between numpy and compiled version.
 LABEL_WORK = 5
 EXP_WORK = 5
 
@@ -18,7 +17,7 @@ EXP_WORK = 5
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
     """Sorted unique values of integer (or bool) labels, and each label's position among them (intp).
 
-    None if max − min ≥ 65,536: `np.unique` is the way then. Labels 0 … K − 1 are their own positions, and not copied.
+    None if max − min ≥ 65,536; use `np.unique` then. Labels 0 … K − 1 are their own positions, and are not copied.
 
     >>> encode_integers(np.array([7, 3, 7]))
     (array([3, 7]), array([1, 0, 1]))
@@ -26,18 +25,20 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
     y = np.asarray(y)
     if not y.size:
         return y[:0], np.empty(0, np.intp)
-    # In 64 bits differences are right even where the labels' own type, or its sign, would overflow.
+    # Differences in 64 bits are right even if the labels' own type would overflow.
     numbers = readable(y, np.int64)
     if not compiled(LABEL_WORK * y.size):
         low, span = _range(y)
         if span > WIDEST_SPAN:
             return None
-        found, codes = reference.encode_offsets(numbers - low, span)
-        return (found + low).astype(y.dtype), codes
+        offsets, seen = numbers - low, np.zeros(span, bool)
+        seen[offsets] = True
+        rank = np.cumsum(seen, dtype=np.intp) - 1
+        return (np.flatnonzero(seen) + low).astype(y.dtype), rank[offsets]
     from deciban.kernels.rows_compiled import mark_offsets, place_offsets
 
     low, seen = 0, np.zeros(WIDEST_SPAN, np.bool_)
-    if not mark_offsets(numbers, low, seen):  # most labels are small numbers; only others are worth another look
+    if not mark_offsets(numbers, low, seen):  # most labels are small numbers; for others the minimum is needed
         low, span = _range(y)
         if span > WIDEST_SPAN:
             return None
@@ -51,7 +52,7 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
 
 
 def _range(y: Array) -> tuple[int, int]:
-    """The least label, as int64 sees it, and how many numbers there are from it to the greatest."""
+    """Smallest label as int64, and the number of integers from the smallest to the largest."""
     low = y.min()
     return int(low.astype(np.int64)), int(y.max()) - int(low) + 1
 
@@ -60,50 +61,74 @@ def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
     """Σ w per class: (K,)."""
     codes, weight = class_codes(codes, K), row_weights(weight)
     if not compiled(LABEL_WORK * codes.size):
-        return np.bincount(codes, weight, minlength=K).astype(np.float64)  # of no rows it gives integers
+        return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
     from deciban.kernels.rows_compiled import add_class_weights
 
     sums = np.zeros((K, 8))
-    add_class_weights(codes, or_unweighted(weight), sums)
+    add_class_weights(codes, weights_or_empty(weight), sums)
     return np.asarray(sums.sum(axis=1))
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    """Scores less their log Σ exp along each row. Rows that are −inf throughout stay so. `out` may be `scores`."""
+    """Scores minus log Σ exp(scores) of their row. A row of −inf stays as it is. `out` may be `scores`."""
     scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
-    if compiled(EXP_WORK * scores.size) and _plain(out):
-        from deciban.kernels.rows_compiled import log_softmax as kernel
+    if compiled(EXP_WORK * scores.size) and _writable(out):
+        from deciban.kernels.rows_compiled import log_softmax as run
 
-        kernel(scores, out)
+        run(scores, out)
     else:
-        out[...] = reference.log_softmax(scores)
+        out[...] = _log_softmax(scores)
     return out
 
 
 def softmax(scores: Array, out: Array | None = None) -> Array:
-    """Each row's exp(score) / Σ exp(scores). Rows that are −inf throughout become 0. `out` may be `scores`."""
+    """exp(scores) / Σ exp(scores) of each row. A row of −inf becomes 0. `out` may be `scores`."""
     scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
-    if compiled(EXP_WORK * scores.size) and _plain(out):
-        from deciban.kernels.rows_compiled import softmax as kernel
+    if compiled(EXP_WORK * scores.size) and _writable(out):
+        from deciban.kernels.rows_compiled import softmax as run
 
-        kernel(scores, out)
+        run(scores, out)
     else:
-        out[...] = reference.softmax(scores)
+        out[...] = numpy_softmax(scores)
     return out
 
 
 def log_sum_exp(scores: Array) -> Array:
-    """The log Σ exp(scores) along each row: (n,)."""
+    """Log Σ exp(scores) of each row: (n,)."""
     scores = readable(scores, np.float64)
     if not compiled(EXP_WORK * scores.size):
-        return reference.log_sum_exp(scores)
-    from deciban.kernels.rows_compiled import log_sum_exp as kernel
+        return numpy_log_sum_exp(scores)
+    from deciban.kernels.rows_compiled import log_sum_exp as run
 
     sums = np.empty(len(scores))
-    kernel(scores, sums)
+    run(scores, sums)
     return sums
 
 
-def _plain(out: Array) -> bool:
-    """Whether a kernel can write to it; anything else is left to numpy's assignment."""
+def _writable(out: Array) -> bool:
+    """Whether a kernel can write to an array; to others numpy assigns."""
     return type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
+
+
+# -- numpy versions ----------------------------------------------------------------------------------------------------
+@quiet
+def numpy_log_sum_exp(scores: Array) -> Array:
+    """`log_sum_exp` in numpy."""
+    top = scores.max(axis=1, initial=-np.inf)
+    top = np.where(top == -np.inf, 0.0, top)  # −inf − −inf would be NaN
+    return top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+
+
+@quiet
+def numpy_softmax(scores: Array) -> Array:
+    """`softmax` in numpy."""
+    top = scores.max(axis=1, initial=-np.inf, keepdims=True)
+    powers = np.exp(scores - np.where(top == -np.inf, 0.0, top))
+    total = powers.sum(axis=1, keepdims=True)
+    return powers / np.where(total == 0, 1.0, total)
+
+
+@quiet
+def _log_softmax(scores: Array) -> Array:
+    norm = numpy_log_sum_exp(scores)
+    return scores - np.where(norm == -np.inf, 0.0, norm)[:, None]

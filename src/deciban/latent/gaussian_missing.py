@@ -1,12 +1,12 @@
-"""Full and tied Gaussians of rows with gaps, by EM over the missing values.
+"""Full and tied Gaussians of rows with missing values, by EM over the missing values.
 
-    E   x̂_m = μ_m + Σ_mo Σ_oo⁻¹ (x_o − μ_o)        what a row misses, given what it has (o observed, m missing)
-        Σ_mm·o = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om            how uncertain that is: the same for every row with this pattern
+    E   x̂_m = μ_m + Σ_mo Σ_oo⁻¹ (x_o − μ_o)        expected missing values of a row (o observed, m missing)
+        Σ_mm·o = Σ_mm − Σ_mo Σ_oo⁻¹ Σ_om            their covariance, equal for all rows with the same pattern
     M   Gaussian's own `estimate` on Σw x̂ and Σw (x̂x̂ᵀ + Σ_mm·o)
 
-Rows are grouped by their pattern of gaps. The objective, the likelihood of what was observed (and the prior, under
-`map`), never falls. The sums depend on the guess, so they cannot be unlearnt exactly, nor left one out. A row without
-any value adds nothing.
+Rows are grouped by their pattern of missing values. The objective, the likelihood of the observed values (with the
+prior, under "map"), never decreases. The sums depend on the estimate under which they were collected, so they cannot be
+unlearnt exactly and there is no exact leave-one-out. A row without any value adds nothing.
 
 Reference: Little & Rubin, Statistical Analysis with Missing Data, 3rd ed., section 11.2.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,23 +23,24 @@ from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal
-from deciban.families.protocol import Rule, check_rule
+from deciban.families.protocol import Density, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.read.numbers import refuse_infinite
 from deciban.statistics import Array, Axis, Members
 
 NOT_EXACT = (
-    "the sums of a Gaussian with gaps hold expected values of what was missing, which depend on all rows: rows cannot "
-    "be unlearnt exactly, nor left one out. Refit without them; for honest answers use k-fold (cross_val_predict)."
+    "the sums of a Gaussian with gaps hold expected values of what was missing, which depend on all rows: it cannot be "
+    "unlearnt exactly and has no exact leave-one-out. Refit without those rows; to evaluate on learnt rows use k-fold "
+    "(cross_val_predict)."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedStats(GaussianStats):
-    """The sums that complete rows would be expected to have."""
+    """Expected sums of the complete rows, given the observed values."""
 
-    def _refuse_negative(self, other: Any, error: type[DecibanError]) -> None:
+    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
         raise NotAvailableError(NOT_EXACT)
 
     def __eq__(self, other: object) -> bool:
@@ -50,24 +51,51 @@ class ExpectedStats(GaussianStats):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianWithGaps(Gaussian):
-    """A Gaussian with a covariance matrix that learns from rows with gaps.
+    """Gaussian with a full or tied covariance, learnt from rows with missing values.
 
-    climb : what EM climbs under, "ml" or "map"; every rule is a reading of the sums it ends with
+    Parameters
+    ----------
+    structure : {"full", "tied"}, default="full"
+        Covariance: one for each class, or one for all classes.
+    strength : float, default=1.0
+        Pseudo-rows of the prior covariance.
+    target : {"diagonal", "spherical", "tied"}, default="diagonal"
+        Prior covariance; "tied" is read as "diagonal".
+    kappa : float, default=0.01
+        Pseudo-rows at the prior mean.
+    keep : {"structure", "full"}, default="structure"
+        Of no effect here: the sums are always full.
+    mean : array-like of shape (n_features,), optional
+        Prior mean; the pooled mean of the first rows if None.
+    scale : array-like, optional
+        Prior covariance in place of `target`.
+    origin : array-like of shape (n_features,), optional
+        Origin of the sums; near the first rows if None.
+    rule : {"map", "ml"}, default="map"
+        Rule under which EM maximises. Every rule can read the sums it ends with.
+    max_iter : int, default=1000
+        Largest number of iterations.
+    tol : float, default=1e-8
+        EM stops when an iteration gains less than this per row.
+    guess : ExpectedStats, optional
+        Sums of the frozen estimate under which a classifier collects later rows. Set at the first fit.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from deciban import GaussianWithGaps
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(500, 1)) + 0.5 * rng.normal(size=(500, 2))      # two readings of one thing
+    >>> X = rng.normal(size=(500, 1)) + 0.5 * rng.normal(size=(500, 2))  # two correlated columns
     >>> X[rng.random(500) < 0.4, 1] = np.nan
-    >>> GaussianWithGaps(climb="ml").fit(X).density("ml").log_density(np.array([[0.0, np.nan]])).shape
+    >>> GaussianWithGaps(rule="ml").fit(X).density("ml").log_density(np.array([[0.0, np.nan]])).shape
     (1, 1)
     """
 
     _: KW_ONLY
-    climb: Rule = "map"
+    rule: Rule = "map"
     max_iter: int = 1000
-    tol: float = 1e-8  # least gain a row
-    guess: ExpectedStats | None = None  # frozen at the first fit
+    tol: float = 1e-8
+    guess: ExpectedStats | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,71 +103,124 @@ class GaussianWithGaps(Gaussian):
             raise HyperparameterError(
                 f"structure={self.structure!r}: only 'full' and 'tied' need EM. Use Gaussian({self.structure!r})."
             )
-        check_rule(self.climb)
-        if self.climb not in ("ml", "map"):
-            raise HyperparameterError(f"climb={self.climb!r}: EM climbs under 'ml' or 'map'.")
+        em.check_em_rule(self.rule)
 
     def __repr__(self) -> str:
-        """What was asked for; the guess is left out."""
         return f"GaussianWithGaps{Gaussian.__repr__(replace(self, guess=None)).removeprefix('Gaussian')}"
 
-    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
-        """Finite, or missing."""
+    def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
 
-    # -- sums ------------------------------------------------------------------------------------------------------
+    # -- sums --------------------------------------------------------------------------------------------------------
     def collect(self, X: Array, members: Members) -> ExpectedStats:
-        """Expected sums: under the guess, or at the end of EM where there is none yet."""
         if self.guess is None:
-            return self._fitted(X, members)
-        return self.collect_under(X, members, self._known(members.classes))
+            return self._fit(X, members)
+        return _expect(X, members, self._known(members.classes))
 
     def collect_under(self, X: Array, members: Members, density: NormalDensity) -> ExpectedStats:
-        """Expected sums under given means and covariances."""
-        return _expected(X, members, density)
+        """Collect the expected sums under a given density.
 
-    def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> GaussianWithGaps:
-        """Freeze prior, origin and the guess for rows to come."""
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Rows, NaN where a value is missing.
+        members : Members
+            Group and weight of each row.
+        density : NormalDensity
+            Means and covariances of the groups.
+
+        Returns
+        -------
+        ExpectedStats
+            The expected sums.
+        """
+        return _expect(X, members, density)
+
+    def choose(
+        self, stats: ExpectedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean"
+    ) -> GaussianWithGaps:
         if self.guess is not None:
             return self
         frozen = self._with_prior(stats if rows is None else collect_diagonal(*rows, self.origin))
         return replace(frozen, guess=stats)
 
-    def refined(self, stats: Any, X: Any, members: Members) -> tuple[GaussianWithGaps, Any]:
-        """EM over all rows, from the guess of the first ones."""
-        sums = self._fitted(X, members)
+    def refine(self, stats: ExpectedStats, X: Array, members: Members) -> tuple[GaussianWithGaps, ExpectedStats]:
+        """Run EM over all rows.
+
+        Parameters
+        ----------
+        stats : ExpectedStats
+            Sums under the frozen estimate.
+        X : ndarray of shape (n_samples, n_features)
+            All rows.
+        members : Members
+            Their classes and weights.
+
+        Returns
+        -------
+        family : GaussianWithGaps
+            The family with the new estimate frozen.
+        stats : ExpectedStats
+            The sums at the end of EM.
+        """
+        sums = self._fit(X, members)
         return replace(self, guess=sums), sums
 
     def select(self, features: Array) -> GaussianWithGaps:
-        """The prior and the guess of some features."""
         fewer: Any = super().select(features)
         return replace(fewer, guess=None if self.guess is None else self.guess.select("feature", features))
 
-    def settled(self, chosen: Any) -> GaussianWithGaps:
-        """The guess stays: sums alone cannot make it again."""
+    def chosen_by_labels(self) -> list[str]:
+        """Return the choices that labels make.
+
+        Returns
+        -------
+        list of str
+            Empty: EM does not look at labels.
+        """
+        return []
+
+    def keep_choices(self, chosen: Any, with_rows: bool) -> GaussianWithGaps:
+        """Copy the frozen estimate, which sums alone cannot make again.
+
+        Parameters
+        ----------
+        chosen : GaussianWithGaps
+            The family whose choices are kept.
+        with_rows : bool
+            Whether rows are at hand, so that the estimate can be made again.
+
+        Returns
+        -------
+        GaussianWithGaps
+            This family, with the estimate of `chosen` if there are no rows.
+        """
+        if with_rows:
+            return self
         return replace(self, guess=chosen.guess)
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
-        """Refused: other rows' missing values would be expected otherwise."""
+    def leave_one_out(
+        self, stats: ExpectedStats, X: Array, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
         raise NotAvailableError(NOT_EXACT)
 
-    # -- the loop --------------------------------------------------------------------------------------------------
+    # -- EM ----------------------------------------------------------------------------------------------------------
     def _with_prior(self, sums: DiagonalStats | GaussianStats) -> GaussianWithGaps:
-        """Scale and mean of the prior from the values that are there."""
+        """The family with scale and mean of the prior from the observed values."""
         return Gaussian.choose(replace(self, target="diagonal") if self.target == "tied" else self, sums)  # type: ignore[return-value]
 
     def _known(self, classes: Axis) -> NormalDensity:
-        """The guess for each of these classes; a guess without classes serves all."""
+        """The frozen estimate of each of these classes; an estimate without classes serves all."""
         guess: Any = self.guess
         names = guess.labels["class"]
         if names.size == 1:
-            return self._read(guess.select("class", np.zeros(classes.size, dtype=np.intp)))
+            return self._estimate(guess.select("class", np.zeros(classes.size, dtype=np.intp)))
         new = [name for name in classes.names if name not in names.names]
         if new:
             raise NotAvailableError(
                 f"class {new[0]!r} is new, and a Gaussian with gaps learns a class by EM. Refit with all classes."
             )
-        density = self._read(guess)
+        density = self._estimate(guess)
         at = names.positions(classes)
         return replace(
             density,
@@ -150,26 +231,27 @@ class GaussianWithGaps(Gaussian):
             log_det=None,
         )
 
-    def _read(self, sums: ExpectedStats) -> Any:
-        return Gaussian.estimate(self, sums, self.climb)
+    def _estimate(self, sums: ExpectedStats) -> NormalDensity:
+        return Gaussian.estimate(self, sums, self.rule)  # type: ignore[return-value]
 
-    def _fitted(self, X: Array, members: Members) -> ExpectedStats:
+    def _fit(self, X: Array, members: Members) -> ExpectedStats:
+        """Expected sums at the end of EM."""
         seen = collect_diagonal(X, members, self.origin)
-        if not seen.finite:  # the caller will say which value it was
+        if not seen.finite:  # the caller finds out which value it was
             return _not_finite(seen)
         family = self._with_prior(seen)
 
-        def step(current: tuple[NormalDensity, Any]) -> tuple[Any, float]:
+        def step(current: tuple[NormalDensity, Any]) -> tuple[tuple[NormalDensity, Any], float]:
             density, _ = current
-            sums = _expected(X, members, density)
-            objective = _likelihood(X, members, density)
-            if family.climb == "map":
+            sums = _expect(X, members, density)
+            objective = _log_likelihood(X, members, density)
+            if family.rule == "map":
                 objective += family.log_prior(density)
-            return (family._read(sums), sums), objective
+            return (family._estimate(sums), sums), objective
 
         with one_thread(0):
-            first = _independent(seen, _variances(family)), None
-            (_, sums), _ = em.run(step, first, float(members.row_weights().sum()), self.max_iter, self.tol)
+            start: tuple[NormalDensity, Any] = _independent(seen, _variances(family)), None
+            (_, sums), _ = em.run(step, start, float(members.row_weights().sum()), self.max_iter, self.tol)
         return sums
 
 
@@ -178,7 +260,7 @@ def _variances(family: Gaussian) -> Array:
 
 
 def _independent(seen: DiagonalStats, otherwise: Array) -> NormalDensity:
-    """Where EM starts: means and variances of what was seen, no correlations."""
+    """The start of EM: means and variances of the observed values, no correlations."""
     mean, scatter = seen.scatter()
     variance = scatter / np.maximum(seen.weight, 1.0)
     variance = np.where(variance > 0, variance, np.broadcast_to(otherwise, variance.shape))
@@ -186,7 +268,7 @@ def _independent(seen: DiagonalStats, otherwise: Array) -> NormalDensity:
 
 
 def patterns(X: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """(rows, observed columns, missing columns) for each pattern of gaps; rows without any value are left out."""
+    """Yield (rows, observed columns, missing columns) of each pattern; rows without any value are left out."""
     gaps = np.isnan(X)
     kinds, which = np.unique(np.packbits(gaps, axis=1), axis=0, return_inverse=True)
     order = np.argsort(which.reshape(-1), kind="stable")
@@ -197,8 +279,8 @@ def patterns(X: Array) -> Iterator[tuple[Array, Array, Array]]:
             yield rows, np.flatnonzero(~missing), np.flatnonzero(missing)
 
 
-def _expected(X: Array, members: Members, density: NormalDensity) -> ExpectedStats:
-    """Expected sums about the density's origin, group by group and pattern by pattern."""
+def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats:
+    """Expected sums about the density's origin."""
     K, D = density.mean.shape
     weight, first, second = np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D))
     shares = members.matrix()
@@ -224,14 +306,14 @@ def _expected(X: Array, members: Members, density: NormalDensity) -> ExpectedSta
     return ExpectedStats(labels, weight, first, second, density.origin)
 
 
-def _likelihood(X: Array, members: Members, density: NormalDensity) -> float:
-    """Σ w log f(what was observed)."""
+def _log_likelihood(X: Array, members: Members, density: NormalDensity) -> float:
+    """Σ w log f(observed values)."""
     scores = density.log_density(np.asarray(X, dtype=float))
     shares = members.matrix()
     return float(shares.multiply(scores).sum() if members.shares is None else (shares * scores).sum())
 
 
 def _not_finite(seen: DiagonalStats) -> ExpectedStats:
-    """Sums that show that a value is not finite."""
+    """Sums that are not finite, so that the caller looks for the value."""
     K, D = seen.first.shape
     return ExpectedStats(seen.labels, seen.weight[:, 0], seen.first, np.full((K, D, D), np.nan), seen.origin)

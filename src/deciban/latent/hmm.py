@@ -1,71 +1,73 @@
-"""Hidden Markov models over any family: which of the look-alike dice was rolled at each step?
+"""Hidden Markov models over any family.
 
     z_1 ~ Categorical(π)        z_t | z_{t−1} = j  ~  Categorical(A_j)        x_t | z_t = k  ~  f(·|k)
-    π   ~ Dirichlet(α)          A_j ~ Dirichlet(α′), each state's own
+    π   ~ Dirichlet(α)          A_j ~ Dirichlet(α′), independent for each state
 
-The sums of labelled sequences are counts: how often a sequence began in a state, how often one state followed another,
-and the family's own sums of the rows seen in each state. They add, merge and can be taken back. Hidden states replace
-counts by expectations (Baum–Welch), which depend on a guess and cannot be taken back exactly.
+The sums of sequences with known states are counts: sequences that begin in a state, steps from one state to another,
+and the family's own sums of the rows of each state. They add, merge and can be unlearnt. If states are hidden, the
+counts are replaced by expectations (Baum–Welch), which depend on the estimate and cannot be unlearnt exactly.
 
 Reference: Rabiner, A tutorial on hidden Markov models, Proceedings of the IEEE 77 (1989).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
+from deciban.families.abilities import HasLogPrior, ability
 from deciban.families.dirichlet import log_prior
-from deciban.families.protocol import Family, Rule
-from deciban.latent.sequences import Rows, Sequences
+from deciban.families.protocol import Density, Family, Rule
+from deciban.latent.sequences import SequenceRows, Sequences
 from deciban.statistics import Array, Axis, Stats, nested, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HMMStats(Stats):
-    """What a hidden Markov model needs of sequences whose states are known, or expected."""
+    """Counts, or expected counts, of states, transitions and emissions."""
 
-    start: Array = summed("class", floor=True)  # Σ w     sequences that began in the state
+    start: Array = summed("class", floor=True)  # Σ w     sequences that begin in the state
     transition: Array = summed("class", "next", floor=True)  # Σ w     steps from one state to the next
     rows: Array = summed("class", floor=True)  # Σ w     steps in the state, with or without values
     emissions: Any = nested()
 
     @property
     def axis(self) -> Axis:
-        """The states."""
+        """The axis of the states."""
         return self.labels["class"]  # type: ignore[return-value]
 
     def select(self, axis: str, index: Array) -> Self:
-        """Selecting states selects where they lead to, too."""
+        """Select states, as origins and as destinations of transitions."""
         chosen = super().select(axis, index)
         return super(HMMStats, chosen).select("next", index) if axis == "class" else chosen
 
     def pruned(self) -> Self:
-        """Without the undeclared states that were never visited; names within the emissions go likewise."""
-        kept = self._map(lambda part, _: part.pruned(), kinds=("nested",))
-        doomed = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
-        return kept.select("class", np.flatnonzero(~doomed)) if doomed.any() else kept
+        """Return the sums without undeclared states that were never visited, and with the emissions pruned."""
+        kept = replace(self, emissions=self.emissions.pruned())
+        unused = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
+        return kept.select("class", np.flatnonzero(~unused)) if unused.any() else kept
 
 
 @dataclass(frozen=True, eq=False)
 class HMMDensity:
-    """Known start and transition probabilities, and the densities of what each state shows."""
+    """Start and transition probabilities, and the emission density of each state."""
 
     log_start: Array  # (S,)
     log_transitions: Array  # (S, S)  from row to column
-    emissions: Any  # a Density of S groups
+    emissions: Density  # of S groups
 
     @property
     def S(self) -> int:
-        """How many states."""
+        """Number of states."""
         return len(self.log_start)
 
     @classmethod
-    def of(cls, start: Any, transitions: Any, emissions: Any) -> HMMDensity:
-        """From probabilities.
+    def of(cls, start: ArrayLike, transitions: ArrayLike, emissions: Density) -> HMMDensity:
+        """Make a density from probabilities.
 
         >>> import numpy as np
         >>> HMMDensity.of([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], None).S
@@ -75,39 +77,40 @@ class HMMDensity:
             return cls(np.log(np.asarray(start, dtype=float)), np.log(np.asarray(transitions, dtype=float)), emissions)
 
     def sample_states(self, sequences: Sequences, rng: np.random.Generator) -> Array:
-        """(n,) a state for every step of every sequence, all sequences a step at a time."""
+        """Draw a state for every step of every sequence, shape (n,)."""
         states, lengths, begins = np.empty(sequences.n, dtype=np.intp), sequences.lengths, sequences.begins
         bounds = np.cumsum(np.exp(np.vstack([self.log_transitions, self.log_start])), axis=1)
         current = np.full(len(lengths), self.S)
-        for t in range(int(lengths.max(initial=0))):
-            going = np.flatnonzero(lengths > t)
-            row = bounds[current[going]]
-            drawn = (rng.random(len(going))[:, None] * row[:, -1:] >= row).sum(axis=1)
-            current[going] = states[begins[going] + t] = drawn
+        for t in range(int(lengths.max(initial=0))):  # all sequences together
+            active = np.flatnonzero(lengths > t)
+            row = bounds[current[active]]
+            drawn = (rng.random(len(active))[:, None] * row[:, -1:] >= row).sum(axis=1)
+            current[active] = states[begins[active] + t] = drawn
         return states
 
 
 @dataclass(frozen=True, eq=False)
 class HMM:
-    """Hyper-parameters: the family of the emissions, and Dirichlet pseudo-counts, a number or one for each place.
+    """Hyper-parameters: the family of the emissions, and Dirichlet pseudo-counts as numbers or arrays.
 
-    A pseudo-count of 0 in an array forbids: a model whose states only move on has zeros below the diagonal.
+    A pseudo-count of 0 in an array excludes that start or transition: a left-to-right model has zeros below the
+    diagonal.
     """
 
     family: Family
-    start_pseudo_count: Any = 1.0
-    transition_pseudo_count: Any = 1.0
+    start_pseudo_count: ArrayLike = 1.0
+    transition_pseudo_count: ArrayLike = 1.0
 
     def __post_init__(self) -> None:
         for name in ("start_pseudo_count", "transition_pseudo_count"):
             value = np.asarray(getattr(self, name), dtype=float)
             if not np.isfinite(value).all() or (value < 0).any() or not (value > 0).any(axis=-1).all():
                 raise HyperparameterError(
-                    f"{name}={value.tolist()}: pseudo-counts are finite and ≥ 0, and not all 0 (0 forbids)."
+                    f"{name}={value.tolist()}: pseudo-counts must be finite, ≥ 0 and not all 0 (0 excludes a state)."
                 )
 
     def priors(self, S: int) -> tuple[Array, Array]:
-        """α as (S,) and (S, S)."""
+        """Pseudo-counts as arrays of shape (S,) and (S, S)."""
         shapes = {"start_pseudo_count": (S,), "transition_pseudo_count": (S, S)}
         for name, shape in shapes.items():
             given = np.shape(getattr(self, name))
@@ -116,10 +119,11 @@ class HMM:
         start, transition = (np.asarray(getattr(self, name), dtype=float) for name in shapes)
         return np.broadcast_to(start, (S,)), np.broadcast_to(transition, (S, S))
 
-    def collect(self, rows: Rows, states: Axis) -> HMMStats:
-        """The sums of steps whose states are known; an unknown state breaks the chain."""
+    def collect(self, rows: SequenceRows, states: Axis) -> HMMStats:
+        """Count starts, transitions and emissions of known states; transitions need two known states."""
         sequences, S = rows.sequences, states.size
-        codes: Array = rows.states  # type: ignore[assignment]
+        codes = rows.states
+        assert codes is not None
         weight = np.repeat(sequences.weight, sequences.lengths)
         seen = codes >= 0
         begins = sequences.begins[seen[sequences.begins]]
@@ -135,34 +139,35 @@ class HMM:
             rows.collect_known(states),
         )
 
-    def sorted(self, stats: HMMStats) -> HMMStats:
-        """States by how often they are visited, the most visited first; as they are where a prior tells them apart."""
+    def sort_states(self, stats: HMMStats) -> HMMStats:
+        """Order states by visits, the most visited first; states with priors of their own keep their order."""
         if np.ndim(self.start_pseudo_count) or np.ndim(self.transition_pseudo_count):
             return stats
         return stats.select("class", np.argsort(-stats.rows, kind="stable"))
 
     def estimate(self, stats: HMMStats, rule: Rule) -> HMMDensity:
-        """Probabilities by a rule, and the family's density; the predictive of one step is the posterior mean."""
+        """Estimate under a rule; the predictive probability of one step is the posterior mean."""
         start, transition = self.priors(stats.axis.size)
         return HMMDensity(
-            _log_shares(stats.start, start, rule, "start"),
-            _log_shares(stats.transition, transition, rule, "transition"),
+            _log_probabilities(stats.start, start, rule, "start"),
+            _log_probabilities(stats.transition, transition, rule, "transition"),
             self.family.estimate(stats.emissions, rule),
         )
 
     def log_prior(self, density: HMMDensity) -> float:
-        """What `map` adds to the log-likelihood, up to a constant."""
+        """Log prior that rule "map" adds to the log-likelihood, up to a constant."""
         start, transition = (np.where(alpha > 0, alpha, 1.0) for alpha in self.priors(density.S))
         chain = log_prior(density.log_start, start) + log_prior(density.log_transitions, transition)
-        if not hasattr(self.family, "log_prior"):
+        family = ability(self.family, HasLogPrior)
+        if family is None:
             raise NotAvailableError(
                 f"{type(self.family).__name__} has no log_prior, which EM under 'map' needs. Use rule='ml'."
             )
-        return chain + self.family.log_prior(density.emissions)
+        return chain + family.log_prior(density.emissions)
 
 
-def _log_shares(counts: Array, alpha: Array, rule: Rule, what: str) -> Array:
-    """Log probabilities along the last axis; where nothing was counted and the prior is flat, all alike."""
+def _log_probabilities(counts: Array, alpha: Array, rule: Rule, what: str) -> Array:
+    """Log probabilities along the last axis; equal ones if nothing was counted and the prior is flat."""
     top = counts + {"ml": 0.0, "map": alpha - 1.0}.get(rule, alpha)
     top = np.where(alpha > 0, top, 0.0)
     if top.min() < -1e-9:

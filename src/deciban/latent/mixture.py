@@ -1,214 +1,86 @@
-"""A mixture that was fitted without classes: clusters, densities and outliers."""
+"""Mixtures of any family, by EM.
+
+    f(x) = Σ_m π_m f(x|m)       E: γ_nm ∝ π_m f(x_n|m)       M: the family's estimate on γ-weighted sums, π_m = N_m/N
+
+The mixing weights have a Dirichlet(α) prior, which is uniform for α = 1. The sums of a mixture depend on the estimate
+under which they were collected, so it cannot be unlearnt exactly and has no exact leave-one-out.
+
+In a classifier a mixture is the density of each class. EM over the first rows makes an estimate for each class, which
+is then frozen (`guess`) and improved once over all rows (`refine`). The sums of later rows are collected by one E-step
+under it, so they add.
+
+Reference: McLachlan & Peel, Finite Mixture Models (2000).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from deciban import kernels
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
-from deciban.families.fitted import collect_checked
-from deciban.families.protocol import Density, Family, Rule, check_rule
+from deciban.families.abilities import Unmixable, ability
+from deciban.families.product import subset
+from deciban.families.protocol import Density, Family, Rows, Rule, collect_checked
 from deciban.latent import em
-from deciban.latent.class_mixtures import ClassMixtures
-from deciban.latent.components import NOT_EXACT, MixtureDensity, MixtureStats, MixtureSums, free_parameters, read
-from deciban.latent.expectation import Rows
-from deciban.latent.mixture_fit import Task, by_size, check_start
+from deciban.latent.components import (
+    NOT_EXACT,
+    MixtureDensities,
+    MixtureDensity,
+    MixtureStats,
+    MixtureSums,
+    component_axis,
+    estimate_mixture,
+)
+from deciban.latent.expectation import WeightedRows
+from deciban.latent.fitted_mixture import FittedMixture
+from deciban.latent.mixture_fit import MixtureFit, Start, check_start
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FittedMixture:
-    """A mixture that was fitted; `mean` and `predictive` are readings of its final sums."""
-
-    family: Any  # of the components, its choices frozen
-    sums: MixtureSums  # of the components, at the end
-    rule: Rule
-    pseudo_count: float
-    trace: em.Trace
-    criteria: dict[int, float] = field(default_factory=dict)  # number of components → criterion, where it was chosen
-
-    @property
-    def stats(self) -> Any:
-        """The family's sums of each component."""
-        return self.sums.components
-
-    @property
-    def counts(self) -> Array:
-        """(M,) how many rows each component has."""
-        return self.sums.counts
-
-    @property
-    def n_components(self) -> int:
-        """How many components there are; fewer than asked for where some lost all their rows."""
-        return len(self.sums.counts)
-
-    def density(self, rule: Rule | None = None) -> MixtureDensity:
-        """The mixture under a rule."""
-        return read(self.family, self.sums, rule or self.rule, self.pseudo_count)
-
-    @property
-    def weights(self) -> Array:
-        """(M,) how often each component is drawn."""
-        return np.exp(self.density().log_weights)
-
-    # -- answers -----------------------------------------------------------------------------------------------------
-    def predict_proba(self, X: Any, rule: Rule | None = None) -> Array:
-        """(n, M) which component drew each row."""
-        density, rows = self.density(rule), self._rows(X)
-        blocks = [kernels.softmax(density.log_joint(x)) for x, _ in rows.blocks(self.n_components)]
-        return np.concatenate(blocks) if blocks else np.zeros((0, self.n_components))
-
-    def predict(self, X: Any, rule: Rule | None = None) -> Array:
-        """(n,) the most probable component."""
-        density, rows = self.density(rule), self._rows(X)
-        blocks = [density.log_joint(x).argmax(axis=1) for x, _ in rows.blocks(self.n_components)]
-        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.intp)
-
-    def log_density(self, X: Any, rule: Rule | None = None) -> Array:
-        """(n,) log f(x)."""
-        return self._rows(X).log_density(self.density(rule))
-
-    def sample(self, n: int, random_state: Any = None) -> Any:
-        """N rows like the ones learnt."""
-        return self.density().sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
-
-    # -- judging -------------------------------------------------------------------------------------------------------
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters: those of the components, and M − 1 weights."""
-        return free_parameters(self.family, self.stats) + self.n_components - 1
-
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """−2 log L + p log n: less is better."""
-        total, n = self._likelihood(X, sample_weight)
-        return -2 * total + self.n_parameters * float(np.log(n))
-
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """−2 log L + 2p: less is better."""
-        return -2 * self._likelihood(X, sample_weight)[0] + 2 * self.n_parameters
-
-    def icl(self, X: Any, sample_weight: Any = None) -> float:
-        """BIC + twice the entropy of the responsibilities: it asks for clusters that are apart."""
-        rows, density, entropy = self._rows(X, sample_weight), self.density(), 0.0
-        for x, w in rows.blocks(self.n_components):
-            log_share = kernels.log_softmax(density.log_joint(x))
-            share = np.exp(log_share)
-            entropy -= float(w @ (share * np.where(share > 0, log_share, 0.0)).sum(axis=1))
-        return self.bic(X, sample_weight) + 2 * entropy
-
-    def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        rows = self._rows(X, sample_weight)
-        scores = rows.log_density(self.density())
-        return float(scores.sum() if rows.weight is None else rows.weight @ scores), rows.total_weight
-
-    # -- more rows -----------------------------------------------------------------------------------------------------
-    def learn(self, X: Any, sample_weight: Any = None, *, step: float | None = None) -> FittedMixture:
-        """Add the sums of more rows, collected under the present guess: stepwise EM.
-
-        step : None adds rows, so each counts once; a number in (0, 1] moves the sums that far towards the new rows',
-               and forgets as much of the old
-        """
-        if step is not None and not 0 < step <= 1:
-            raise HyperparameterError(f"learn(step={step}): the step must be > 0 and at most 1.")
-        rows = self._rows(X, sample_weight)
-        self.family.check(rows.X, (), learning=True)
-        found, _ = rows.expect(self.density(), self.sums.labels["class"])  # type: ignore[arg-type]
-        if found is None:
-            raise NotAvailableError("no component explains some of these rows at all. Refit with them, under 'map'.")
-        if step is not None:
-            found = found * (step * self.counts.sum() / rows.total_weight)
-        return replace(self, sums=(self.sums if step is None else self.sums * (1 - step)) + found)
-
-    def unlearn(self, *_: Any) -> None:
-        """Refused: the sums of a mixture depend on the guess they were collected with."""
-        raise NotAvailableError(NOT_EXACT)
-
-    def _rows(self, X: Any, sample_weight: Any = None) -> Rows:
-        block = self.family.encode(X, (), self.stats)
-        return Rows(self.family, block, row_weights(sample_weight, block.shape[0]))
-
-    def __repr__(self) -> str:
-        return f"FittedMixture({self.n_components} × {type(self.family).__name__}, {self.trace!r})"
-
-
-# -- size ----------
-# The number of components: by an information criterion, or by the likelihood of rows held out.
-
 Criterion: TypeAlias = Literal["bic", "icl", "heldout"]
-FOLDS = 5
-
-
-def best_size(
-    mixture: Mixture, X: Any, sizes: Iterable[int], sample_weight: Any, by: Criterion, options: dict[str, Any]
-) -> FittedMixture:
-    """Fit every size, and keep the one with the least criterion; sizes that collapse are passed over."""
-    if by not in get_args(Criterion):
-        raise HyperparameterError(f"by={by!r} is not one of {', '.join(get_args(Criterion))}.")
-    wanted = list(sizes)
-    if not wanted:
-        raise HyperparameterError("there are no sizes to choose from. Give some, such as range(1, 9).")
-    criteria: dict[int, float] = {}
-    fits: dict[int, FittedMixture] = {}
-    failure: DecibanError | None = None
-    for M in wanted:
-        sized = replace(mixture, n_components=M)
-        try:
-            fits[M] = sized.fit(X, sample_weight, **options)
-            if by == "heldout":
-                criteria[M] = held_out(sized, X, sample_weight, options)
-            else:
-                criteria[M] = getattr(fits[M], by)(X, sample_weight)
-        except DecibanError as error:
-            failure = error
-    if not criteria and failure is not None:
-        raise failure
-    best = min(criteria, key=lambda M: criteria[M])
-    return replace(fits[best], criteria=criteria)
-
-
-def held_out(mixture: Mixture, X: Any, sample_weight: Any, options: dict[str, Any]) -> float:
-    """−log-likelihood a row, each fold scored by the mixture of the others; read by `mean`, so that nothing is 0."""
-    whole = mixture.component.encode(X, ())
-    n = whole.shape[0]
-    weight = row_weights(sample_weight, n)
-    weight = np.ones(n) if weight is None else weight
-    fold = np.random.default_rng(0).permutation(n) % min(FOLDS, n)
-    total = 0.0
-    for k in range(fold.max() + 1):
-        rest, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        if weight[rest].any() and weight[out].any():
-            fitted = mixture.fit(whole[rest], weight[rest], **options)
-            total += float(weight[out] @ fitted.log_density(whole[out], "mean"))
-    return -total / float(weight.sum())
-
-
-# -- mixture ----------
-# Mixtures of any family, by EM.
-#
-#     f(x) = Σ_m π_m f(x|m)       E: γ_nm ∝ π_m f(x_n|m)       M: the family's estimate on γ-weighted sums, π_m = N_m/N
-#
-# The mixing weights have a Dirichlet(α) prior; α = 1 leaves them alone. A mixture's sums depend on the current guess,
-# so
-# it cannot be unlearnt exactly, nor left one out.
-#
-# As the density of each class in a classifier a mixture is a family like any other: EM over the first rows makes the
-# guess, a frozen choice as a prior's scale is; the sums of all rows are then collected under it, and add up.
-#
-# Reference: McLachlan & Peel, Finite Mixture Models (2000).
+FOLDS = 5  # of held-out likelihood
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mixture(ClassMixtures, Family):
-    """A mixture of `n_components` of one family; `fit` finds them without labels.
+class Mixture(Family):
+    """Mixture of components of one family.
 
-    rule  : what EM climbs under, "ml" or "map"; every rule is a reading of the sums it ends with
-    start : "k-means++" (models of single rows, far apart) or "random" (responsibilities); the best of `n_starts`
+    Without classes, `fit` finds the components and returns a `FittedMixture`. In a `GenerativeClassifier` each class
+    has a mixture of its own.
 
+    Parameters
+    ----------
+    component : Family
+        Family of the components.
+    n_components : int, default=2
+        Number of components.
+    pseudo_count : float, default=1.0
+        Parameter α of the Dirichlet prior of the weights; 1 is uniform.
+    rule : {"map", "ml"}, default="map"
+        Rule under which EM maximises: penalised likelihood or likelihood. Every rule can read the sums it ends with.
+    start : {"k-means++", "random"}, default="k-means++"
+        First estimate: models of single rows that are far apart, or random responsibilities.
+    n_starts : int, default=5
+        Number of short runs of EM from different starts; the best one is continued.
+    max_iter : int, default=1000
+        Largest number of iterations.
+    tol : float, default=1e-7
+        EM stops when an iteration gains less than this per row.
+    seed : int, default=0
+        Seed of the starts in a classifier.
+    guess : MixtureStats, optional
+        Sums of the frozen estimate under which a classifier collects later rows. Set at the first fit.
+
+    See Also
+    --------
+    MixtureModel : The same model with scikit-learn's mixture interface.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from deciban import Gaussian, Mixture
     >>> rng = np.random.default_rng(0)
@@ -227,9 +99,9 @@ class Mixture(ClassMixtures, Family):
     start: str = "k-means++"
     n_starts: int = 5
     max_iter: int = 1000
-    tol: float = 1e-7  # least gain a row
-    seed: int = 0  # of the starts, where the mixture is the density of a class
-    guess: MixtureStats | None = field(default=None, repr=False)  # frozen at the first fit of a classifier
+    tol: float = 1e-7
+    seed: int = 0
+    guess: MixtureStats | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.n_components < 1 or self.pseudo_count <= 0:
@@ -239,51 +111,77 @@ class Mixture(ClassMixtures, Family):
             )
         if not isinstance(self.component, Family):
             raise HyperparameterError(f"{self.component!r} is not a family. Use one such as Gaussian().")
-        if not self.component.mixes:
+        if ability(self.component, Unmixable) is not None:
             raise HyperparameterError(
-                f"{self.component!r} cannot be mixed. Count words once, with deciban.sklearn.CountVectorizer, and mix "
-                "the counts: Mixture(Multinomial(), 2)."
+                f"{self.component!r} cannot be a mixture component. Count words once, with "
+                "deciban.sklearn.CountVectorizer, and mix the counts: Mixture(Multinomial(), 2)."
             )
         check_start(self.start)
-        _check_climbing(self.rule)
+        em.check_em_rule(self.rule)
 
     def __repr__(self) -> str:
-        """What was asked for; the guess is left out."""
         plain = [f for f in fields(self) if f.name not in ("component", "n_components", "guess")]
-        said = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
-        return f"Mixture({', '.join([repr(self.component), repr(self.n_components), *said])})"
+        given = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
+        return f"Mixture({', '.join([repr(self.component), repr(self.n_components), *given])})"
 
+    # -- without classes ---------------------------------------------------------------------------------------------
     def fit(  # type: ignore[override]
         self,
-        X: Any,
-        sample_weight: Any = None,
+        X: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
         rule: Rule | None = None,
-        start: Any = None,
+        start: Start | None = None,
         n_starts: int | None = None,
         max_iter: int | None = None,
         tol: float | None = None,
-        random_state: Any = None,
+        random_state: np.random.Generator | int | None = None,
         batch: int | None = None,
         progress: bool = False,
     ) -> FittedMixture:
-        """EM from `start`: its name, responsibilities (n, M), or a mixture's density; else the mixture's own settings.
+        """Find the components by EM, without classes.
 
-        batch : rows of a batch: three stepwise passes come first, then EM goes on from where they led
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows, as the component family takes them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+        rule : {"map", "ml"}, optional
+            Instead of the mixture's own.
+        start : str, array-like of shape (n_samples, n_components) or MixtureDensity, optional
+            Name of a start, responsibilities, or a density to start from.
+        n_starts : int, optional
+            Instead of the mixture's own.
+        max_iter : int, optional
+            Instead of the mixture's own.
+        tol : float, optional
+            Instead of the mixture's own.
+        random_state : numpy.random.Generator, int or None, optional
+            Source of the random starts.
+        batch : int, optional
+            Rows in a batch: three passes of stepwise EM over batches precede EM.
+        progress : bool, default=False
+            Whether to show a progress bar on a terminal.
+
+        Returns
+        -------
+        FittedMixture
+            Components ordered by weight, the largest first; in the order given if `start` is not a name.
         """
         rule = self.rule if rule is None else rule
-        _check_climbing(rule)
+        em.check_em_rule(rule)
         rows, start = self._rows(X, sample_weight, start)
-        task = Task(rows, rule, self.pseudo_count)
+        task = MixtureFit(rows, rule, self.pseudo_count)
         rng = np.random.default_rng(random_state)
         names = Axis.of(self.n_components)
-        given = self.start if start is None else start
+        first: Start = self.start if start is None else start
         tries = self.n_starts if n_starts is None else n_starts
         if batch is not None:
-            given = task.by_batches(names, given, tries, rng, batch)
+            first = task.stepwise(names, first, tries, rng, batch)
         sums, trace = task.fit(
             names,
-            given,
+            first,
             tries,
             self.max_iter if max_iter is None else max_iter,
             self.tol if tol is None else tol,
@@ -291,50 +189,291 @@ class Mixture(ClassMixtures, Family):
             f"mixture of {self.n_components}" if progress else None,
         )
         if start is None or isinstance(start, str):
-            sums = sums.select("class", by_size(sums))
+            sums = sums.select("class", np.argsort(-sums.counts, kind="stable"))
         return FittedMixture(rows.family, sums, rule, self.pseudo_count, trace)
 
     def fit_size(
-        self, X: Any, sizes: Iterable[int], sample_weight: Any = None, *, by: Criterion = "bic", **options: Any
+        self,
+        X: ArrayLike,
+        sizes: Iterable[int],
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: Criterion = "bic",
+        **options: Any,
     ) -> FittedMixture:
-        """The number of components by "bic", "icl" or "heldout" likelihood; `criteria` of the answer has them all."""
-        return best_size(self, X, sizes, sample_weight, by, options)
+        """Fit mixtures of several sizes and return the best one.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows, as the component family takes them.
+        sizes : iterable of int
+            Numbers of components to try. Sizes at which EM collapses are skipped.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+        by : {"bic", "icl", "heldout"}, default="bic"
+            Criterion: an information criterion, or the negative held-out log-likelihood per row in five folds.
+        **options
+            Options of `fit`.
+
+        Returns
+        -------
+        FittedMixture
+            The mixture with the lowest criterion; its `criteria` holds those of all sizes.
+        """
+        if by not in get_args(Criterion):
+            raise HyperparameterError(f"by={by!r} is not one of {', '.join(get_args(Criterion))}.")
+        wanted = list(sizes)
+        if not wanted:
+            raise HyperparameterError("there are no sizes to choose from. Give some, such as range(1, 9).")
+        criteria: dict[int, float] = {}
+        fits: dict[int, FittedMixture] = {}
+        failure: DecibanError | None = None
+        for M in wanted:
+            sized = replace(self, n_components=M)
+            try:
+                fits[M] = sized.fit(X, sample_weight, **options)
+                if by == "heldout":
+                    criteria[M] = sized._held_out_loss(X, sample_weight, options)
+                else:
+                    criteria[M] = getattr(fits[M], by)(X, sample_weight)
+            except DecibanError as error:
+                failure = error
+        if not criteria and failure is not None:
+            raise failure
+        best = min(criteria, key=lambda M: criteria[M])
+        return replace(fits[best], criteria=criteria)
 
     @staticmethod
-    def of(weights: Any, components: Density) -> MixtureDensity:
-        """A known mixture: how often each group of a known density is drawn.
+    def of(weights: ArrayLike, components: Density) -> MixtureDensity:
+        """Mixture with known parameters.
 
+        Parameters
+        ----------
+        weights : array-like of shape (n_components,)
+            Probability of each component.
+        components : Density
+            Density with one group for each component.
+
+        Returns
+        -------
+        MixtureDensity
+            The density Σ_m π_m f(x|m).
+
+        Examples
+        --------
+        >>> import numpy as np
         >>> from deciban import Bernoulli, Mixture
         >>> coins = Mixture.of([0.1, 0.9], Bernoulli.of([[0.5], [0.2]]))
         >>> round(float(np.exp(coins.log_density(np.array([[1.0]])))[0, 0]), 2)
         0.23
         """
-        weights = np.asarray(weights, dtype=float)
-        if weights.shape != (components.K,) or (weights < 0).any() or abs(weights.sum() - 1) > 1e-6:
+        p = np.asarray(weights, dtype=float)
+        if p.shape != (components.K,) or (p < 0).any() or abs(p.sum() - 1) > 1e-6:
             raise HyperparameterError(
-                f"weights {weights.tolist()} for {components.K} components: give one each, at least 0, with sum 1."
+                f"weights {p.tolist()} for {components.K} components: give one each, at least 0, with sum 1."
             )
         with np.errstate(divide="ignore"):
-            return MixtureDensity(np.log(weights), components)
+            return MixtureDensity(np.log(p), components)
 
-    def _rows(self, X: Any, sample_weight: Any, start: Any = None) -> tuple[Rows, Any]:
-        """Rows of positive weight, encoded; the component's choices frozen on all of them."""
+    def _rows(
+        self, X: ArrayLike, sample_weight: ArrayLike | None, start: Start | None
+    ) -> tuple[WeightedRows, Start | None]:
+        """Encoded rows of positive weight, with the component's choices made on all of them."""
         block = self.component.encode(X, ())
         n = block.shape[0]
         weight = row_weights(sample_weight, n)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             block, weight = block[kept], weight[kept]
-            start = np.asarray(start)[kept] if start is not None and np.ndim(start) == 2 else start
+            if start is not None and not isinstance(start, MixtureDensity) and np.ndim(start) == 2:
+                start = np.asarray(start)[kept]
             n = len(kept)
         if n == 0:
             raise InputError("there are no rows to learn from.")
         members = Members.one_group(n, weight)
         pooled = collect_checked(self.component, block, members, [str(j) for j in range(block.shape[1])])
-        return Rows(self.component.choose(pooled, (block, members)), block, weight), start
+        return WeightedRows(self.component.choose(pooled, (block, members)), block, weight), start
+
+    def _held_out_loss(self, X: ArrayLike, sample_weight: ArrayLike | None, options: dict[str, Any]) -> float:
+        """Negative log-likelihood per row, each fold scored by a fit of the others under "mean", which excludes 0."""
+        whole = self.component.encode(X, ())
+        n = whole.shape[0]
+        weight = row_weights(sample_weight, n)
+        weight = np.ones(n) if weight is None else weight
+        fold = np.random.default_rng(0).permutation(n) % min(FOLDS, n)
+        total = 0.0
+        for k in range(fold.max() + 1):
+            rest, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            if weight[rest].any() and weight[out].any():
+                fitted = self.fit(whole[rest], weight[rest], **options)
+                total += float(weight[out] @ fitted.log_density(whole[out], "mean"))
+        return -total / float(weight.sum())
+
+    # -- in a classifier: one mixture per class ----------------------------------------------------------------------
+    def encode(self, X: Any, columns: Sequence[str], stats: MixtureStats | None = None) -> Rows:
+        return self.component.encode(X, columns, None if stats is None else stats.mixing.components)
+
+    def check(self, X: Rows, columns: Sequence[str], learning: bool = False) -> None:
+        self.component.check(X, columns, learning)
+
+    def collect(self, X: Rows, members: Members) -> MixtureStats:
+        if self.guess is not None:
+            return self._expect(X, members, self.guess)
+        pooled = self.component.collect(X, members)
+        if not pooled.finite:  # the caller finds out which value it was
+            return self._each_class(X, members, _one_component)
+        frozen = replace(self, component=self.component.choose(pooled, (X, members)))
+        return frozen._each_class(X, members, frozen._fit_class)
+
+    def choose(self, stats: MixtureStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
+        if self.guess is not None:
+            return self
+        if rows is None:
+            raise NotAvailableError("a mixture is estimated by EM over rows, not from sums alone. Refit it.")
+        component = self.component.choose(self.component.collect(*rows), rows)
+        return replace(self, component=component, guess=stats)
+
+    def refine(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:
+        """Continue EM over all rows from the frozen estimate; classes that have none start anew.
+
+        Parameters
+        ----------
+        stats : MixtureStats
+            Sums under the frozen estimate.
+        X : Rows
+            All rows, encoded.
+        members : Members
+            Their classes and weights.
+
+        Returns
+        -------
+        family : Mixture
+            The mixture with the new estimate frozen.
+        stats : MixtureStats
+            The sums at the end of EM.
+        """
+        better = self._each_class(X, members, self._fit_class)
+        return replace(self, guess=better), better
+
+    def chosen_by_labels(self) -> list[str]:
+        """Return the choices that labels make.
+
+        Returns
+        -------
+        list of str
+            Empty: EM does not look at labels.
+        """
+        return []
+
+    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
+        """Copy the frozen estimate, which sums alone cannot make again.
+
+        Parameters
+        ----------
+        chosen : Mixture
+            The family whose choices are kept.
+        with_rows : bool
+            Whether rows are at hand, so that the estimate can be made again.
+
+        Returns
+        -------
+        Mixture
+            This family, with the estimate of `chosen` if there are no rows.
+        """
+        if with_rows:
+            return self
+        return replace(self, component=chosen.component, guess=chosen.guess)
+
+    def subset(self, stats: MixtureStats, features: Array, columns: Sequence[Any]) -> tuple[Self, MixtureStats]:
+        """Return family and statistics of some of the features.
+
+        Parameters
+        ----------
+        stats : MixtureStats
+            Statistics of all features.
+        features : ndarray of int
+            Positions of the features to keep, in their new order.
+        columns : sequence
+            Names of all columns.
+
+        Returns
+        -------
+        family : Mixture
+            The mixture over these features.
+        stats : MixtureStats
+            Its statistics.
+        """
+        component, sums = subset(self.component, stats.mixing.components, features, columns)
+        fewer = replace(stats, mixing=replace(stats.mixing, components=sums))
+        return replace(self, component=component, guess=fewer), fewer
+
+    def estimate(self, stats: MixtureStats, rule: Rule) -> MixtureDensities:
+        names = stats.labels["class"].names  # type: ignore[union-attr]
+        return MixtureDensities(tuple(self._class_density(stats, name, rule) for name in names))
+
+    def leave_one_out(
+        self, stats: MixtureStats, X: Rows, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
+        raise NotAvailableError(NOT_EXACT)
+
+    def _class_density(self, stats: MixtureStats, name: object, rule: Rule) -> MixtureDensity:
+        """The mixture of one class; components share parameters within their class only."""
+        sums = stats.mixing.select("class", stats.non_empty(name))
+        return estimate_mixture(self.component, sums, rule, self.pseudo_count)
+
+    def _each_class(
+        self, X: Rows, members: Members, act: Callable[[WeightedRows, Any, Axis], MixtureSums]
+    ) -> MixtureStats:
+        """Call act(rows of the class, its name, its components) for each class, and join the sums."""
+        classes, mixing = members.classes, None
+        everything = component_axis(classes.names, classes.declared, self.n_components)
+        for k, at, weight in members.groups():
+            here = at[weight > 0] if len(at) else at
+            kept = weight[weight > 0]
+            own = X if len(here) == X.shape[0] else X[here]
+            rows = WeightedRows(self.component, own, None if (kept == 1).all() else kept)
+            names = everything.take(np.arange(k * self.n_components, (k + 1) * self.n_components))
+            if len(here):
+                sums = act(rows, classes.names[k], names)
+            else:
+                sums = rows.collect(rows.X, np.zeros((len(rows), names.size)), names)
+            mixing = sums if mixing is None else mixing + sums
+        return MixtureStats({"class": classes}, members.weights(), mixing)
+
+    def _fit_class(self, rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
+        """EM over the rows of one class, from the frozen estimate if there is one."""
+        if len(rows) < self.n_components:
+            raise InputError(
+                f"class {name!r} has {len(rows)} rows for {self.n_components} components. "
+                "Ask for fewer components, or learn more rows of that class."
+            )
+        start: Start = self.start
+        if self.guess is not None and self.guess.has_rows(name):
+            start = self._class_density(self.guess, name, self.rule)
+            names = names.take(np.arange(len(start.log_weights)))
+        task = MixtureFit(rows, self.rule, self.pseudo_count)
+        return task.fit(names, start, self.n_starts, self.max_iter, self.tol, np.random.default_rng(self.seed))[0]
+
+    def _expect(self, X: Rows, members: Members, guess: MixtureStats) -> MixtureStats:
+        """Sums of one E-step under the frozen estimate."""
+
+        def expect_class(rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
+            if not len(guess.positions(name)):
+                raise NotAvailableError(
+                    f"class {name!r} is new, and a mixture learns a class by EM over its rows. Refit with all classes."
+                )
+            known = guess.mixing.labels["class"].take(guess.non_empty(name))
+            sums, _ = rows.expect(self._class_density(guess, name, self.rule), known)
+            if sums is None:
+                raise InputError(
+                    f"class {name!r}: some rows have density 0 under every component. Refit with these rows."
+                )
+            return sums
+
+        return self._each_class(X, members, expect_class)
 
 
-def _check_climbing(rule: Rule) -> None:
-    check_rule(rule)
-    if rule not in ("ml", "map"):
-        raise HyperparameterError(f"rule={rule!r}: EM climbs under 'ml' or 'map'; other rules are readings after it.")
+def _one_component(rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
+    """All rows in the first component."""
+    return rows.collect_shares(names.take(np.arange(1)), lambda begin, end: np.ones((end - begin, 1)))

@@ -1,7 +1,9 @@
-"""Where EM begins: models of single rows as seeds, or responsibilities drawn at random.
+"""EM for one mixture and one set of rows: starts, E- and M-steps, and stepwise EM.
 
-Seeds are spread out as k-means++ spreads its centres, for any family: a model of one row, held up by the prior, stands
-for a centre, and what the best seed so far loses against the row's own model stands for the squared distance.
+A start is responsibilities drawn at random, or one model per seed row. Seed rows are spread out as k-means++ spreads
+its centres, for any family: a model estimated from one row and the prior takes the place of a centre, and the
+difference between a row's score under its own model and under the best seed so far takes the place of the squared
+distance.
 
 Reference: Arthur & Vassilvitskii, k-means++: the advantages of careful seeding, 2007.
 """
@@ -11,9 +13,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import (
     EmptyClassError,
@@ -23,160 +26,75 @@ from deciban.errors import (
     NoModeError,
     SingularError,
 )
-from deciban.families.protocol import Rule
+from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
-from deciban.latent.components import MixtureDensity, MixtureSums, read
-from deciban.latent.expectation import Rows
+from deciban.latent.components import MixtureDensity, MixtureSums, estimate_mixture
+from deciban.latent.expectation import WeightedRows
 from deciban.statistics import Array, Axis, Members
+
+Start: TypeAlias = str | ArrayLike | MixtureDensity  # a name of STARTS, responsibilities (n, M), or a density
 
 STARTS = ("k-means++", "random")
 CANDIDATES = 32  # rows among which each seed is chosen
-CANDIDATE_NUMBERS = 2**23  # parameters of all candidates' models together, at most
-AT_ONCE = 16  # candidates whose own models are made together
-
-
-def seeds(rows: Rows, names: Axis, rng: np.random.Generator) -> MixtureDensity:
-    """Components that are each a model of one row, far from one another."""
-    M, n = names.size, len(rows)
-    some = int(np.clip(CANDIDATE_NUMBERS // max(1, rows.X.shape[1]), 4 * M, CANDIDATES * M))
-    pool = rng.choice(n, min(n, max(some, M)), replace=False, p=_chances(rows.weight))
-    X, weight = rows.X[pool], np.ones(len(pool)) if rows.weight is None else rows.weight[pool]
-    own = np.concatenate([_own_scores(rows.family, X[at : at + AT_ONCE]) for at in range(0, len(pool), AT_ONCE)])
-    chosen = [int(rng.choice(len(pool), p=_chances(weight)))]
-    best = _of_row(rows.family, X, chosen[0])
-    while len(chosen) < M:
-        far = np.maximum(own - best, 0.0) * weight
-        far[chosen] = 0.0
-        if not far.any() or not np.isfinite(far).all():  # duplicates: any other row will do
-            far = np.where(np.isin(np.arange(len(pool)), chosen), 0.0, weight)
-        chosen.append(int(rng.choice(len(pool), p=far / far.sum())))
-        best = np.maximum(best, _of_row(rows.family, X, chosen[-1]))
-    return MixtureDensity(np.full(M, -np.log(M)), _models(rows.family, X[np.array(chosen)], names))
-
-
-def random_sums(rows: Rows, names: Axis, rng: np.random.Generator) -> MixtureSums:
-    """Every row shared out at random, uniformly over all ways to share."""
-    return rows.collect_shares(names, lambda begin, end: rng.dirichlet(np.ones(names.size), end - begin))
-
-
-def given_sums(rows: Rows, names: Axis, shares: Any) -> MixtureSums:
-    """Responsibilities as given, (n, M)."""
-    shares = np.asarray(shares, dtype=float)
-    if shares.shape != (len(rows), names.size):
-        raise InputError(
-            f"start has shape {shares.shape}, but there are {len(rows)} rows and {names.size} components. "
-            "Give one responsibility for each, or the name of a start."
-        )
-    if not np.isfinite(shares).all() or (shares < 0).any():
-        raise InputError("responsibilities must be finite and at least 0. Mend `start`.")
-    return rows.collect_shares(names, lambda begin, end: shares[begin:end])
-
-
-def check_start(start: Any) -> None:
-    """Refuse the name of a start that is not one."""
-    if isinstance(start, str) and start not in STARTS:
-        raise HyperparameterError(f"start={start!r} is not one of {', '.join(STARTS)}, nor responsibilities (n, M).")
-
-
-def _models(family: Any, X: Any, names: Axis) -> Any:
-    return family.estimate(family.collect(X, Members.hard(np.arange(names.size), names)), "mean")
-
-
-def _own_scores(family: Any, X: Any) -> Array:
-    """(n,) how each row scores by its own model."""
-    return np.diagonal(_models(family, X, Axis.of(X.shape[0])).log_density(X))
-
-
-def _of_row(family: Any, X: Any, row: int) -> Array:
-    """(n,) how all rows score by one row's model."""
-    return _models(family, X[row : row + 1], Axis.of(1)).log_density(X)[:, 0]
-
-
-def _chances(weight: Array | None) -> Array | None:
-    return None if weight is None else weight / weight.sum()
-
-
-# -- task ----------
-# Fitting one mixture to one set of rows: what the EM loop iterates.
-
-EMPTY = 1e-12  # of all rows: a component that has no more has none
+CANDIDATE_NUMBERS = 2**23  # parameters of the models of all candidates together, at most
+AT_ONCE = 16  # candidates whose own models are estimated together
+EMPTY = 1e-12  # share of the total weight below which a component is empty
 PASSES = 3  # over all rows, in stepwise EM
-SHORT = 15  # iterations of each start
-START_ROWS = 2**14  # rows that starts are tried on
+SHORT = 15  # iterations of each competing start
+START_ROWS = 2**14  # rows on which starts compete
 
 
-class Guess(NamedTuple):
-    """Where EM stands: a density, and the sums of the E-step that it was estimated from."""
+class Estimate(NamedTuple):
+    """The state of EM: a density, and the sums of the E-step from which it was estimated."""
 
     density: MixtureDensity
-    names: Axis
+    names: Axis  # of the components
     sums: MixtureSums | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class MixtureFit:
     """One mixture to be fitted to one set of rows."""
 
-    rows: Rows
+    rows: WeightedRows
     rule: Rule
     pseudo_count: float
 
     def fit(
-        self, names: Axis, start: Any, n_starts: int, max_iter: int, tol: float, rng: Any, label: str | None = None
+        self,
+        names: Axis,
+        start: Start,
+        n_starts: int,
+        max_iter: int,
+        tol: float,
+        rng: np.random.Generator,
+        label: str | None = None,
     ) -> tuple[MixtureSums, em.Trace]:
-        """The sums that EM ends with; components that lost all their rows are dropped."""
+        """Return the sums at the end of EM and the trace; empty components are dropped."""
         if len(self.rows) < names.size:
             raise InputError(
-                f"{names.size} components of {len(self.rows)} rows: there are not enough rows. Ask for fewer."
+                f"{names.size} components for {len(self.rows)} rows: there are not enough rows. Ask for fewer."
             )
-        with one_thread(0):  # the same bits whatever the number of threads
-            first, reached = self.begin(names, start, n_starts, rng)
+        with one_thread(0):  # the same bits for any number of threads
+            first, reached = self.start(names, start, n_starts, rng)
             last, trace = em.run(self.step, first, self.rows.total_weight, max_iter, tol, label=label)
             trace.starts = reached
-            sums = last.sums if last.sums is not None else self.rows.expect(last.density, last.names)[0]
-        if sums is None:
-            raise SingularError("no component explains some of the rows at all. Use rule 'map', or another start.")
-        sums = _alive(sums)
-        _say_lost(names.size - len(sums.counts), names.size)
+            sums = last.sums if last.sums is not None else _expect(self.rows, last.density, last.names)
+        sums = _drop_empty(sums)
+        _warn_dropped(names.size - len(sums.counts), names.size)
         return sums, trace
 
-    def begin(self, names: Axis, start: Any, n_starts: int, rng: np.random.Generator) -> tuple[Guess, list[float]]:
-        """A density as given, responsibilities as given, or the best of several short runs."""
-        check_start(start)
-        if isinstance(start, MixtureDensity):
-            return Guess(start, names), []
-        if not isinstance(start, str):
-            return self.maximise(given_sums(self.rows, names, start)), []
-        small = self
-        if len(self.rows) > START_ROWS:
-            small = replace(self, rows=self.rows.take(np.sort(rng.permutation(len(self.rows))[:START_ROWS])))
-        if n_starts <= 1:
-            return small.seeded(names, start, rng), []
-        weight = small.rows.total_weight
-        return em.best_of(
-            lambda: em.run(small.step, small.seeded(names, start, rng), weight, SHORT, 0.0, warn=False)
-            for _ in range(n_starts)
-        )
-
-    def seeded(self, names: Axis, start: str, rng: np.random.Generator) -> Guess:
-        """One start of a kind."""
-        if start == "random":
-            return self.maximise(random_sums(self.rows, names, rng))
-        return Guess(seeds(self.rows, names, rng), names)
-
-    def by_batches(
-        self, names: Axis, start: Any, n_starts: int, rng: np.random.Generator, batch: int
+    def stepwise(
+        self, names: Axis, start: Start, n_starts: int, rng: np.random.Generator, batch: int
     ) -> MixtureDensity:
-        """Stepwise EM: passes over the rows in batches of a random order, each batch moving the sums."""
+        """Stepwise EM: PASSES passes over the rows, in batches of a random order."""
         with one_thread(0):
-            first, _ = self.begin(names, start, n_starts, rng)
-            sums, _ = self.rows.take(slice(0, batch)).expect(first.density, first.names)
-            if sums is None:
-                raise SingularError("no component explains some of the rows at all. Use rule 'map', or another start.")
+            first, _ = self.start(names, start, n_starts, rng)
+            sums = _expect(self.rows.take(slice(0, batch)), first.density, first.names)
             weight = self.rows.total_weight
             sums = em.stepwise(
-                lambda rows, density: _expected(rows, density, sums.labels["class"]),
+                lambda rows, density: _expect(rows, density, first.names),
                 lambda sums: self.maximise(sums).density,
                 sums * (weight / sums.counts.sum()),
                 self._batches(batch, rng),
@@ -184,65 +102,148 @@ class Task:
             )
         return self.maximise(sums).density
 
-    def _batches(self, batch: int, rng: np.random.Generator) -> Iterator[tuple[Rows, float]]:
+    def _batches(self, batch: int, rng: np.random.Generator) -> Iterator[tuple[WeightedRows, float]]:
         for _ in range(PASSES):
             order = rng.permutation(len(self.rows))
             for at in range(0, len(order), batch):
                 rows = self.rows.take(np.sort(order[at : at + batch]))
                 yield rows, rows.total_weight
 
-    def step(self, guess: Guess) -> tuple[Guess, float]:
-        """One EM step, and the objective of the density it started from."""
-        sums, total = self.rows.expect(guess.density, guess.names)
+    # -- steps -------------------------------------------------------------------------------------------------------
+    def step(self, estimate: Estimate) -> tuple[Estimate, float]:
+        """One EM step; returns the next estimate and the objective of the given one."""
+        sums, total = self.rows.expect(estimate.density, estimate.names)
         if sums is None:
-            return guess, -np.inf
-        return self.maximise(sums), total + self.log_prior(guess.density)
+            return estimate, -np.inf
+        return self.maximise(sums), total + self.log_prior(estimate.density)
 
-    def maximise(self, sums: MixtureSums) -> Guess:
-        """The M-step. An empty component that has no estimate goes, which changes no likelihood."""
+    def maximise(self, sums: MixtureSums) -> Estimate:
+        """M-step. An empty component without an estimate is dropped, which leaves the likelihood unchanged."""
         try:
-            density = read(self.rows.family, sums, self.rule, self.pseudo_count)
+            density = estimate_mixture(self.rows.family, sums, self.rule, self.pseudo_count)
         except (SingularError, EmptyClassError, NoModeError) as error:
-            fewer = _alive(sums)
+            fewer = _drop_empty(sums)
             if fewer is not sums:
                 return self.maximise(fewer)
-            held = "" if self.rule == "map" else " Rule 'map' has a prior that holds components up; or ask for fewer."
-            raise type(error)(f"a component of the mixture has collapsed: {error}{held}") from None
-        return Guess(density, sums.labels["class"], sums)  # type: ignore[arg-type]
+            remedy = "" if self.rule == "map" else " Rule 'map' has a prior that prevents it; or ask for fewer."
+            raise type(error)(f"a component of the mixture has collapsed: {error}{remedy}") from None
+        return Estimate(density, sums.labels["class"], sums)  # type: ignore[arg-type]
 
     def log_prior(self, density: MixtureDensity) -> float:
-        """What `map` adds to the log-likelihood, up to a constant."""
+        """Log prior that rule "map" adds to the log-likelihood, up to a constant."""
         if self.rule == "ml":
             return 0.0
         mixing = 0.0
         if self.pseudo_count != 1:
             mixing = (self.pseudo_count - 1) * float(np.sum(density.log_weights))
-        return mixing + self.rows.family.log_prior(density.components)
+        return mixing + self.rows.family.log_prior(density.components)  # type: ignore[attr-defined]
+
+    # -- starts ------------------------------------------------------------------------------------------------------
+    def start(self, names: Axis, start: Start, n_starts: int, rng: np.random.Generator) -> tuple[Estimate, list[float]]:
+        """Return the first estimate and the objectives of the starts that competed for it.
+
+        A density or responsibilities are taken as given; of named starts the best of `n_starts` short runs is taken.
+        """
+        check_start(start)
+        if isinstance(start, MixtureDensity):
+            return Estimate(start, names), []
+        if not isinstance(start, str):
+            return self.maximise(given_sums(self.rows, names, start)), []
+        sample = self
+        if len(self.rows) > START_ROWS:
+            sample = replace(self, rows=self.rows.take(np.sort(rng.permutation(len(self.rows))[:START_ROWS])))
+        if n_starts <= 1:
+            return sample._named_start(names, start, rng), []
+        weight = sample.rows.total_weight
+        return em.best_of(
+            lambda: em.run(sample.step, sample._named_start(names, start, rng), weight, SHORT, 0.0, warn=False)
+            for _ in range(n_starts)
+        )
+
+    def _named_start(self, names: Axis, start: str, rng: np.random.Generator) -> Estimate:
+        if start == "random":  # uniform over all ways to divide a row among components
+            shares = self.rows.collect_shares(names, lambda begin, end: rng.dirichlet(np.ones(names.size), end - begin))
+            return self.maximise(shares)
+        return Estimate(seed_components(self.rows, names, rng), names)
 
 
-def _expected(rows: Rows, density: MixtureDensity, names: Any) -> tuple[MixtureSums, float]:
-    sums, total = rows.expect(density, names)
+def _expect(rows: WeightedRows, density: MixtureDensity, names: Axis) -> MixtureSums:
+    """E-step; raises SingularError if a row has density 0 under every component."""
+    sums, _ = rows.expect(density, names)
     if sums is None:
-        raise SingularError("no component explains some of the rows at all. Use rule 'map', or larger batches.")
-    return sums, total
+        raise SingularError(
+            "some rows have density 0 under every component. Use rule 'map', another start, or larger batches."
+        )
+    return sums
 
 
-def _alive(sums: MixtureSums) -> MixtureSums:
-    """Without the components that have no rows left."""
+def seed_components(rows: WeightedRows, names: Axis, rng: np.random.Generator) -> MixtureDensity:
+    """Components that are each a model of one row, with rows chosen far from one another."""
+    M, n = names.size, len(rows)
+    some = int(np.clip(CANDIDATE_NUMBERS // max(1, rows.X.shape[1]), 4 * M, CANDIDATES * M))
+    pool = rng.choice(n, min(n, max(some, M)), replace=False, p=_probabilities(rows.weight))
+    X, weight = rows.X[pool], np.ones(len(pool)) if rows.weight is None else rows.weight[pool]
+    own = np.concatenate([_own_scores(rows.family, X[at : at + AT_ONCE]) for at in range(0, len(pool), AT_ONCE)])
+    chosen = [int(rng.choice(len(pool), p=_probabilities(weight)))]
+    best = _scores_of(rows.family, X, chosen[0])
+    while len(chosen) < M:
+        far = np.maximum(own - best, 0.0) * weight
+        far[chosen] = 0.0
+        if not far.any() or not np.isfinite(far).all():  # only duplicates are left: any other row is as good
+            far = np.where(np.isin(np.arange(len(pool)), chosen), 0.0, weight)
+        chosen.append(int(rng.choice(len(pool), p=far / far.sum())))
+        best = np.maximum(best, _scores_of(rows.family, X, chosen[-1]))
+    return MixtureDensity(np.full(M, -np.log(M)), _models(rows.family, X[np.array(chosen)], names))
+
+
+def given_sums(rows: WeightedRows, names: Axis, given: ArrayLike) -> MixtureSums:
+    """Sums under given responsibilities (n, M)."""
+    shares = np.asarray(given, dtype=float)
+    if shares.shape != (len(rows), names.size):
+        raise InputError(
+            f"start has shape {shares.shape}, but there are {len(rows)} rows and {names.size} components. "
+            "Give one responsibility for each row and component, or the name of a start."
+        )
+    if not np.isfinite(shares).all() or (shares < 0).any():
+        raise InputError("start holds responsibilities that are not finite or below 0; they must be at least 0.")
+    return rows.collect_shares(names, lambda begin, end: shares[begin:end])
+
+
+def check_start(start: Start) -> None:
+    """Refuse an unknown name of a start."""
+    if isinstance(start, str) and start not in STARTS:
+        raise HyperparameterError(f"start={start!r} is not one of {', '.join(STARTS)}, nor responsibilities (n, M).")
+
+
+def _models(family: Family, X: Rows, names: Axis) -> Density:
+    """One group per row, estimated from that row and the prior."""
+    return family.estimate(family.collect(X, Members.hard(np.arange(names.size), names)), "mean")
+
+
+def _own_scores(family: Family, X: Rows) -> Array:
+    """Score of each row under its own model, shape (n,)."""
+    return np.diagonal(_models(family, X, Axis.of(X.shape[0])).log_density(X))
+
+
+def _scores_of(family: Family, X: Rows, row: int) -> Array:
+    """Scores of all rows under the model of one row, shape (n,)."""
+    return _models(family, X[row : row + 1], Axis.of(1)).log_density(X)[:, 0]
+
+
+def _probabilities(weight: Array | None) -> Array | None:
+    return None if weight is None else weight / weight.sum()
+
+
+def _drop_empty(sums: MixtureSums) -> MixtureSums:
     kept = np.flatnonzero(sums.counts > EMPTY * sums.counts.sum())
     return sums if len(kept) == len(sums.counts) else sums.select("class", kept)
 
 
-def _say_lost(lost: int, asked: int) -> None:
-    if lost:
+def _warn_dropped(dropped: int, asked: int) -> None:
+    if dropped:
         warnings.warn(
-            f"{lost} of {asked} components lost all their rows and {'was' if lost == 1 else 'were'} dropped. "
+            f"{dropped} of {asked} components lost all their rows and {'was' if dropped == 1 else 'were'} dropped. "
             "Ask for fewer components, or give other starts.",
             EmptyComponentWarning,
             stacklevel=4,
         )
-
-
-def by_size(sums: MixtureSums) -> Array:
-    """The order of the components, largest first."""
-    return np.argsort(-sums.counts, kind="stable")

@@ -1,32 +1,44 @@
-"""Sequences laid end to end: where each begins, how much it counts, and pieces of bounded size to work on."""
+"""Sequences laid end to end: their limits and weights, and the encoded rows observed at each step.
+
+Sequences come as one table with `lengths`, or as a list of sequences; states are known, unknown or partly known. Passes
+over them work on pieces of bounded size. If rows are one column of categories, each category is scored once and looked
+up at every step, and expected visits are counted per category, which is all that the family's sums need.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, WeightError
-from deciban.families.fitted import collect_checked
-from deciban.families.protocol import Family
+from deciban.families.protocol import Density, Family, Rows, collect_checked
 from deciban.kernels.choice import readable
 from deciban.read.categories import Codes, refuse_negative
-from deciban.statistics import Array, Axis, Members
+from deciban.read.labels import encode_labels
+from deciban.read.numbers import row_weights
+from deciban.statistics import Array, Axis, Members, Stats
 
-PARTS = 16  # into which the groups are dealt, for as many threads at most; sums are added in their order
-PART_ROWS = 2**15  # fewer rows are not worth a part of their own
+SequenceInput: TypeAlias = ArrayLike | Sequence[ArrayLike]  # one table, or a list of sequences
+
+PARTS = 16  # parts for as many threads at most; sums are added in their order
+PART_ROWS = 2**15  # least number of rows in a part
+NATIVE = ("int64", "int32", "int16", "int8", "uint8")  # types of codes that kernels read
+MOST_SYMBOLS = 2**18  # categories up to which a table of probabilities stays in the cache
+BLOCK = 2**16  # rows checked together
 
 
 @dataclass(frozen=True)
 class Group:
-    """Whole sequences that fit one piece, or one long sequence cut into several."""
+    """Whole sequences that fit one piece, or one long sequence cut into several pieces."""
 
-    first: int  # the number of its first sequence
+    first: int  # number of its first sequence
     ends: Array  # (B,) rows where its sequences end, counted from `pieces[0][0]`
     pieces: tuple[tuple[int, int], ...]  # consecutive (from, to) rows
 
@@ -43,16 +55,16 @@ class Sequences:
     weight: Array  # (B,)
 
     @classmethod
-    def of(cls, lengths: Any, n: int, weight: Any = None) -> Sequences:
-        """Checked: lengths are at least 1 and sum to n; without lengths all rows are one sequence."""
+    def of(cls, lengths: ArrayLike | None, n: int, weight: ArrayLike | None = None) -> Sequences:
+        """Check that lengths are at least 1 and sum to n; without lengths all rows are one sequence."""
         if n == 0:
-            raise InputError("there are no rows: a sequence has at least one step.")
+            raise InputError("there are no rows; a sequence has at least one step.")
         each = np.asarray([n] if lengths is None else lengths)
         if each.ndim != 1 or each.dtype.kind not in "iu":
             raise InputError(f"lengths={lengths!r} must be whole numbers, one for each sequence.")
         if len(each) == 0 or each.min() < 1:
             empty = int(np.argmax(each < 1)) if len(each) else 0
-            raise InputError(f"sequence {empty} is empty: every sequence has at least one step. Leave it out.")
+            raise InputError(f"sequence {empty} is empty; every sequence has at least one step. Leave it out.")
         if each.sum() != n:
             raise InputError(f"lengths sum to {each.sum()}, but X has {n} rows. Give the length of every sequence.")
         return cls(np.cumsum(each, dtype=np.int64), _weights(weight, len(each)))
@@ -63,64 +75,68 @@ class Sequences:
 
     @property
     def begins(self) -> Array:
-        """(B,) the first row of each."""
+        """First row of each sequence, shape (B,)."""
         return np.r_[0, self.ends[:-1]]
 
     @property
     def lengths(self) -> Array:
-        """(B,) how many rows each has."""
+        """Number of rows of each sequence, shape (B,)."""
         return np.diff(self.ends, prepend=0)
 
     @property
     def weighted(self) -> bool:
-        """Whether some sequence counts other than once."""
+        """Whether a sequence has a weight other than 1."""
         return bool((self.weight != 1).any())
 
-    def where(self, row: int) -> str:
-        """A row in words: step 3 of sequence 7 (row 105)."""
+    def describe(self, row: int) -> str:
+        """Return the position of a row as text: step 3 of sequence 7 (row 105)."""
         b = int(np.searchsorted(self.ends, row, side="right"))
         return f"step {row - int(self.begins[b])} of sequence {b} (row {row})"
 
     def head(self, most: int) -> Sequences:
-        """The first sequences, cut off after this many rows."""
+        """Return the first sequences, cut off after this many rows."""
         if self.n <= most:
             return self
         count = int(np.searchsorted(self.ends, most)) + 1
         return Sequences(np.minimum(self.ends[:count], most), self.weight[:count])
 
-    def parts(self, rows: int) -> list[list[Group]]:
-        """Groups of pieces of at most so many rows, dealt into parts by position alone, whatever the threads."""
-        groups = self._groups(rows)
+    def parts(self, size: int) -> list[list[Group]]:
+        """Groups of pieces of at most `size` rows, divided into parts by position alone."""
+        groups = self._groups(size)
         count = max(1, min(PARTS, self.n // PART_ROWS, len(groups)))
         cuts = np.linspace(0, self.n, count + 1)[1:-1]
         starts = np.searchsorted([group.pieces[0][0] for group in groups], cuts)
         edges = [0, *starts.tolist(), len(groups)]
         return [groups[a:b] for a, b in pairwise(edges) if b > a]
 
-    def _groups(self, rows: int) -> list[Group]:
-        if rows in self._kept:
-            return self._kept[rows]
+    def _groups(self, size: int) -> list[Group]:
         groups, b, begin = [], 0, 0
         while b < len(self.ends):
-            stop = max(b + 1, int(np.searchsorted(self.ends, begin + rows, side="right")))
+            stop = max(b + 1, int(np.searchsorted(self.ends, begin + size, side="right")))
             end = int(self.ends[stop - 1])
-            cuts = [*range(begin, end, rows), end]
+            cuts = [*range(begin, end, size), end]
             groups.append(Group(b, self.ends[b:stop] - begin, tuple(pairwise(cuts))))
             b, begin = stop, end
-        self._kept[rows] = groups
         return groups
 
-    @cached_property
-    def _kept(self) -> dict[int, list[Group]]:
-        return {}
+
+def _weights(weight: ArrayLike | None, B: int) -> Array:
+    if weight is None:
+        return np.ones(B)
+    weight = np.asarray(weight, dtype=float)
+    if weight.shape != (B,) or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
+        raise WeightError(f"sequence_weight must be {B} finite numbers ≥ 0, not all 0: one for each sequence.")
+    return weight
 
 
-def join(X: Any, lengths: Any) -> tuple[Any, Any]:
-    """A list of sequences end to end, with their lengths; anything else as it is.
+# -- reading -----------------------------------------------------------------------------------------------------------
+def join(given: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
+    """Concatenate a list of sequences and return their lengths; other input is returned unchanged.
 
     >>> join([[1, 2, 3], [4]], None)
     ([1, 2, 3, 4], [3, 1])
     """
+    X: Any = given
     if lengths is not None or not is_list_of_sequences(X):
         return X, lengths
     sizes = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
@@ -134,90 +150,135 @@ def join(X: Any, lengths: Any) -> tuple[Any, Any]:
     return np.concatenate(arrays), sizes
 
 
-def is_list_of_sequences(X: Any) -> bool:
-    """Whether X is a list whose items are sequences themselves; a name is not a sequence."""
+def is_list_of_sequences(X: object) -> bool:
+    """Whether X is a list whose items are sequences; a string is not a sequence."""
     if not isinstance(X, list | tuple) or not X:
         return False
     return sp.issparse(X[0]) or (isinstance(X[0], Sequence | np.ndarray) and not isinstance(X[0], str | bytes))
 
 
-def _weights(weight: Any, B: int) -> Array:
-    if weight is None:
-        return np.ones(B)
-    weight = np.asarray(weight, dtype=float)
-    if weight.shape != (B,) or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
-        raise WeightError(f"sequence_weight must be {B} finite numbers ≥ 0, not all 0: one for each sequence.")
-    return weight
+def read_rows(
+    family: Family,
+    X: SequenceInput,
+    lengths: ArrayLike | None,
+    y: SequenceInput | None = None,
+    sample_weight: ArrayLike | None = None,
+    sequence_weight: ArrayLike | None = None,
+    stats: Stats | None = None,
+) -> tuple[SequenceRows, tuple[Any, ...]]:
+    """Encode rows; returns them and the names of the known states. Sequences of weight 0 are left out."""
+    table, sizes = join(X, lengths)
+    block = family.encode(table, (), stats)
+    sequences = Sequences.of(sizes, block.shape[0], sequence_weight)
+    if y is not None and is_list_of_sequences(y):
+        y, sizes = join(y, None)
+        if list(sizes) != sequences.lengths.tolist():
+            raise InputError("the sequences of y are not as long as those of X. Give one state for each step.")
+    weight = row_weights(sample_weight, sequences.n)
+    names, states = ((), None) if y is None else read_states(y, sequences.n)
+    if not sequences.weight.all():
+        kept = np.repeat(sequences.weight > 0, sequences.lengths)
+        block, some = block[np.flatnonzero(kept)], sequences.weight > 0
+        sequences = Sequences(np.cumsum(sequences.lengths[some]), sequences.weight[some])
+        weight = None if weight is None else weight[kept]
+        if states is not None:
+            used = np.unique(states[kept & (states >= 0)])
+            states = np.where(states >= 0, np.searchsorted(used, states), -1)[kept]
+            names = tuple(names[at] for at in used)
+    return SequenceRows(family, block, sequences, weight, states), names
 
 
-# -- hmm rows ----------
-# What is seen at each step: log densities of rows a piece at a time, and the sums of rows shared out among states.
-#
-# Where rows are one column of categories, each category is scored once and looked up at every step; the expected visits
-# are then counted per category, which is all that the family's sums need.
+def read_states(y: SequenceInput, n: int) -> tuple[tuple[Any, ...], Array]:
+    """Return the sorted names of the known states, and the code of each step's state, −1 where it is unknown.
 
-NATIVE = ("int64", "int32", "int16", "int8", "uint8")
-MOST_SYMBOLS = 2**18  # a longer table of probabilities would leave the cache
-BLOCK = 2**16  # rows looked at together
+    >>> read_states(["b", None, "a"], 3)
+    (('a', 'b'), array([ 1, -1,  0]))
+    """
+    steps: Any = y
+    given = np.asarray(y) if hasattr(y, "dtype") else np.asarray(list(steps), dtype=object)
+    if given.shape != (n,):
+        raise InputError(
+            f"y has shape {given.shape}, but there are {n} steps: give one state for each step, None if unknown. "
+            "Lengths are passed by name: fit(X, lengths=…)."
+        )
+    if given.dtype.kind == "f":
+        unknown = np.isnan(given)
+    elif given.dtype.kind in "iu":
+        unknown = given == -1
+    else:
+        unknown = np.array([name is None or name != name or (type(name) is int and name == -1) for name in given])
+    codes = np.full(n, -1, dtype=np.intp)
+    if unknown.all():
+        raise InputError("y names no state at all. Leave y out to find the states by EM.")
+    names, codes[~unknown] = encode_labels(given[~unknown].tolist(), int((~unknown).sum()))
+    return names, codes
 
 
+# -- observations ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Symbols:
-    """One column of categories: the place of each row in a table, and the rows that occur."""
+    """One column of categories: the position of each row in a table, and the categories that occur."""
 
     index: Array  # (n,)  −1 is missing
-    places: Array  # (P,)  those that occur
+    positions: Array  # (P,)  those that occur
     size: int
-    rows: Codes  # (P, 1)  a row for each
+    rows: Codes  # (P, 1)  one row for each
 
     def spread(self, values: Array) -> Array:
-        """(size + 1, …) values on their places; 0 elsewhere and, at the end, for missing."""
+        """Table (size + 1, …) of values at their positions; 0 elsewhere and, in the last row, for missing."""
         table = np.zeros((self.size + 1, *values.shape[1:]))
-        table[self.places] = values
+        table[self.positions] = values
         return table
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The encoded rows of sequences, and what is known of them."""
+@dataclass(eq=False)
+class SequenceRows:
+    """Encoded rows of sequences and their known states; it keeps what no estimate changes."""
 
     family: Family
-    X: Any
+    X: Rows
     sequences: Sequences
-    weight: Array | None = None  # (n,)  how much each observation counts; 0 makes a gap of it
-    states: Array | None = None  # (n,)  the state where it is known, else −1
+    weight: Array | None = None  # (n,)  weight of each observation; 0 makes it missing
+    states: Array | None = None  # (n,)  code of the state, −1 where it is unknown
+    _parts: tuple[int, list[list[Group]]] | None = field(default=None, init=False, repr=False)
 
     @property
     def n(self) -> int:
         return self.sequences.n
 
-    def head(self, most: int) -> Rows:
-        """The first rows."""
+    def parts(self, size: int) -> list[list[Group]]:
+        """Parts of pieces of at most `size` rows; the last division is kept, since every iteration asks for it."""
+        if self._parts is None or self._parts[0] != size:
+            self._parts = size, self.sequences.parts(size)
+        return self._parts[1]
+
+    def head(self, most: int) -> SequenceRows:
+        """Return the first rows."""
         if self.n <= most:
             return self
         weight, states = (None if part is None else part[:most] for part in (self.weight, self.states))
-        return Rows(self.family, self.X[:most], self.sequences.head(most), weight, states)
+        return SequenceRows(self.family, self.X[:most], self.sequences.head(most), weight, states)
 
-    def pick(self, at: Array, codes: Array) -> Rows:
-        """Some rows whose states are taken for known."""
-        weight = None if self.weight is None else self.weight[at]
-        return Rows(self.family, self.X[at], Sequences.of(None, len(at)), weight, codes)
+    def take(self, rows: Array, states: Array) -> SequenceRows:
+        """Return some rows, as one sequence with these states."""
+        weight = None if self.weight is None else self.weight[rows]
+        return SequenceRows(self.family, self.X[rows], Sequences.of(None, len(rows)), weight, states)
 
     def check(self) -> None:
-        """Let the family name the first value it cannot learn; rows that are all gaps teach nothing."""
+        """Let the family name the first value that it cannot learn; refuse rows that are all missing."""
         some = False
         for lo in range(0, self.n, BLOCK):
             block = self.X[lo : lo + BLOCK]
-            absent = _absent(block)
-            some = some or absent is None or not absent.all()
-            self.family.check(block if absent is None else block[~absent], (), learning=True)
+            missing = _missing(block)
+            some = some or missing is None or not missing.all()
+            self.family.check(block if missing is None else block[~missing], (), learning=True)
         if not some or (self.weight is not None and not self.weight.any()):
             raise InputError("every row is missing, so there is nothing to learn from. Give rows with values.")
 
-    # -- scores ----------------------------------------------------------------------------------------------------
+    # -- scores ------------------------------------------------------------------------------------------------------
     @cached_property
     def symbols(self) -> Symbols | None:
-        """The table of categories, where one serves."""
+        """The table of categories, if rows are one column of few enough categories; otherwise None."""
         X = self.X
         if not isinstance(X, Codes) or X.shape[1] != 1 or self.weight is not None or self.states is not None:
             return None
@@ -230,29 +291,29 @@ class Rows:
         index = readable(X.values[:, 0], None if X.dtype.name in NATIVE else np.int64)
         seen = np.zeros(size + 1, dtype=bool)
         for lo in range(0, self.n, BLOCK):
-            seen[index[lo : lo + BLOCK]] = True  # −1, missing, falls on the last
-        places = np.flatnonzero(seen[:-1])
-        return Symbols(index, places, size, Codes(places[:, None], X.names))
+            seen[index[lo : lo + BLOCK]] = True  # −1, missing, is the last position
+        positions = np.flatnonzero(seen[:-1])
+        return Symbols(index, positions, size, Codes(positions[:, None], X.names))
 
-    def table(self, emissions: Any) -> tuple[Array, Array]:
-        """Log densities (M, S) and their base (M,) of every category."""
-        symbols: Any = self.symbols
-        logs, base = _scores(emissions, symbols.rows)
-        return symbols.spread(logs), symbols.spread(base)
+    def table(self, emissions: Density) -> tuple[Array, Array]:
+        """Log densities (size + 1, S) and their base (size + 1,) of every category."""
+        assert self.symbols is not None
+        logs, base = _scores(emissions, self.symbols.rows)
+        return self.symbols.spread(logs), self.symbols.spread(base)
 
-    def scores(self, emissions: Any, lo: int, hi: int) -> tuple[Array, Array]:
-        """Log densities (hi − lo, S) and their base, tempered by the rows' weights; states known to be others −inf."""
+    def scores(self, emissions: Density, lo: int, hi: int) -> tuple[Array, Array]:
+        """Log densities (hi − lo, S) and their base, multiplied by the weights; −inf for states known to be wrong."""
         X = self.X[lo:hi]
-        absent = _absent(X)
-        if absent is None:
+        missing = _missing(X)
+        if missing is None:
             logs, base = _scores(emissions, X)
         else:
             logs, base = np.zeros((hi - lo, emissions.K)), np.zeros(hi - lo)
-            if not absent.all():
-                logs[~absent], base[~absent] = _scores(emissions, X[~absent])
+            if not missing.all():
+                logs[~missing], base[~missing] = _scores(emissions, X[~missing])
         if np.isnan(logs).any():
             self.family.check(X, ())
-            raise InputError(f"{self.sequences.where(lo)} and following cannot be scored: a score is not a number.")
+            raise InputError(f"a row at or after {self.sequences.describe(lo)} has a score that is not a number.")
         if self.weight is not None:
             w = self.weight[lo:hi]
             logs, base = np.where(w[:, None] > 0, logs, 0.0) * w[:, None], base * w
@@ -261,24 +322,25 @@ class Rows:
             logs[(known >= 0)[:, None] & (np.arange(emissions.K) != known[:, None])] = -np.inf
         return logs, base
 
-    # -- sums ------------------------------------------------------------------------------------------------------
-    def collect(self, shares: Array, states: Axis, lo: int, hi: int) -> Any:
-        """The family's sums of some rows, shared out among the states."""
+    # -- sums --------------------------------------------------------------------------------------------------------
+    def collect(self, shares: Array, states: Axis, lo: int, hi: int) -> Stats:
+        """The family's sums of rows lo … hi under the posteriors of their states."""
         X = self.X[lo:hi]
         if self.weight is not None:
             shares = shares * self.weight[lo:hi, None]
-        absent = _absent(X)
-        if absent is not None:
-            X, shares = X[~absent], shares[~absent]
+        missing = _missing(X)
+        if missing is not None:
+            X, shares = X[~missing], shares[~missing]
         return self.family.collect(X, Members.soft(shares, states))
 
-    def known(self, states: Axis) -> tuple[Any, Members]:
-        """The rows whose states are known and that have some value, and who they are."""
-        codes: Any = self.states
+    def known(self, states: Axis) -> tuple[Rows, Members]:
+        """The rows that have a known state and some value, and their states."""
+        codes = self.states
+        assert codes is not None
         kept = codes >= 0
-        absent = _absent(self.X)
-        if absent is not None:
-            kept &= ~absent
+        missing = _missing(self.X)
+        if missing is not None:
+            kept &= ~missing
         weight = self.weight
         if self.sequences.weighted:
             own = np.repeat(self.sequences.weight, self.sequences.lengths)
@@ -287,28 +349,28 @@ class Rows:
             return self.X, Members.hard(codes, states, weight)
         return self.X[np.flatnonzero(kept)], Members.hard(codes[kept], states, None if weight is None else weight[kept])
 
-    def collect_known(self, states: Axis) -> Any:
-        """The family's sums of the rows whose states are known."""
+    def collect_known(self, states: Axis) -> Stats:
+        """The family's sums of the rows with known states."""
         return collect_checked(self.family, *self.known(states), ())
 
-    def collect_visits(self, visits: Array, states: Axis) -> Any:
-        """The family's sums from the expected visits (M, S) of every category."""
-        symbols: Any = self.symbols
-        return self.family.collect(symbols.rows, Members.soft(visits[symbols.places], states))
+    def collect_visits(self, visits: Array, states: Axis) -> Stats:
+        """The family's sums from the expected visits of every category, shape (size + 1, S)."""
+        assert self.symbols is not None
+        return self.family.collect(self.symbols.rows, Members.soft(visits[self.symbols.positions], states))
 
 
-def _scores(emissions: Any, X: Any) -> tuple[Array, Array]:
+def _scores(emissions: Density, X: Rows) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore", over="ignore"):
         return emissions.log_density(X), np.broadcast_to(emissions.log_base(X), X.shape[:1]).astype(float)
 
 
-def _absent(X: Any) -> Array | None:
-    """Which rows have no value at all, or None where every row has some."""
+def _missing(X: Rows) -> Array | None:
+    """Which rows have no value, shape (n,); None if every row has one."""
     if isinstance(X, Codes):
         gaps = X.values < 0
     elif isinstance(X, np.ndarray) and X.dtype.kind == "f":
         with np.errstate(invalid="ignore", over="ignore"):
-            if not np.isnan(X.sum()):  # the quick way to see that nothing is missing
+            if not np.isnan(X.sum()):  # the fast test for a table without missing values
                 return None
         gaps = np.isnan(X)
     else:

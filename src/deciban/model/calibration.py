@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
-from deciban.evaluate.calibration import Affine, LengthAware, Offsets
-from deciban.evaluate.scale_fit import Blockwise, considered
-from deciban.evaluate.two_class import PAV
+from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
+from deciban.evaluate.scale_fit import informative_penalty
 from deciban.statistics import Array
 
 METHODS = ("offsets", "length", "blocks", "affine", "pav")
@@ -50,7 +49,7 @@ class Calibration:
         if method == "length":
             made: Any = LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K))  # type: ignore[arg-type]
         elif method == "offsets":
-            made = Offsets.fit(whole, codes, believe=considered)
+            made = Offsets.fit(whole, codes, penalty=informative_penalty)
         else:
             kind: Any = Affine if method == "affine" else PAV
             made = kind.fit(whole[:, 1] - whole[:, 0], codes == 1)

@@ -17,13 +17,13 @@ import numpy as np
 
 from deciban.errors import DecibanError
 from deciban.evaluate.calibration import LengthAware, Offsets
-from deciban.evaluate.scale_fit import considered
+from deciban.evaluate.scale_fit import informative_penalty
 from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, LeftOutScores, ability
-from deciban.families.product import Product
+from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule
 from deciban.model.calibration import shares
-from deciban.read.memory import hand_back
+from deciban.model.judge import left_out_prior
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import chosen_rows
 from deciban.read.tables import HEAD
@@ -41,9 +41,7 @@ LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not ke
 def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule) -> Family[Any]:
     """Return the family with the choices that must be made before rows are summed; in a product, block by block."""
     if isinstance(family, Product):
-        return family.with_families(
-            chosen(block, part, members, rule) for block, part in zip(family.families.values(), X.parts)
-        )
+        return family.with_families(chosen(block, part, members, rule) for block, part in blocks_of(family, X))
     offers = ability(family, HasCandidates)
     if offers is None or not offers.open:
         return family
@@ -72,23 +70,6 @@ def best_of_lines(lines: Sequence[Sequence[Any]], judge: Judge) -> Any:
     # the small sample does not distinguish neighbours well
     pair = [judge.large_sample_losses(stronger), losses[at]]
     return first_of_near_equals([stronger.candidate, winner.candidate], pair)
-
-
-def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
-    """Return the learnt log prior without each row, shape (n, K).
-
-    It is (N_c − w)/(N − w) for the row's class and N_j/(N − w) for the others.
-    """
-    left = np.repeat(rows[None, :], len(codes), axis=0)
-    own = np.arange(len(codes)), codes
-    left[own] = np.maximum(left[own] - weight, 0.0)
-    total = left.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_total = np.log(total)
-        prior = np.log(rows) - log_total[:, None]
-        prior[own] = np.log(left[own]) - log_total
-    prior[total <= 0] = -np.log(len(rows))  # no rows are left: uniform
-    return prior
 
 
 # -- comparisons -------------------------------------------------------------------------------------------------------
@@ -233,7 +214,6 @@ class Judge:
         if found is None:
             if self.lines and self.lines[-1][1].size > LARGE_SUMS:
                 self.lines.clear()
-                hand_back()
             found = candidate.left_out_scores(None, self.X, self.members, self.rule)
             self.lines.append((candidate, found))
         return found
@@ -242,7 +222,7 @@ class Judge:
 def _fitted(scores: Array, codes: Array, lengths: Array | None) -> Calibrator:
     try:
         if lengths is None:
-            return Offsets.fit(scores, codes, believe=considered)
+            return Offsets.fit(scores, codes, penalty=informative_penalty)
         return LengthAware.fit(scores, codes, lengths, shares(codes, scores.shape[1]))
     except DecibanError:
         return Uncalibrated()

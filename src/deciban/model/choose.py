@@ -1,13 +1,17 @@
-"""Which family a column of numbers has, by leave-one-out density: every row is judged by the others of its class.
+"""Families for the columns of a table: which, and why.
 
-All candidates are compared in one measure. Numbers that were rounded are measured by the mass of the cell they stand
-for (else a density that has found a repeated value could be as high as it likes); others by density. Powers and
-logarithms count with their slope, bins by mass over width.
+A column of numbers gets the family with the highest leave-one-out density of its class. All candidates are compared in
+one measure: values that were rounded by the probability of the cell they stand for (else a density concentrated on a
+repeated value could be as high as it likes), others by density. Powers and logarithms include their slope, bins divide
+by their width.
+
+Whether numbers without gaps are one Gaussian block, in which columns may vary together, changes decisions; so labels
+decide, by the log loss of calibrated leave-one-out scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +19,7 @@ import numpy as np
 
 from deciban.errors import DecibanError, InputError
 from deciban.evidence.scores import convert, log_posterior
+from deciban.families.abilities import HasCandidates, Refines, ability
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
@@ -22,7 +27,7 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.names import named
 from deciban.families.poisson import Poisson
-from deciban.families.product import Product
+from deciban.families.product import Block, Key, Product, as_key
 from deciban.families.protocol import Family, Rule
 from deciban.families.transformed import Transformed
 from deciban.model.calibration import Calibration
@@ -32,39 +37,52 @@ from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
 from deciban.read.schema import Schema
 from deciban.read.stream import Batch
-from deciban.read.tables import Table
+from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
 from deciban.text import Text
 
 BINS = (5, 10, 20, 40)
-GAIN = 2.0  # nats over all rows that the less simple must be better by
-ROWS_A_BIN = 4  # and class: fewer say nothing about its height
-POINTS = (np.arange(9) - 4) / 9  # of a cell, over which a density is averaged
+GAIN = 2.0  # nats over all rows by which a richer candidate must be better
+ROWS_PER_BIN = 4  # and class: fewer do not show its height
+POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged
+JUDGED = 4096  # of the first rows, on which families are compared
+WIDEST = 40  # columns of a block
+DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
+ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
+KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
+ASKED = "named by you"
 
 
+# -- one column of numbers -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Choice:
-    """The family that explains a column best, and by how much."""
+    """The family that fits a column best, and by how much."""
 
-    family: Family
+    family: Family[Any]
     name: str
     decibans: float  # over the runner-up, all rows together
     runner_up: str
-    rows: int  # that were judged
+    rows: int  # compared
 
-    def __str__(self) -> str:
-        if self.decibans < 0:
-            return f"{self.name}, as good as {self.runner_up} and simpler ({self.rows:,} rows)"
-        return f"{self.name}, by {self.decibans:,.0f} dban over {self.runner_up} ({self.rows:,} rows)"
+    @property
+    def reason(self) -> str:
+        """What was chosen, for people."""
+        why = "fits best" if self.decibans >= 0 else f"fits as well as {self.runner_up} and is simpler"
+        return f"{self.name} ({why})"
+
+    @property
+    def comparison(self) -> str:
+        """By how much, for people who ask."""
+        return f"{self.decibans:+,.0f} decibans over {self.runner_up} in {self.rows:,} rows".replace("-", "−")
 
 
 def choose_family(x: Array, members: Members, kind: str) -> Choice:
-    """The candidate with the highest leave-one-out density; the simpler of near equals.
+    """Choose the candidate with the highest leave-one-out density; of equally good ones, the simpler.
 
     >>> rng = np.random.default_rng(0)
     >>> members = Members.hard(rng.integers(0, 2, 500), 2)
     >>> choose_family(np.exp(rng.normal(3.0, 1.0, 500)), members, "number").name
-    'log-Gaussian'
+    'log-normal'
     """
     X = np.asarray(x, dtype=float)[:, None]
     seen = x[~np.isnan(x)]
@@ -85,25 +103,25 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
     return Choice(families[best], best, gain, second, len(seen))
 
 
-def candidates(X: Array, members: Members, kind: str) -> dict[str, Family]:
-    """What may explain a column; the simpler ones first."""
+def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
+    """Return the families that a column of numbers may have, the simpler ones first."""
     seen = X[~np.isnan(X)]
-    found: dict[str, Family] = {"Gaussian": Gaussian("diagonal")}
+    found: dict[str, Family[Any]] = {"normal": Gaussian("diagonal")}
     if kind == "number" and len(seen) and seen.min() > 0:
-        found["log-Gaussian"] = Transformed("log", outside="gap")  # later rows may hold a zero: it says nothing
-    found["Yeo–Johnson–Gaussian"] = Transformed("yeo-johnson")
+        found["log-normal"] = Transformed("log", outside="gap")  # a zero in later rows counts as missing
+    found["normal after a power transform"] = Transformed("yeo-johnson")
     if kind == "count":
         found["Poisson"] = Poisson()
     bins = best_bins(X, members)
-    found[f"{bins} bins"] = Binned(bins)
+    found[f"split into {bins} ranges"] = Binned(bins)
     return found
 
 
 def best_bins(X: Array, members: Members) -> int:
-    """How many bins tell the labels best, each row left out in turn; the fewer of near equals."""
+    """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
     best, least = BINS[0], np.inf
     for bins in BINS:
-        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_A_BIN * members.K > len(X)):
+        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * members.K > len(X)):
             break
         family = Binned(bins)
         stats: Any = family.collect(X, members)
@@ -114,32 +132,29 @@ def best_bins(X: Array, members: Members) -> int:
 
 
 def label_loss(scores: Array, members: Members) -> float:
-    """Mean log loss of the labels, by left-out scores and the proportions of the classes."""
+    """Return the mean log loss of the labels, by left-out scores and the proportions of the classes."""
     weight = members.row_weights()
     with np.errstate(divide="ignore"):
         posterior = log_posterior(scores, np.log(members.weights()) - np.log(weight.sum()))
     return float(np.average(-posterior[np.arange(len(scores)), members.codes], weights=weight))
 
 
-def density_score(family: Family, X: Array, members: Members, grid: float | None) -> float:
-    """Σ w · log density, or mass of the cell, of each value in its own class without itself."""
+def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
+    """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
     stats: Any = family.collect(X, members)
     family = family.choose(stats, (X, members))
     own = np.arange(len(X)), members.codes
-    base = np.reshape(family.estimate(stats, "mean").log_base(X), -1)
-    each = family.leave_one_out(stats, X, members, "mean")[own] + base
+    density = family.estimate(stats, "mean")
+    each = family.leave_one_out(stats, X, members, "mean", density)[own] + np.reshape(density.log_base(X), -1)
     if grid is not None and not isinstance(family, Poisson):
-        each = np.minimum(each + np.log(grid) + _within_cell(family, stats, X, members, grid), 0.0)
+        inside = 0.0 if isinstance(family, Binned) else _within_cell(density, X, own, grid)  # no cell crosses an edge
+        each = np.minimum(each + np.log(grid) + inside, 0.0)
     seen = ~np.isnan(X[:, 0])
     return float(members.row_weights()[seen] @ each[seen])
 
 
-def _within_cell(family: Family, stats: Any, X: Array, members: Members, grid: float) -> Array:
-    """The log of the mean density over a cell, relative to its middle."""
-    if isinstance(family, Binned):
-        return np.zeros(len(X))  # a cell never crosses an edge
-    density = family.estimate(stats, "mean")
-    own = np.arange(len(X)), members.codes
+def _within_cell(density: Any, X: Array, own: Any, grid: float) -> Array:
+    """Return the log of the mean density over a cell, relative to the density at its middle."""
 
     def at(step: float) -> Array:
         moved = X + step * grid
@@ -152,28 +167,13 @@ def _within_cell(family: Family, stats: Any, X: Array, members: Members, grid: f
     return np.log(np.mean(np.exp(np.minimum(np.nan_to_num(relative, nan=-np.inf), 700.0)), axis=0))
 
 
-# -- typed families ----------
-# Families for the typed columns of a table: each column by itself, and numbers together where labels say so.
-#
-# A column of numbers has the family that explains it best (`by_evidence`). Whether numbers without gaps are one
-# Gaussian
-# block, in which they may vary together, changes decisions; so the labels decide, by the log loss of calibrated
-# leave-one-out scores.
-
-JUDGED = 4096  # of the first rows, on which families are compared
-TOGETHER = "varying together"
-WIDEST = 40  # columns of a block
-DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
-ROWS_A_COLUMN = 5  # of a block: fewer do not tell how its columns vary together
-
-
-def typed_families(
-    first: Batch, schema: Schema, by_hand: Mapping[Any, Family], rule: Rule, blocks: bool = True
-) -> tuple[dict[Any, Family], dict[str, str]]:
-    """Column, or tuple of columns, → family; and for each the reason. `blocks`: whether there may be any."""
-    families: dict[Any, Family] = dict(by_hand)
-    reasons = {",".join(_names(key)): "named by you" for key in by_hand}
-    taken = {name for key in by_hand for name in _names(key)}
+# -- all columns of a table ------------------------------------------------------------------------------------------
+def choose_blocks(
+    first: Batch, schema: Schema, asked: Mapping[Any, Family[Any]], rule: Rule, together: bool = True
+) -> list[Block]:
+    """Choose the blocks of a typed table from its first rows; `together`: whether columns may vary together."""
+    blocks = [Block(as_key(key), family, ASKED) for key, family in asked.items()]
+    taken = {name for block in blocks for name in block.columns}
     names, codes = encode_labels(first.labels, len(first.table))
     rows = chosen_rows(len(codes), JUDGED)
     sample = Sample(first.table.take(rows), Members.hard(codes, len(names), first.weight).take(rows))
@@ -182,71 +182,69 @@ def typed_families(
         if name in taken:
             continue
         if kind in NUMBERS:
-            choices[name] = choose_family(sample.column(name), sample.members, kind)
-            families[name], reasons[name] = choices[name].family, str(choices[name])
+            choice = choices[name] = choose_family(sample.column(name), sample.members, kind)
+            blocks.append(Block((name,), choice.family, choice.reason, detail=choice.comparison))
         elif kind == "text":
-            families[name], reasons[name] = Text(), "texts: words"
+            blocks.append(Block((name,), Text(), "texts: words"))
         else:
-            families[name], reasons[name] = Categorical(), "names" if kind == "category" else "yes or no"
-    whole = [name for name in choices if not np.isnan(first.table.pick([schema.features.index(name)])).any()]
-    if not blocks:
-        return families, reasons
-    block = best_block(sample, families, {name: choices[name] for name in whole}, "mean" if rule == "ml" else rule)
+            blocks.append(Block((name,), Categorical(), "categories" if kind == "category" else "yes or no"))
+    if not together:
+        return blocks
+    whole = {
+        name: choice
+        for name, choice in choices.items()
+        if not np.isnan(first.table.pick([schema.features.index(name)])).any()
+    }
+    block = best_block(sample, blocks, whole, "mean" if rule == "ml" else rule)
     if block is None:
-        return families, reasons
-    columns, family, why = block
-    kept = {name: families[name] for name in families if name not in columns}
-    said = {name: reasons[name] for name in reasons if name not in columns}
-    return kept | {columns: family}, said | {",".join(columns): why}
+        return blocks
+    return [*(each for each in blocks if not set(each.columns) <= set(block.columns)), block]
 
 
-def needs_every_row(family: Any) -> bool:
-    """Whether choices take all rows, not the first alone: hidden variables, which have no exact leave-one-out."""
-    parts = family.families.values() if isinstance(family, Product) else [family]
-    return any(type(part).refined is not Family.refined for part in parts)
+def needs_all_rows(family: Family[Any]) -> bool:
+    """Whether the family iterates over all rows, as mixtures do; it then has no exact leave-one-out."""
+    return ability(family, Refines) is not None
 
 
 class Sample:
-    """Rows on which families are compared, and what each column says of them when a row is left out."""
+    """Rows on which families are compared."""
 
     def __init__(self, table: Table, members: Members) -> None:
         self.table, self.members = table, members
 
     def column(self, name: str) -> Array:
-        """The numbers of a column."""
+        """Return the numbers of a column."""
         return self.table.pick([self.table.columns.index(name)])[:, 0]
 
-    def left_out(self, columns: tuple[str, ...], family: Family, rule: Rule) -> Array:
-        """(n, K) leave-one-out scores of some columns."""
+    def left_out(self, columns: Key, family: Family[Any], rule: Rule) -> Array:
+        """Return leave-one-out scores of some columns, shape (n, K)."""
         at = [self.table.columns.index(name) for name in columns]
-        X = family.encode(self.table.pick(at), columns)
+        X = family.encode(Columns(self.table, at), columns)
         stats: Any = family.collect(X, self.members)
         return family.choose(stats, (X, self.members), rule).leave_one_out(stats, X, self.members, rule)
 
-    def loss(self, scores: list[Array]) -> float:
-        """Log loss of the labels, each block calibrated with a scale of its own."""
+    def loss(self, scores: Sequence[Array]) -> float:
+        """Return the log loss of the labels, each block calibrated with its own scale."""
         classes = tuple(range(self.members.K))
         lengths = [None] * len(scores)
         made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))
         return label_loss(made.apply(scores, lengths, classes), self.members)
 
 
-def best_block(
-    sample: Sample, families: Mapping[Any, Family], choices: Mapping[str, Choice], rule: Rule
-) -> tuple[tuple[str, ...], Family, str] | None:
-    """The block of numbers that tells labels better than the same columns by themselves; None where there is none."""
-    offered = _blocks(sample, choices)
+def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], rule: Rule) -> Block | None:
+    """Return the block of numbers that predicts labels better than its columns separately; None if there is none."""
+    offered = _offered_blocks(sample, choices)
     if not offered or sample.members.K < 2:
         return None
     alone = {
-        key: sample.left_out(tuple(_names(key)), family, rule)
-        for key, family in families.items()
-        if not isinstance(family, Text) and not needs_every_row(family)
+        block.columns: sample.left_out(block.columns, block.family, rule)
+        for block in blocks
+        if ability(block.family, HasCandidates) is None and not needs_all_rows(block.family)
     }
     apart = least = sample.loss(list(alone.values()))
-    best = None
+    best: tuple[Key, Family[Any]] | None = None
     for columns, family in offered:
-        others = [scores for key, scores in alone.items() if key not in columns]
+        others = [scores for key, scores in alone.items() if not set(key) <= set(columns)]
         try:
             loss = sample.loss([*others, sample.left_out(columns, family, rule)])
         except DecibanError:  # such as a singular covariance
@@ -255,16 +253,17 @@ def best_block(
             best, least = (columns, family), loss
     if best is None:
         return None
-    return *best, f"{TOGETHER}: log loss {least:.4f}, and {apart:.4f} for each by itself"
+    detail = f"log loss {least:.4f}, and {apart:.4f} for each column separately"
+    return Block(*best, "vary together", together=True, detail=detail)
 
 
-def _blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[tuple[str, ...], Family]]:
-    """Candidates: all measurements as they are, or transformed; and those that are Gaussian by themselves."""
+def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[Key, Family[Any]]]:
+    """Return candidates: all measurements as they are, or transformed; and those that are smooth by themselves."""
     many = tuple(name for name in choices if len(np.unique(sample.column(name))) > DISTINCT)[:WIDEST]
     smooth = tuple(name for name in many if not isinstance(choices[name].family, Binned | Poisson))
-    found: list[tuple[tuple[str, ...], Family]] = []
+    found: list[tuple[Key, Family[Any]]] = []
     for columns in dict.fromkeys((smooth, many)):
-        if len(columns) > 1 and len(sample.members) >= ROWS_A_COLUMN * len(columns):
+        if len(columns) > 1 and len(sample.members) >= ROWS_PER_COLUMN * len(columns):
             found.append((columns, Gaussian("auto")))
             by = tuple(_transform(choices[name].family) for name in columns)
             if set(by) != {"none"}:
@@ -272,94 +271,94 @@ def _blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[tuple[s
     return found
 
 
-def _transform(family: Family) -> str:
-    """How a column goes into a block: as it goes by itself, and by a power where it is in bins."""
+def _transform(family: Family[Any]) -> str:
+    """Return how a column enters a block: as it is by itself; by a power where it is binned."""
     if isinstance(family, Transformed):
         return str(family.by)
     return "none" if isinstance(family, Gaussian) else "yeo-johnson"
 
 
-def _names(key: Any) -> tuple[str, ...]:
-    return key if isinstance(key, tuple) else (key,)
-
-
-# -- auto ----------
-# Families for a table when none are named: what and why.
-
-WANTS = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
-
-
-def reader(families: Any, kinds: Any, place: bool) -> Callable[[Table, str | None], Schema] | None:
-    """How the columns of a frame or file are read; None where families were named for a table in memory."""
+# -- what the user asked for -----------------------------------------------------------------------------------------
+def schema_reader(
+    families: Any, kinds: Mapping[Any, Any] | None, from_file: bool
+) -> Callable[[Table, str | None], Schema] | None:
+    """Return how the columns of a frame or file are typed; None where families were named for a table in memory."""
     automatic = isinstance(families, str) and families == "auto"
-    if not automatic and not place:
+    if not automatic and not from_file:
         return None
     if automatic:
         return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
     families = families.families if isinstance(families, Product) else families
     if isinstance(families, Mapping):
         return lambda table, label: Schema.infer(table, label, _kinds(families), only=True)
-    wanted = WANTS.get(type(families).__name__, "number")
+    wanted = KIND_FOR.get(type(families).__name__, "number")
     return lambda table, label: Schema.infer(
         table, label, {str(name): wanted for name in table.columns if str(name) != label}
     )
 
 
 def resolve(
-    families: Any, first: Batch, schema: Schema | None, kinds: Any, rule: Rule, blocks: bool = True
-) -> tuple[Family, dict[str, str]]:
-    """The family that `families` names for these first rows, and for each block the reason."""
+    families: Any,
+    first: Batch,
+    schema: Schema | None,
+    kinds: Mapping[Any, Any] | None,
+    rule: Rule,
+    together: bool = True,
+) -> tuple[Family[Any], list[Block]]:
+    """Return the family that `families` means for these first rows, and its blocks with their reasons."""
     table = first.table
     if isinstance(families, Family):
-        return families, {_all(table): "named by you"}
+        return families, [Block((), families, ASKED)]
     if isinstance(families, Mapping):
         product = Product({key: _family(value) for key, value in families.items()})
-        return product, dict.fromkeys(product.names, "named by you")
+        return product, [Block(key, family, ASKED) for key, family in zip(product.keys, product.families.values())]
     if isinstance(families, str) and families == "auto":
         if schema is None:
-            return _array(table)
-        by_hand = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
-        found, reasons = typed_families(first, schema, by_hand, rule, blocks)
-        return Product(found), reasons
+            block = _block_of_array(table)
+            return block.family, [block]
+        asked = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
+        blocks = choose_blocks(first, schema, asked, rule, together)
+        keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
+        return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
     raise InputError(
         f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
     )
 
 
-def gap_in_block(table: Table, reasons: Mapping[str, str]) -> bool:
-    """Whether a value is missing that a block chosen here needs."""
-    needed = {name for key, why in reasons.items() if why.startswith(TOGETHER) for name in key.split(",")}
+def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
+    """Whether a value is missing in a block whose columns were found to vary together."""
+    needed = {name for block in blocks if block.together for name in block.columns}
     return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
 
 
-def by_type(families: Any, table: Table) -> Family:
-    """The same for rows without labels: a frame's columns are what their types say."""
+def by_type(families: Any, table: Table) -> Family[Any]:
+    """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
         return resolve(families, Batch(table, None), None, None, "mean")[0]
     kinds = [table.kind(j) for j in range(table.shape[1])]
     gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
-    wishes: list[tuple[str, bool, Family]] = [
+    wanted: list[tuple[str, bool, Family[Any]]] = [
         ("number", False, Gaussian("auto")),
         ("number", True, Gaussian("diagonal")),
         ("yes/no", False, Bernoulli()),
         ("category", False, Categorical()),
     ]
     found: dict[Any, Any] = {}
-    for kind, gappy, family in wishes:
+    for kind, gappy, family in wanted:
         columns = tuple(table.columns[j] for j in range(len(kinds)) if kinds[j] == kind and gaps[j] == gappy)
         if columns:
             found[columns] = family
     return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
 
 
-def _array(table: Table) -> tuple[Family, dict[str, str]]:
+def _block_of_array(table: Table) -> Block:
     if table.texts:
-        return Text(), {_all(table): "texts: words, their transform and pseudo-count by leave-one-out log loss"}
+        return Block((), Text(), "texts: words, their transform and pseudo-count by leave-one-out log loss")
     if table.sparse:
-        return Multinomial(), {_all(table): "sparse input: counts of events"}
+        return Block((), Multinomial(), "sparse input: counts of events")
     if _has_gaps(table.pick()):
-        return Gaussian("diagonal"), {_all(table): "numbers with gaps: one Gaussian a column"}
-    return Gaussian("auto"), {_all(table): "numbers: one Gaussian block, its structure by leave-one-out log loss"}
+        return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
+    return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
 
 
 def _family(value: Any) -> Any:
@@ -370,18 +369,14 @@ def _is_kind(value: Any) -> bool:
     return isinstance(value, str) and value in KINDS
 
 
-def _kinds(wishes: Mapping[Any, Any]) -> dict[str, str]:
-    """What columns must be for what somebody wishes them to be."""
-    found: dict[Any, Any] = {}
-    for key, value in wishes.items():
-        kind = value if _is_kind(value) else WANTS.get(type(_family(value)).__name__, "number")
-        found |= dict.fromkeys([str(name) for name in (key if isinstance(key, tuple) else (key,))], kind)
+def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
+    """Return what columns must be for the families or kinds asked for."""
+    found: dict[str, str] = {}
+    for key, value in asked.items():
+        kind = value if _is_kind(value) else KIND_FOR.get(type(_family(value)).__name__, "number")
+        found |= dict.fromkeys([str(name) for name in as_key(key)], kind)
     return found
 
 
 def _has_gaps(X: Any) -> bool:
     return X.dtype.kind == "O" or (X.dtype.kind == "f" and bool(np.isnan(X).any()))
-
-
-def _all(table: Table) -> str:
-    return "all texts" if table.texts else f"all {table.shape[1]} columns"

@@ -7,6 +7,7 @@ column better, by leave-one-out density in one measure, the finding says which, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,12 @@ import numpy as np
 from deciban.evidence.scores import convert
 from deciban.families.gaussian import Gaussian
 from deciban.families.poisson import Poisson
-from deciban.families.product import Blocks
+from deciban.families.product import BlockRows
+from deciban.families.protocol import Rows
+from deciban.model.model import Model
+from deciban.model.predictor import Predictor
 from deciban.read.labels import place_labels
+from deciban.read.tables import Table
 from deciban.statistics import Array
 
 REPLICATES = 200
@@ -85,42 +90,40 @@ class FitReport:
         return f"FitReport({len(self.findings)} findings in {self.checked} columns and classes)"
 
 
-def check_fit(clf: Any, X: Any, y: Any, random_state: Any = 0) -> FitReport:
+def check_fit(predictor: Predictor, table: Table, y: Any, random_state: Any = 0) -> FitReport:
     """Compare numeric columns with samples of the model, class by class."""
     rng = np.random.default_rng(random_state)
-    table = clf._table(X)
-    codes = place_labels(y, len(table), clf.stats_.classes)
+    model = predictor.model
+    codes = place_labels(y, len(table), model.classes)
     findings, checked = [], 0
-    for k, label in enumerate(clf.stats_.classes):
+    for k, label in enumerate(model.classes):
         rows = np.flatnonzero(codes == k)
         if len(rows) < 8:
             continue
         if len(rows) > MOST_ROWS:
             rows = rng.choice(rows, MOST_ROWS, replace=False)
-        drawn = clf.density.sample(np.full(REPLICATES * len(rows), k), rng)
-        for name, values, samples in _columns(clf, table, rows, drawn):
+        drawn = predictor.density.sample(np.full(REPLICATES * len(rows), k), rng)
+        for name, values, samples in _columns(model, table, rows, drawn):
             checked += 1
             seen = values[~np.isnan(values)]
             if len(seen) < 8:
                 continue
             found = _surprises(seen, samples.reshape(REPLICATES, -1)[:, : len(seen)])
             if found is not None:
-                better, gain = _alternative(seen, clf, len(rows), int((codes == k).sum()))
+                better, gain = _alternative(seen, len(rows), int((codes == k).sum()))
                 findings.append(Finding(name, label, *found, better, gain))
     return FitReport(tuple(sorted(findings, key=lambda f: -abs(f.surprise))), checked)
 
 
-def _columns(clf: Any, table: Any, rows: Array, drawn: Any) -> Any:
-    """(name, values, samples) of each numeric column."""
-    places = clf._places()
-    parts = drawn.parts if isinstance(drawn, Blocks) else {next(iter(places)): drawn}
-    for name, at in places.items():
-        sampled = parts[name]
+def _columns(model: Model, table: Table, rows: Array, drawn: Rows) -> Iterator[tuple[str, Array, Array]]:
+    """Yield name, values and samples of each numeric column."""
+    parts = drawn.parts if isinstance(drawn, BlockRows) else (drawn,)
+    for at, sampled in zip(model.positions, parts):
         if not isinstance(sampled, np.ndarray) or sampled.dtype.kind != "f":
             continue  # names are what they are; sparse counts have too many columns
         raw = np.asarray(table.take(rows).pick(at), dtype=float)
         for j, place in enumerate(at):
-            yield str(clf.columns_[place]), raw[:, j], sampled[:, j]
+            yield str(model.reader.columns[place]), raw[:, j], sampled[:, j]
 
 
 def _surprises(values: Array, samples: Array) -> tuple[str, float] | None:
@@ -134,7 +137,7 @@ def _surprises(values: Array, samples: Array) -> tuple[str, float] | None:
     return worst
 
 
-def _alternative(values: Array, clf: Any, judged: int, total: int) -> tuple[str | None, float]:
+def _alternative(values: Array, judged: int, total: int) -> tuple[str | None, float]:
     """The family of the column with the highest leave-one-out density, against a Gaussian; None if there is none."""
     if np.ptp(values) == 0:
         return None, 0.0

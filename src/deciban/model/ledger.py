@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import InputError, MergeError, NotLearntError
+from deciban.errors import HERE, Argument, InputError, MergeError, NotAvailableError, NotLearntError, Remedy
+from deciban.read.labels import encode_labels
+from deciban.read.stream import Batch
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
@@ -257,8 +259,10 @@ class Ledger:
         why = f"was learnt {times} times, and would be taken out once more" if times else "was never learnt"
         others = f", and {more - 1} more rows with it" if more > 1 else ""
         raise NotLearntError(
-            f"row {row} {why} by this model (with this label and weight){others}. Nothing was changed: unlearn only "
-            "rows that were learnt, with the labels and weights that they were learnt with."
+            HERE,
+            f" {why} by this model (with this label and weight){others}. Nothing was changed.",
+            row=row,
+            remedy="Unlearn only rows that were learnt, with the labels and weights that they were learnt with.",
         )
 
     def decay(self, factor: float) -> Ledger:
@@ -323,3 +327,45 @@ def _keys(names: Array, level: Array) -> Array:
     made[:, :16] = np.ascontiguousarray(names).view(np.uint8).reshape(-1, 16)
     made[:, 16:] = np.ascontiguousarray(level.astype(">u4")).view(np.uint8).reshape(-1, 4)
     return made.view("S20").reshape(-1)
+
+
+# -- the rows of a batch in a ledger ---------------------------------------------------------------------------------
+def started(batch: Batch, key: Any) -> Ledger:
+    """Return a ledger of the rows of a first batch."""
+    return Ledger.of(key).learn(_batch_hashes(batch, batch.table.columns, batch.labels, Key.of(key)))
+
+
+def added(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Any) -> Ledger:
+    """Return the ledger with the rows of a batch."""
+    return ledger.learn(_batch_hashes(batch, columns, batch.labels, checked_key(ledger, key)))
+
+
+def removed(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Any, labels: Any = None) -> tuple[Ledger, Batch]:
+    """Return the ledger without the rows of a batch, and the batch with the weights that its rows have by now.
+
+    With `labels`, the rows are in the ledger again under these labels.
+    """
+    secret = checked_key(ledger, key)
+    with batch.table.located():
+        left, since = ledger.unlearn(_batch_hashes(batch, columns, batch.labels, secret))
+    if labels is not None:
+        left = left.learn(_batch_hashes(batch, columns, labels, secret), since)
+    if (since == 1).all():
+        return left, batch
+    return left, replace(batch, weight=since if batch.weight is None else since * batch.weight)
+
+
+def checked_key(ledger: Ledger, key: Any) -> Key:
+    """Return the key, if it is the ledger's."""
+    secret = Key.of(key)
+    if secret.id != ledger.key_id:
+        raise NotAvailableError(
+            f"this model keeps a ledger under a key (id {ledger.key_id}) that it was not given.",
+            remedy=Remedy("Load it with its key: ", Argument("key", python="deciban.load(path, key=…)"), "."),
+        )
+    return secret
+
+
+def _batch_hashes(batch: Batch, columns: Sequence[Any], labels: Any, key: Key) -> Array:
+    names, codes = encode_labels(labels, len(batch.table))
+    return row_hashes(batch.table, columns, names, codes, batch.weight, key)

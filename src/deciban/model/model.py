@@ -1,4 +1,11 @@
-"""What a classifier has learnt: rows per class, and the family's sums."""
+"""The model: what was learnt, as an immutable value.
+
+    learn  +      unlearn  −      weigh, forget  ·      merge  +
+
+Everything that changes a model returns another one. A refused batch therefore changes nothing, a reader in another
+thread keeps the value it has, and a file is the value written down. The density that answers are computed from is not
+part of the value: `Predictor` estimates it.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +15,33 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import InputError, SingularError
-from deciban.families.fitted import collect_checked
-from deciban.families.product import Product
-from deciban.families.protocol import Density, Rule
+from deciban.errors import Argument, HyperparameterError, InputError, MergeError, NotLearntError, Remedy, SingularError
+from deciban.families.abilities import HasChoices, ability
+from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
+from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, collect_checked
+from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
-from deciban.model.candidates import chosen
-from deciban.model.candidates import left_out_prior as left_out_prior
-from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import chosen_rows
-from deciban.read.tables import HEAD, Table
+from deciban.model.ledger import Key, Ledger, added, removed
+from deciban.model.prequential import Prequential
+from deciban.read.labels import encode_labels
+from deciban.read.schema import Schema
+from deciban.read.stream import Batch
+from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelStats(Stats):
-    """The class prior's sums and the family's, over one class axis."""
+    """The class prior's sums and the family's sums, over one class axis."""
 
     rows: Array = summed("class", floor=True)  # Σ w of each class, with or without values
     family: Any = nested()
 
     def pruned(self) -> Self:
-        """Also without the undeclared classes that have no rows."""
+        """Return the statistics without the undeclared classes that have no rows, and without unused names."""
         kept = super().pruned()
-        doomed = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
-        return kept.select("class", np.flatnonzero(~doomed)) if doomed.any() else kept
+        empty = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
+        return kept.select("class", np.flatnonzero(~empty)) if empty.any() else kept
 
     @property
     def axis(self) -> Axis:
@@ -48,8 +57,265 @@ class ModelStats(Stats):
         return f"ModelStats(class {len(self.rows)}, rows {self.rows.sum():g}, {self.family!r})"
 
 
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How rows are read: the columns of the model, and the schema that types frames and files."""
+
+    columns: Sequence[Any]  # names, or a range where there are none
+    schema: Schema | None = None
+
+    @property
+    def given(self) -> Sequence[Any]:
+        """The columns that rows are given with; the schema may make several columns of one."""
+        return self.columns if self.schema is None else self.schema.names
+
+    @property
+    def labels(self) -> list[str]:
+        """The columns as text, for messages."""
+        return [str(name) for name in self.columns]
+
+    def select(self, columns: Sequence[Any]) -> Reader:
+        """Return the reader of some of the columns."""
+        names = tuple(columns) if isinstance(columns[0], str) else range(len(columns))
+        return Reader(names, None if self.schema is None else self.schema.select(columns))
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a block has its family, for people, and the figures behind it."""
+
+    text: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A batch of labelled rows, encoded for the family of a model."""
+
+    batch: Batch
+    rows: Rows
+    members: Members
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What was learnt: a family, its sums, and how rows are read. Immutable; every change returns another model.
+
+    Attributes
+    ----------
+    family : Family
+        The family with its choices made.
+    stats : ModelStats
+        The sums of all rows learnt.
+    reader : Reader
+        Columns and schema.
+    rule : {"ml", "map", "mean", "predictive"}
+        How parameters are obtained from the posterior.
+    asked : Family
+        The family as it was asked for, with what it left open.
+    reasons : tuple of Reason
+        For each block of the family, why it was chosen.
+    calibration : Calibration or None
+        Maps log-likelihoods to calibrated ones.
+    ledger : Ledger or None
+        Digests of the rows learnt, for checked unlearning.
+    prequential : Prequential or None
+        Log loss of batches that were scored before they were learnt.
+    decayed, unlearnt : bool
+        Whether rows have decayed, or were unlearnt, since the first fit.
+    """
+
+    family: Family[Any]
+    stats: ModelStats
+    reader: Reader
+    rule: Rule
+    asked: Family[Any]
+    reasons: tuple[Reason, ...]
+    calibration: Calibration | None = None
+    ledger: Ledger | None = None
+    prequential: Prequential | None = None
+    decayed: bool = False
+    unlearnt: bool = False
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The names of the classes, in the order of every (n, K) answer."""
+        return self.stats.classes
+
+    @property
+    def weight(self) -> float:
+        """Σ w of the rows learnt."""
+        return float(self.stats.rows.sum())
+
+    @property
+    def positions(self) -> list[list[int]]:
+        """Where the columns of each block stand."""
+        columns = self.reader.columns
+        return self.family.positions(columns) if isinstance(self.family, Product) else [list(range(len(columns)))]
+
+    @property
+    def block_names(self) -> list[str]:
+        """What each block is called in messages: its columns."""
+        if isinstance(self.family, Product):
+            return [", ".join(map(str, key)) for key in self.family.keys]
+        return [f"all {len(self.reader.columns)} columns"]
+
+    def encode(self, table: Table) -> Rows:
+        """Encode a table for the family, with the names that the model knows."""
+        return encode(self.family, table, self.stats.family)
+
+    def lesson(self, batch: Batch, declared: Sequence[Any] | None = None) -> Lesson:
+        """Encode a batch of labelled rows."""
+        return lesson(self.family, batch, self.stats.family, declared)
+
+    def density(self) -> Density:
+        """Estimate the densities of all classes; a singular covariance is reported by the names of its columns."""
+        return estimate(self.family, self.stats, self.rule, self.reader.columns)
+
+    # -- learning --------------------------------------------------------------------------------------------------
+    def learn(self, lesson: Lesson, key: Key | None = None) -> Model:
+        """Add rows; new classes may arrive."""
+        ledger = None if self.ledger is None else added(self.ledger, lesson.batch, self.reader.columns, key)
+        return self._with(self.stats + self.sums(lesson), ledger=ledger)
+
+    def unlearn(self, batch: Batch, key: Key | None = None) -> Model:
+        """Remove rows that were learnt before; NotLearntError where the ledger or the sums show that they were not."""
+        ledger, now = self._removed(batch, key)
+        left = self.stats.without(self.sums(self.lesson(now)), NotLearntError)
+        return self._with(left, ledger=ledger, unlearnt=True)
+
+    def correct(self, batch: Batch, labels: Any, key: Key | None = None) -> Model:
+        """Move rows from their labels to others."""
+        ledger, now = self._removed(batch, key, labels)
+        more = self.sums(self.lesson(replace(now, labels=labels)))
+        less = self.sums(self.lesson(now))
+        return self._with((self.stats + more).without(less, NotLearntError), ledger=ledger)
+
+    def __mul__(self, factor: float) -> Model:
+        """Weigh all rows learnt so far by a factor."""
+        if not 0 < factor <= 1:
+            raise HyperparameterError(f"decay({factor}): the factor must be > 0 and at most 1.")
+        ledger = None if self.ledger is None else self.ledger.decay(factor)
+        return self._with(self.stats * factor, ledger=ledger, decayed=self.decayed or factor < 1)
+
+    def __add__(self, other: Model) -> Model:
+        return self.merge(other)
+
+    def merge(self, other: Model, keep: str | None = None) -> Model:
+        """Return a model that has learnt the rows of both; `keep` is "left" or "right" where their choices differ.
+
+        A column that only one of them has was missing from every row of the other, where both were read by a schema.
+        """
+        if is_released(self.family) or is_released(other.family):
+            refuse()
+        if keep not in (None, "left", "right"):
+            raise HyperparameterError(f"keep={keep!r}: say 'left' or 'right', or nothing.")
+        one, two = (self, other) if tuple(self.reader.columns) == tuple(other.reader.columns) else _widened(self, other)
+        if keep is None and one.family != two.family:
+            raise MergeError(
+                "the models froze different choices (prior scale, strength or structure) at their first fit.",
+                remedy=Remedy(
+                    "Name the model whose choices hold: ",
+                    Argument("keep", "left", "a.merge(b, keep='left')"),
+                    "; or fit the second with the choices of the first: ",
+                    Argument("like", python="a.blank().learn(…)"),
+                    ".",
+                ),
+            )
+        kept = two if keep == "right" else one
+        reader = kept.reader
+        if one.reader.schema is not None and two.reader.schema is not None:
+            reader = replace(reader, schema=one.reader.schema.union(two.reader.schema))
+        agree = one.calibration is None or one.calibration.agrees(two.calibration)
+        return replace(
+            kept,
+            stats=_finite(one.stats + two.stats),
+            reader=reader,
+            calibration=kept.calibration if agree else None,
+            ledger=_merged_ledger(self.ledger, other.ledger),
+        )
+
+    def blank(self) -> Model:
+        """Return a model with the same choices and no rows, for another site whose model can then be added."""
+        ledger = None if self.ledger is None else Ledger(self.ledger.key_id)
+        stats = (self.stats * 0.0).pruned()
+        return self._with(stats, ledger=ledger, calibration=None, decayed=False, unlearnt=False)
+
+    # -- other models from the same sums ---------------------------------------------------------------------------
+    def reestimate(self, *, rule: Any = None, classes: Any = None, columns: Any = None, **hyper: Any) -> Model:
+        """Return a model with another rule, other hyper-parameters, or some of the classes or columns."""
+        model = replace(self, calibration=None)  # it was fitted to the densities as they are
+        if rule is not None:
+            check_rule(rule)
+            model = replace(model, rule=rule)
+        if hyper and is_released(self.family):
+            refuse()
+        if hyper:
+            family = with_hyperparameters(self.family, **hyper).choose(self.stats.family, None, model.rule)
+            model = replace(model, family=family)
+        if classes is not None:
+            at = _places(classes, self.classes, "class")
+            model = replace(model, stats=self.stats.select("class", at))
+        return model if columns is None else model.select(columns)
+
+    def select(self, columns: Sequence[Any]) -> Model:
+        """Return the model of some of the columns; the ledger knows whole rows only, so it is dropped."""
+        if is_released(self.family):
+            refuse()
+        at = _places(columns, self.reader.columns, "column")
+        family, sums = subset(self.family, self.stats.family, at, self.reader.columns)
+        reasons = self.reasons
+        if isinstance(self.family, Product):
+            wanted = {self.reader.columns[j] for j in at}
+            reasons = tuple(why for key, why in zip(self.family.keys, self.reasons) if wanted.intersection(key))
+        return replace(
+            self,
+            family=family,
+            stats=replace(self.stats, family=sums),
+            reader=self.reader.select(columns),
+            reasons=reasons,
+            ledger=None,
+        )
+
+    def released(self, density: Density) -> Model:
+        """Return the model without its sums and its ledger; `density` is its own."""
+        family, sums = strip(self.family, self.stats.family, density, self.rule)
+        return replace(self, family=family, asked=family, stats=replace(self.stats, family=sums), ledger=None)
+
+    def rechoose(self, family: Family[Any]) -> Model:
+        """Return the model with choices made again: `family` has them."""
+        return replace(self, family=family, unlearnt=False)
+
+    def rechosen_from_sums(self) -> Model:
+        """Make the choices again that sums can make; the others stay."""
+        choices = ability(self.asked, HasChoices)
+        asked: Any = self.asked if choices is None else choices.keep_choices(self.family, with_rows=False)
+        return self.rechoose(asked.choose(self.stats.family, None, self.rule))
+
+    # -- the machinery ---------------------------------------------------------------------------------------------
+    def sums(self, lesson: Lesson) -> ModelStats:
+        """Collect the statistics of a batch."""
+        return collect(self.family, lesson.rows, lesson.members, self.reader.columns)
+
+    def _with(self, stats: ModelStats, **changes: Any) -> Model:
+        return replace(self, stats=_finite(stats), **changes)
+
+    def _removed(self, batch: Batch, key: Key | None, labels: Any = None) -> tuple[Ledger | None, Batch]:
+        """Return the ledger without the rows, and the batch with the weights that its rows have by now."""
+        if self.ledger is not None:
+            return removed(self.ledger, batch, self.reader.columns, key, labels)
+        if self.decayed:
+            raise NotLearntError(
+                "this model has decayed, so the weight its rows have now is not the one they were learnt with. "
+                "Nothing was changed: unlearn before decay, refit, or keep a ledger (ledger=True) from the start."
+            )
+        return None, batch
+
+
+# -- functions that a fit needs before there is a model --------------------------------------------------------------
 def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
-    """The class axis of a batch: declared classes first, then those found."""
+    """Return the class axis of a batch: declared classes first, then those found."""
     if declared is None:
         return Axis(tuple(found))
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in declared)
@@ -58,80 +324,114 @@ def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
     return Axis.of(names).union(Axis(tuple(found)))
 
 
-def encode(family: Any, table: Table, stats: Any = None) -> Any:
-    """A table as the family takes it."""
-    rows = table if isinstance(family, Product) else family.pick(table)
-    return family.encode(rows, _names(family, table.columns), stats)
+def encode(family: Family[Any], table: Table, stats: Any = None) -> Rows:
+    """Encode a table for a family; `stats` holds the names that are known already."""
+    return family.encode(Columns(table), table.columns, stats)
 
 
-def collect(family: Any, X: Any, members: Members, columns: Sequence[Any], footprint: bool = False) -> ModelStats:
-    """One batch's statistics; or its footprint, which shows whether it was learnt."""
-    sums = collect_checked(family, X, members, _names(family, columns), footprint)
+def lesson(family: Family[Any], batch: Batch, stats: Any, declared: Sequence[Any] | None = None) -> Lesson:
+    """Encode a batch, and place its labels on a class axis."""
+    names, codes = encode_labels(batch.labels, len(batch.table))
+    axis = class_axis(names, declared)
+    if tuple(axis.names) != names:
+        codes = axis.positions(class_axis(names, None))[codes]
+    return Lesson(batch, encode(family, batch.table, stats), Members.hard(codes, axis, batch.weight))
+
+
+def collect(family: Family[Any], X: Rows, members: Members, columns: Sequence[Any]) -> ModelStats:
+    """Collect the statistics of encoded rows."""
+    sums = collect_checked(family, X, members, columns)
     return ModelStats({"class": members.classes}, members.weights(), sums)
 
 
-def fit(family: Any, X: Any, members: Members, columns: Sequence[Any], rule: Rule) -> tuple[Any, ModelStats]:
-    """Choose from the first rows, freeze, and sum over all; one pass over the data."""
-    n = len(members)
-    family = chosen(family, X, members, rule)
-    if not family.open:
-        stats = collect(family, X, members, columns)
-        return family.choose(stats.family, None, rule), stats
-    head = X if n <= HEAD else run_of_rows(X, 0, HEAD)
-    first = members if n <= HEAD else members.take(slice(0, HEAD))
-    stats = collect(family, head, first, columns)
-    asked, family = family, family.choose(stats.family, (head, first), rule)
-    if n > HEAD:
-        stats = stats + collect(family, run_of_rows(X, HEAD, n), members.take(slice(HEAD, n)), columns)
-        if family is not asked:  # what was chosen just now, not what was asked for
-            family, sums = family.refined(stats.family, X, members)
-            stats = replace(stats, family=sums)
-    return family, stats
-
-
-def _names(family: Any, columns: Sequence[Any]) -> Sequence[Any]:
-    """Columns as strings where families look them up; elsewhere as they are, for a vocabulary has many."""
-    return [str(name) for name in columns] if isinstance(family, Product) else columns
-
-
-def estimate(family: Any, stats: ModelStats, rule: Rule, columns: Sequence[Any]) -> Density:
-    """The density; a singular covariance is reported by the names of its columns."""
+def estimate(family: Family[Any], stats: ModelStats, rule: Rule, columns: Sequence[Any]) -> Density:
+    """Estimate a density; a singular covariance is reported by the names of its columns."""
     if not len(stats.rows):
         raise InputError("the model holds no rows and no classes any more. Learn some.")
     try:
         return family.estimate(stats.family, rule)
     except SingularError as error:
-        at = getattr(error, "columns", None)
-        if not at or not any(isinstance(name, str) for name in columns):
+        if not error.columns or not any(isinstance(name, str) for name in columns):
             raise
-        named = ", ".join(repr(columns[j]) for j in at if j < len(columns))
-        raise SingularError(f"{error} (Columns at fault: {named}.)") from None
+        names = tuple(columns[at] if isinstance(at, int) and at < len(columns) else at for at in error.columns)
+        raise error.but(*error.args, f" (Columns at fault: {', '.join(map(repr, names))}.)", columns=names) from None
 
 
-# -- block by block: what calibration works on -----------------------------------------------------------------------
-def block_scores(family: Any, density: Density, X: Any) -> list[Array]:
-    """(n, K) log densities of each block."""
-    return [blocks.log_density(rows) for _, blocks, rows in family.split(density, X)]
+def label_array(names: Sequence[Any]) -> Array:
+    """Return class labels as an array; one of objects where there are none."""
+    return np.array(names) if len(names) else np.array([], dtype=object)
 
 
-def left_out_scores(family: Any, density: Density, stats: Any, X: Any, members: Members, rule: Rule) -> list[Array]:
-    """(n, K) leave-one-out scores of each block; `density` is that of the sums under the rule."""
-    return [part.left_out_of(*block, members, rule) for part, *block in family.split(density, stats, X)]
+def _finite(stats: ModelStats) -> ModelStats:
+    if not np.isfinite(stats.rows).all():
+        raise InputError("the weights are so large that their sum overflows. Rescale them.")
+    return stats
 
 
-def block_lengths(family: Any, X: Any) -> list[Array | None]:
-    """(n,) lengths of each block's rows, None where it counts no events."""
-    return [part.lengths(rows) for part, rows in family.split(X)]
+def _places(wanted: Sequence[Any], names: Sequence[Any], what: str) -> Array:
+    place = {name: at for at, name in enumerate(names)}
+    unknown = [name for name in wanted if name not in place]
+    if unknown:
+        raise InputError(f"no such {what}: {unknown}; the model knows {list(place)}.")
+    return np.array([place[name] for name in wanted], dtype=np.intp)
 
 
-def calibrate(
-    method: str | None, family: Any, density: Density, stats: ModelStats, X: Any, members: Members, rule: Rule
-) -> Calibration | None:
-    """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or a sample of 20,000."""
-    if method is None or len(stats.rows) < 2:
-        return None
-    rows = chosen_rows(len(members))
-    some, judged = (X, members) if len(rows) == len(members) else (X[rows], members.take(rows))
-    scores = left_out_scores(family, density, stats.family, some, judged, rule)
-    lengths = block_lengths(family, some)
-    return Calibration.fit(method, scores, judged.codes, lengths, stats.classes, float(stats.rows.sum()))
+def _merged_ledger(one: Ledger | None, two: Ledger | None) -> Ledger | None:
+    if (one is None) != (two is None):
+        raise MergeError(
+            "one of the models keeps a ledger and the other does not, so the rows of the sum would be known in "
+            "part. Fit both with one, or drop the ledger of the one that has it: clf.without_ledger()."
+        )
+    return None if one is None or two is None else one.merge(two)
+
+
+def _widened(one: Model, two: Model) -> tuple[Model, Model]:
+    """Return both models with the blocks that only the other has."""
+    mine, theirs = one.reader.schema, two.reader.schema
+    products = isinstance(one.family, Product) and isinstance(two.family, Product)
+    if mine is None or theirs is None or not products:
+        raise MergeError(f"the models have different columns: {one.reader.columns} and {two.reader.columns}.")
+    schema = mine.union(theirs)
+    reader = Reader(schema.features, schema)
+    first, second = _with_blocks_of(one, two, reader), _with_blocks_of(two, one, reader)
+    order: dict[Any, Any] = {as_key(key): key for key in second.family.families}  # type: ignore[attr-defined]
+    keys = [order[key] for key in first.family.keys]  # type: ignore[attr-defined]
+    family = Product({key: second.family.families[key] for key in keys})  # type: ignore[attr-defined]
+    blocks = {as_key(key): second.stats.family.blocks[as_key(key)] for key in keys}
+    reasons = dict(zip(second.family.keys, second.reasons))  # type: ignore[attr-defined]
+    second = replace(
+        second,
+        family=family,
+        stats=replace(second.stats, family=ProductStats(second.stats.family.labels, blocks)),
+        reasons=tuple(reasons[as_key(key)] for key in keys),
+    )
+    return first, second
+
+
+def _with_blocks_of(own: Model, other: Model, reader: Reader) -> Model:
+    """Return a model with the blocks that only the other has, empty of rows."""
+    blocks, families = dict(own.stats.family.blocks), dict(own.family.families)  # type: ignore[attr-defined]
+    reasons = list(own.reasons)
+    held = {name: key for key in blocks for name in key}
+    for (key, family), why in zip(other.family.families.items(), other.reasons):  # type: ignore[attr-defined]
+        columns = as_key(key)
+        if columns in blocks:
+            continue
+        for name in columns:
+            if name in held:
+                raise MergeError(
+                    f"column {name!r} is in the block {', '.join(map(str, columns))!r} of one model and in another of "
+                    "the other. Fit both with the same blocks: kinds={…}."
+                )
+        none = other.stats.family.blocks[columns].select("class", np.zeros(0, dtype=np.intp)).pruned()
+        blocks[columns], families[key] = none.relabelled({"class": own.stats.axis}), family
+        reasons.append(why)
+    sums = replace(own.stats.family, blocks=blocks)
+    return replace(
+        own,
+        family=Product(families),
+        stats=replace(own.stats, family=sums),
+        reader=reader,
+        reasons=tuple(reasons),
+        calibration=None,  # it has fewer blocks
+    )

@@ -14,7 +14,7 @@ from deciban.families.protocol import Density
 from deciban.model.calibration import Calibration
 from deciban.statistics import Array
 from deciban.text.density import TextDensity
-from deciban.text.kernels.plain import Finish
+from deciban.text.kernels.streams import Finish
 from deciban.text.rows import TextRows
 
 

@@ -16,8 +16,7 @@ from deciban.errors import InputError, NotAvailableError, shortlist
 from deciban.evidence.scores import log_joint, log_probability
 from deciban.families.gaussian.densities import AxisDensity, MatrixDensity
 from deciban.families.known import SideBySide
-from deciban.families.product import ProductDensity
-from deciban.model import model
+from deciban.families.product import blocks_of
 from deciban.plots.canvas import GREY, MARKERS, PALETTE, canvas, finish
 from deciban.read.tables import Table
 from deciban.statistics import Array
@@ -46,7 +45,8 @@ def scores(clf: Any, features: list[int], values: Array) -> Array:
     rows = np.full((len(values), len(clf.columns_)), np.nan)
     rows[:, features] = values
     table = Table(rows, clf.columns_, all(isinstance(name, str) for name in clf.columns_))
-    return clf._evidence(model.encode(clf.family_, table, clf.stats_.family))
+    predictor = clf.predictor_
+    return predictor.scores(predictor.model.encode(table))
 
 
 def column(X: Any, at: int) -> Array:
@@ -57,7 +57,7 @@ def column(X: Any, at: int) -> Array:
 def drawn(clf: Any, at: int) -> Array:
     """Values of one feature as the model produces them, classes equally frequent."""
     rows, _ = clf.sample(DRAWS, 0, prior="uniform")
-    order = [j for places in clf._places().values() for j in places]
+    order = [j for places in clf.model_.positions for j in places]
     values = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)[:, order.index(at)]
     try:
         return values.astype(float)
@@ -111,7 +111,7 @@ def class_densities(
     low, high = span_of(values, span)
     whole = bool((values == np.rint(values)).all())
     grid = np.arange(np.ceil(low), high + 1e-9) if whole else np.linspace(low, high, POINTS)
-    weight = log_probability(np.ones(len(clf.classes_))) if prior is None else clf._log_prior(prior)
+    weight = log_probability(np.ones(len(clf.classes_))) if prior is None else clf.log_prior(prior)
     curves = log_joint(scores(clf, [place], grid[:, None]), weight)
     for k, name in enumerate(clf.classes_):
         style = STYLES[k % len(STYLES)] + ("o" if whole else "")
@@ -190,8 +190,8 @@ def _rows(ax: Axes, clf: Any, shown: list[Array] | None, y: Any) -> None:
 
 def _log_cost(clf: Any, evidence: Array, prior: Any, cost: Any) -> Array:
     """(n, K) log expected cost of deciding each class, up to what a row's classes share."""
-    joint = log_joint(evidence, clf._log_prior(prior))
-    return logsumexp(joint[:, :, None] + log_probability(clf._cost(cost))[None], axis=1)
+    joint = log_joint(evidence, clf.log_prior(prior))
+    return logsumexp(joint[:, :, None] + log_probability(clf.cost_matrix(cost))[None], axis=1)
 
 
 def _boundaries(ax: Axes, sides: list[Array], losses: Array, colour: str, style: str) -> None:
@@ -264,9 +264,8 @@ def moments(clf: Any, features: Array) -> tuple[Array, Array]:
     D = len(clf.columns_)
     mean, cov = np.full((len(clf.classes_), D), np.nan), np.zeros((len(clf.classes_), D, D))
     density: Any = clf.density
-    blocks = density.blocks if isinstance(density, ProductDensity) else dict.fromkeys(clf._places(), density)
-    for name, at in clf._places().items():
-        own = _gaussian(blocks[name])
+    for (_, block), at in zip(blocks_of(clf.family_, density), clf.model_.positions):
+        own = _gaussian(block)
         if own is not None:
             mean[:, at], cov[:, np.array(at)[:, None], at] = own
     if np.isnan(mean[:, features]).any():

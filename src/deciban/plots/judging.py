@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from deciban import evaluate
-from deciban.evaluate.two_class import DCF_GRID, GRID
+from deciban.evaluate.two_class import DCF_GRID, ECE_GRID
 from deciban.evidence.scores import Array
 from deciban.plots.canvas import (
     AGAINST,
@@ -281,9 +281,9 @@ def reliability(
     told, ax = judged(scores, is_h1, over), canvas(ax, 4.2, 4.2)
     kept, colour = evaluate.reliability(told.llr, told.is_h1, bins, level), next_colour(ax, "reliability")
     ax.plot([0, 1], [0, 1], ":", color=GREY, gid="kept")
-    ax.vlines(kept.promised, kept.low, kept.high, color=colour, lw=4, alpha=0.3)
+    ax.vlines(kept.predicted, kept.low, kept.high, color=colour, lw=4, alpha=0.3)
     said = f"with {100 * level:g} % credible bands"
-    ax.plot(kept.promised, kept.observed, "o-", color=colour, gid="reliability", lw=1, ms=4, label=label or said)
+    ax.plot(kept.predicted, kept.observed, "o-", color=colour, gid="reliability", lw=1, ms=4, label=label or said)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     ax.set(xlabel=f"promised probability of {told.h1}", ylabel=f"share that was {told.h1}")
     return finish(ax, "upper left")
@@ -294,7 +294,7 @@ def empirical_cross_entropy(
     is_h1: ArrayLike | None = None,
     *,
     over: Any = None,
-    prior_log_odds: ArrayLike = GRID,
+    prior_log_odds: ArrayLike = ECE_GRID,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:

@@ -10,12 +10,10 @@ from matplotlib.axes import Axes
 from scipy.special import logit
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.evaluate.calibration import Affine, Offsets
-from deciban.evaluate.scale_fit import Blockwise
-from deciban.evidence.explanation import Explanation
+from deciban.evaluate.calibration import Affine, Blockwise, Offsets
+from deciban.evidence.explanation import Explanation, decibans_text, odds_text, probability_text, short
 from deciban.evidence.scores import convert
-from deciban.evidence.wording import decibans_text, odds_text, probability_text, short
-from deciban.model import model
+from deciban.model.explain import parts_of
 from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIORS, canvas, finish
 from deciban.read.tables import Table
 from deciban.statistics import Array
@@ -148,7 +146,7 @@ def nomogram(
     table = Table.of(X)
     if table.sparse:
         raise InputError("a nomogram has a scale for each column: give a dense table of the columns that matter.")
-    one, other = clf._pair(over, against)
+    one, other = clf.class_pair(over, against)
     if other is None:
         raise InputError("a nomogram weighs one class against another. Name both.")
     names = str(clf.classes_[one]), str(clf.classes_[other])
@@ -161,7 +159,7 @@ def nomogram(
     ax = canvas(ax, 7.0, 1.6 + 0.52 * len(scales))
     for place, scale in zip(range(len(scales), 0, -1), scales):
         _draw(ax, place, scale)
-    log_odds = np.diff(clf._log_prior(prior)[[other, one]])[0]
+    log_odds = np.diff(clf.log_prior(prior)[[other, one]])[0]
     _sums(ax, scales, base, marks, float(convert(log_odds, "decibans")), names)
     ax.set_yticks(
         [*range(len(scales), 0, -1), TOTAL, CHANCE],
@@ -224,7 +222,8 @@ def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Ar
     """(rows, D) decibans of each cell and the constant, by the parts of the density or by a linear formula."""
     numbers = table.pick().dtype.kind in "iufb"
     rows = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
-    names, parts, _, of_block = clf._parts(rows, model.encode(clf.family_, rows, clf.stats_.family))
+    predictor = clf.predictor_
+    names, parts, _, of_block = parts_of(predictor, rows, predictor.model.encode(rows))
     if names == [str(name) for name in clf.columns_]:
         return _calibrated(clf, parts[:, one] - parts[:, other], 0.0, one, other, of_block)
     formula = clf.discriminant(clf.classes_[one], clf.classes_[other])

@@ -15,13 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from deciban.read.tables import Columns
-from deciban.errors import DomainError, InputError, shortlist
-from deciban.read.numbers import name_of
+from deciban.errors import HERE, DomainError, InputError, shortlist
+from deciban.read.numbers import column_name, name_of
 from deciban.read.schema import Named
+from deciban.read.tables import array_of
 
 Array = NDArray[Any]
 MISSING = -1
+NOT_NEGATIVE = "integer categories are ≥ 0, and −1 is missing"
+TO_STRINGS = "Turn the column into strings to use its numbers as names."
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +93,7 @@ class Codes:
 
 def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
     """Codes of a table of names; `columns` are what errors call its features."""
-    X = X.numbers() if isinstance(X, Columns) else X
+    X = array_of(X)
     if isinstance(X, Named):
         return Codes(X.values, X.names)
     X = _table(X)
@@ -104,21 +106,17 @@ def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
         if whole is not None:
             return Codes(whole, None)
         return _encoded([_encode_numbers(np.where(np.isnan(c), MISSING, c), np.isnan(c)) for c in X.T], len(X))
-    return _encoded([_encode_column(X[:, j].tolist(), name_of(columns, j)) for j in range(X.shape[1])], len(X))
+    return _encoded([_encode_column(X[:, j].tolist(), columns, j) for j in range(X.shape[1])], len(X))
 
 
 def refuse_negative(X: Codes, columns: Sequence[str]) -> None:
     """Raise a DomainError for the first integer below −1, if there is one."""
     if X.names is None and X.values.min(initial=0) < MISSING:
         row, column = (int(at) for at in np.argwhere(X.values < MISSING)[0])
-        raise _negative(f"{name_of(columns, column)} holds {X.values[row, column]} (row {row})")
-
-
-def _negative(what: str) -> DomainError:
-    return DomainError(
-        f"column {what}; integer categories are ≥ 0, and −1 is missing. "
-        "Turn the column into strings to use its numbers as names."
-    )
+        what = f"column {name_of(columns, column)} holds {X.values[row, column]} ("
+        raise DomainError(
+            what, HERE, f"); {NOT_NEGATIVE}.", row=row, columns=[column_name(columns, column)], remedy=TO_STRINGS
+        )
 
 
 def _table(X: Any) -> Array:
@@ -151,32 +149,45 @@ def _encode_numbers(column: Array, gaps: Array | None = None) -> tuple[Array, tu
     return values, tuple(names.tolist())
 
 
-def _encode_column(column: list[Any], called: str) -> tuple[Array, tuple[Any, ...]]:
+def _encode_column(column: list[Any], columns: Sequence[str], j: int) -> tuple[Array, tuple[Any, ...]]:
     try:
         found: dict[Any, int] = dict.fromkeys(column, MISSING)
     except TypeError:
-        raise InputError(f"column {called} holds something that cannot be a name, such as a list.") from None
-    names = _sorted_names([name for name in found if not _missing(name)], called)
+        raise InputError(
+            f"column {name_of(columns, j)} holds something that cannot be a name, such as a list.",
+            columns=[column_name(columns, j)],
+        ) from None
+    names = _sorted_names([name for name in found if not _missing(name)], columns, j)
     found.update(zip(names, range(len(names))))
     return np.fromiter(map(found.__getitem__, column), np.intp, len(column)), tuple(names)
 
 
-def _sorted_names(names: list[Any], called: str) -> list[Any]:
+def _sorted_names(names: list[Any], columns: Sequence[str], j: int) -> list[Any]:
     samples = {_kind(kind): name for kind, name in {type(name): name for name in names}.items()}
     kinds = set(samples)
     if len(kinds) > 1:
         raise InputError(
-            f"column {called} mixes {' and '.join(sorted(kinds))} ({shortlist([repr(s) for s in samples.values()])}), "
-            "which have no order. Turn all its values into strings."
+            f"column {name_of(columns, j)} mixes {' and '.join(sorted(kinds))} "
+            f"({shortlist([repr(s) for s in samples.values()])}), which have no order.",
+            columns=[column_name(columns, j)],
+            remedy="Turn all its values into strings.",
         )
     names = [name.item() if isinstance(name, np.generic) else name for name in names]
     if kinds == {"numbers"}:
         if any(isinstance(name, float) and math.isinf(name) for name in names):
-            raise DomainError(f"column {called} holds an infinite number. Mark it missing (NaN), or drop the row.")
+            raise DomainError(
+                f"column {name_of(columns, j)} holds an infinite number.",
+                columns=[column_name(columns, j)],
+                remedy="Mark it missing (NaN), or drop the row.",
+            )
         names = [name for name in names if name != MISSING]
         low = min(names, default=0)
         if low < MISSING and all(name == int(name) for name in names):
-            raise _negative(f"{called} holds {low}")
+            raise DomainError(
+                f"column {name_of(columns, j)} holds {low}; {NOT_NEGATIVE}.",
+                columns=[column_name(columns, j)],
+                remedy=TO_STRINGS,
+            )
     return sorted(names)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.errors import HyperparameterError, InputError, MergeError
+from deciban.errors import Argument, HyperparameterError, InputError, MergeError, Remedy
 from deciban.read.arrow import whole_numbers
 from deciban.read.tables import MARKERS
 
@@ -46,7 +46,9 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise HyperparameterError(f"column {self.name!r}: {self.kind!r} is not one of {', '.join(KINDS)}.")
+            raise HyperparameterError(
+                f"column {self.name!r}: {self.kind!r} is not one of {', '.join(KINDS)}.", columns=[self.name]
+            )
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -68,7 +70,9 @@ class Column:
         else:
             raise MergeError(
                 f"column {self.name!r} is a {self.kind} in one ({self.reason}) and a {other.kind} in the other "
-                f"({other.reason}). Say which when fitting: kinds={{{self.name!r}: {self.kind!r}}}."
+                f"({other.reason}).",
+                columns=[self.name],
+                remedy=Remedy("Declare it when fitting: ", Argument("kinds", {self.name: self.kind}), "."),
             )
         return Column(
             kept.name, kept.kind, kept.reason, self.missing + other.missing, self.rows + other.rows,
@@ -79,6 +83,11 @@ class Column:
     def __str__(self) -> str:
         gaps = f"{self.missing:,} of {self.rows:,} missing" if self.missing else "none missing"
         return f"{self.name}: {self.kind} ({self.reason}; {gaps}){', ignored' if self.kind in IGNORED else ''}"
+
+
+def declare_category(first: str, name: str) -> Remedy:
+    """The remedy for a value that does not fit its column."""
+    return Remedy(f"{first}, leave it empty, or declare the column: ", Argument("kinds", {name: "category"}), ".")
 
 
 # -- values ----------
@@ -153,7 +162,11 @@ def numbers(values: pa.ChunkedArray, column: Column, refuse: Refuse) -> Array:
     elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_null(array.type):
         found = pc.cast(array, pa.float64(), safe=False)
     else:
-        raise InputError(f"column {column.name!r} holds {array.type}, not numbers. Declare it otherwise, or drop it.")
+        raise InputError(
+            f"column {column.name!r} holds {array.type}, not numbers.",
+            columns=[column.name],
+            remedy="Declare it otherwise, or drop it.",
+        )
     floats = found.to_numpy(zero_copy_only=False)
     if np.isinf(floats).any():
         for row in np.flatnonzero(np.isinf(floats)):
@@ -231,7 +244,9 @@ def moments(values: pa.ChunkedArray, column: Column, refuse: Refuse) -> pa.Array
         if pa.types.is_timestamp(array.type):
             return array
         if not pa.types.is_date(array.type) and not pa.types.is_null(array.type):
-            raise InputError(f"column {column.name!r} holds {array.type}, but it is a date: {column.reason}.")
+            raise InputError(
+                f"column {column.name!r} holds {array.type}, but it is a date: {column.reason}.", columns=[column.name]
+            )
         return pc.cast(array, pa.timestamp("us"))
     array = cleaned(array, trim=True)
     found = parsed(array, column.format or "ISO")

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deciban.errors import InputError
+from deciban.errors import Argument, InputError, Remedy
 from deciban.read.opening import FileSource, Rewound
-from deciban.read.source import checked_names
+from deciban.read.source import SKIP_BAD, checked_names
 from deciban.read.tables import MARKERS
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BLOCKS = (2**19, 2**24, 2**28)  # bytes parsed at a time; a row must fit, so larger ones are tried when one does not
 HEADER = 2**20  # bytes in which the header must end
 DELIMITERS = ",;\t|"
+OPEN_QUOTE = "a quote is opened and never closed, so the rest of the file would be one cell."
+CLOSE_QUOTE = Remedy("Close it, or read without quotes (", Argument("quote", False), ").")
 
 
 class DelimitedSource(FileSource):
@@ -46,7 +48,7 @@ class DelimitedSource(FileSource):
             if self.stdin:
                 self._rest = stream
         if not self._head:
-            raise InputError(f"{self.name} is empty. Give a file with data.")
+            raise self.refusal(" is empty.", remedy="Give a file with data.")
         if self.encoding is None:
             utf16 = self._head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
             self.encoding = "utf-16" if utf16 else "utf-8"
@@ -65,10 +67,13 @@ class DelimitedSource(FileSource):
         except UnicodeDecodeError:
             text = codecs.getincrementaldecoder(str(self.encoding))("replace").decode(self._head)
         if "\0" in text:
-            raise InputError(f"{self.name} is not text: it holds zero bytes. Name its format, as in format='parquet'.")
+            raise self.refusal(
+                " is not text: it holds zero bytes.",
+                remedy=Remedy("Name its format, as in ", Argument("format", "parquet"), "."),
+            )
         first = next((line for line in text.splitlines() if line.strip()), "")
         if not first:
-            raise InputError(f"{self.name} has no header: its first lines are empty. Name the columns in line 1.")
+            raise self.refusal(" has no header: its first lines are empty.", remedy="Name the columns in line 1.")
         if self.delimiter is None:
             self.delimiter = max(DELIMITERS, key=first.count)
         reader = csv.reader(io.StringIO(text, newline=""), **self._dialect())
@@ -113,7 +118,7 @@ class DelimitedSource(FileSource):
 
         if self.stdin:
             if self._head is None:
-                raise InputError("standard input can be read only once. Save it to a file first.")
+                raise self.read_twice()
             head, self._head = self._head, None
             yield pa.PythonFile(Rewound(head, self._rest), mode="r")
             return
@@ -144,17 +149,17 @@ class DelimitedSource(FileSource):
     def _ragged(self, row: Any) -> str:
         if not self.skip_bad:
             return "error"
-        self.skipped.add(f"a row of {row.actual_columns} cells ({str(row.text)[:40]!r})")
+        self.skipped.add(InputError(f"a row of {row.actual_columns} cells ({str(row.text)[:40]!r})"))
         return "skip"
 
     # -- finding the line, when something is wrong -------------------------------------------------------------------
-    def where(self, row: int) -> str:
+    def place(self, row: int) -> tuple[str, int]:
         """The line on which a row begins."""
         if self.stdin:
-            return super().where(row)
+            return super().place(row)
         whole = (line for line, cells in self._records() if len(cells) == len(self.columns) or not self.skip_bad)
         line = next((line for at, line in enumerate(whole) if at == row), None)
-        return super().where(row) if line is None else f"{self.name}, line {line}"
+        return super().place(row) if line is None else self.line(line)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of every row that is not empty, by Python's own reader."""
@@ -169,7 +174,7 @@ class DelimitedSource(FileSource):
                         yield line, cells
                     line = reader.line_num + 1
             except csv.Error:
-                raise self._open_quote(f", line {line}") from None
+                raise self.at_line(OPEN_QUOTE, line, remedy=CLOSE_QUOTE) from None
             text.detach()
 
     def _explained(self, error: Exception) -> InputError:
@@ -179,12 +184,11 @@ class DelimitedSource(FileSource):
         if wrong is not None:
             return wrong
         if "straddl" in said:
-            return InputError(
-                f"{self.name} has a row of more than {BLOCKS[1 if self.stdin else -1]:,} bytes. Is a quote left open? "
-                "Close it, or read without quotes (quote=False)."
-            )
-        return InputError(
-            f"{self.name} is not a table of text ({said[:200]}). Mend it, or skip bad rows (skip_bad=True)."
+            most = BLOCKS[1 if self.stdin else -1]
+            return self.refusal(f" has a row of more than {most:,} bytes. Is a quote left open?", remedy=CLOSE_QUOTE)
+        return self.refusal(
+            f" is not a table of text ({said[:200]}).",
+            remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."),
         )
 
     def _wrong_row(self) -> InputError | None:
@@ -192,9 +196,12 @@ class DelimitedSource(FileSource):
         D = len(self.columns)
         for line, cells in self._records():
             if len(cells) != D and not self.skip_bad:
-                return InputError(
-                    f"{self.name}, line {line}: the row has {len(cells)} cells, but there are {D} columns. "
-                    "Mend the row (is a delimiter in a text not quoted?), or skip bad rows (skip_bad=True)."
+                return self.at_line(
+                    f"the row has {len(cells)} cells, but there are {D} columns.",
+                    line,
+                    remedy=Remedy(
+                        "Correct the row (is a delimiter in a text not quoted?), or skip bad rows (", SKIP_BAD, ")."
+                    ),
                 )
             for column, cell in zip(self.columns, cells):
                 if any("\udc80" <= character <= "\udcff" for character in cell):
@@ -204,21 +211,22 @@ class DelimitedSource(FileSource):
     def _not_text(self, line: int, column: str, cell: str) -> InputError:
         shown = cell.encode("utf-8", "surrogateescape")[:40]
         return InputError(
-            f"{self.name}, line {line}, column {column!r}: {shown!r} is not {str(self.encoding).upper()}. "
-            "Give the encoding, as in encoding='latin-1', or mend the file if it mixes several."
+            f"{shown!r} is not {str(self.encoding).upper()}.",
+            row=line,
+            columns=[column],
+            place=f"{self.name}, line {line}, column {column!r}",
+            remedy=Remedy(
+                "Give the encoding, as in ",
+                Argument("encoding", "latin-1"),
+                ", or convert the file if it mixes several.",
+            ),
         )
 
     def _refuse_open_quote(self) -> None:
         if self.stdin:
-            raise self._open_quote()
+            raise self.refusal(f": {OPEN_QUOTE}", remedy=CLOSE_QUOTE)
         for _ in self._records():
             pass
-
-    def _open_quote(self, at: str = "") -> InputError:
-        return InputError(
-            f"{self.name}{at}: a quote is opened and never closed, so the rest of the file would be one cell. "
-            "Close it, or read without quotes (quote=False)."
-        )
 
 
 def _swallowed(cell: str | None, surely: bool) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from deciban.errors import InputError
+from deciban.errors import Argument, InputError, Remedy
 from deciban.read.columnar import ArrowSource, ParquetSource
 from deciban.read.delimited import DelimitedSource
 from deciban.read.folder import FolderSource
 from deciban.read.json_lines import JSONLinesSource
-from deciban.read.opening import COMPRESSED, STDIN
+from deciban.read.opening import COMPRESSED, STDIN, no_file
 from deciban.read.source import FrameSource, Source
 
 FORMATS: dict[str, Callable[..., Source]] = {
@@ -53,7 +53,7 @@ def open_source(what: Any, *, format: str | None = None, **options: Any) -> Sour
         wrong = next((name for name in options if f"'{name}'" in str(error)), None)
         if wrong is None:
             raise
-        raise InputError(f"{os.fspath(what)}: the format {kind} has no option {wrong!r}.") from None
+        raise InputError(f"the format {kind} has no option {wrong!r}.", place=os.fspath(what)) from None
 
 
 def is_place(what: Any) -> bool:
@@ -70,7 +70,10 @@ def _mail(path: str | os.PathLike[str], **options: Any) -> Source:
 def _kind(path: str | os.PathLike[str]) -> str:
     """The format that a path ends in."""
     if path == STDIN:
-        raise InputError("the format of standard input must be named: format='csv', 'tsv', 'jsonl' or 'arrow'.")
+        raise InputError(
+            "the format of standard input is not known.",
+            remedy=Remedy("Name it: ", Argument("format", "csv"), ", tsv, jsonl or arrow."),
+        )
     place = Path(path)
     if place.is_dir():
         from deciban.read.mail import boxes_of, is_mail
@@ -81,9 +84,12 @@ def _kind(path: str | os.PathLike[str]) -> str:
         endings.pop()
     if not endings or endings[-1] not in ENDINGS:
         if not place.exists():
-            raise InputError(f"there is no file {os.fspath(path)!r}. Check the path.")
+            raise no_file(os.fspath(path))
         raise InputError(
-            f"{os.fspath(path)!r}: which format this is cannot be told by its name. "
-            f"Name it, as in format='csv', or rename it to end in one of {', '.join(ENDINGS)}."
+            "which format this is cannot be told by its name.",
+            place=os.fspath(path),
+            remedy=Remedy(
+                "Name it, as in ", Argument("format", "csv"), f", or rename it to end in one of {', '.join(ENDINGS)}."
+            ),
         )
     return ENDINGS[endings[-1]]

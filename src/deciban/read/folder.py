@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deciban.errors import InputError, shortlist
-from deciban.read.source import Source
+from deciban.errors import HERE, Argument, InputError, Remedy, shortlist
+from deciban.read.source import SKIP_BAD, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,9 +52,9 @@ class FolderSource(Source):
         if texts:
             yield pa.table({TEXT: texts, LABEL: labels})
 
-    def where(self, row: int) -> str:
+    def place(self, row: int) -> tuple[str, int]:
         """The file itself."""
-        return str(self._kept[row]) if row < len(self._kept) else super().where(row)
+        return (str(self._kept[row]), row + 1) if row < len(self._kept) else super().place(row)
 
     def _text(self, file: Path) -> str | None:
         try:
@@ -62,15 +62,28 @@ class FolderSource(Source):
             self.read += len(data)
             return data.decode(self.encoding)
         except UnicodeDecodeError as error:
-            said = (
-                f"{file}: byte {error.start} ({data[error.start : error.start + 8]!r}) is not {self.encoding.upper()}. "
-                "Give the encoding, as in encoding='latin-1', or skip bad files (skip_bad=True)."
+            shown = f"byte {error.start} ({data[error.start : error.start + 8]!r})"
+            reason = InputError(
+                f"{shown} is not {self.encoding.upper()}.",
+                place=str(file),
+                remedy=Remedy(
+                    "Give the encoding, as in ",
+                    Argument("encoding", "latin-1"),
+                    ", or skip bad files (",
+                    SKIP_BAD,
+                    ").",
+                ),
             )
         except OSError as error:
-            said = f"{file} cannot be read ({error.strerror}). Mend it, or skip bad files (skip_bad=True)."
+            reason = InputError(
+                HERE,
+                f" cannot be read ({error.strerror}).",
+                place=str(file),
+                remedy=Remedy("Check it, or skip bad files (", SKIP_BAD, ")."),
+            )
         if not self.skip_bad:
-            raise InputError(said)
-        self.skipped.add(said)
+            raise reason
+        self.skipped.add(reason)
         return None
 
 
@@ -80,15 +93,19 @@ def _classes(folder: Path) -> dict[str, list[Path]]:
         subfolders = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
         found = {sub.name: sorted(_files(sub)) for sub in subfolders}
     except PermissionError as error:
-        raise InputError(f"{error.filename}: no permission to read it. Ask for it, or copy the folder.") from None
+        raise InputError(
+            "no permission to read it.", place=str(error.filename), remedy="Ask for it, or copy the folder."
+        ) from None
     empty = [name for name, files in found.items() if not files]
     if not found or len(empty) == len(found):
         raise InputError(
-            f"{folder} has no sub-folders with files in them. A folder of texts has one sub-folder per class: "
-            f"{folder}/spam/1.txt, {folder}/ham/2.txt."
+            HERE,
+            " has no sub-folders with files in them.",
+            place=str(folder),
+            remedy=f"A folder of texts has one sub-folder per class: {folder}/spam/1.txt, {folder}/ham/2.txt.",
         )
     if empty:
-        raise InputError(f"{folder}: no files in {shortlist(empty)}. Remove the empty sub-folders.")
+        raise InputError(f"no files in {shortlist(empty)}.", place=str(folder), remedy="Remove the empty sub-folders.")
     return found
 
 

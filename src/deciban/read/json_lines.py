@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from deciban.errors import InputError
+from deciban.errors import Remedy
 from deciban.read.opening import FileSource, Rewound
-from deciban.read.source import checked_names
+from deciban.read.source import SKIP_BAD, checked_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class JSONLinesSource(FileSource):
         reading = self._read()
         first = next(reading, None)
         if first is None:
-            raise InputError(f"{self.name} holds no rows. Give a file with data.")
+            raise self.without_rows()
         self._columns = checked_names(first.schema.names, self.name)
         if self.stdin:  # the only chance to see the columns was to begin
             self._held = chain([first], reading)
@@ -45,7 +45,7 @@ class JSONLinesSource(FileSource):
             yield from self._read()
             return
         if self._held is None:
-            raise InputError("standard input can be read only once. Save it to a file first.")
+            raise self.read_twice()
         held, self._held = self._held, None
         yield from held
 
@@ -72,7 +72,7 @@ class JSONLinesSource(FileSource):
                     yield line, text
                     line += text.count(b"\n")
                 if len(rest) > MOST:
-                    raise InputError(f"{self.name}, line {line}: the line is longer than {MOST:,} bytes. Cut it up.")
+                    raise self.at_line(f"the line is longer than {MOST:,} bytes.", line, remedy="Cut it up.")
                 if not found:
                     return
 
@@ -104,33 +104,32 @@ class JSONLinesSource(FileSource):
                 if self._schema is not None:
                     pa.Table.from_pylist([row], schema=self._schema)
             except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
-                said = f"{self.name}, line {at}: {str(wrong).splitlines()[0][:150]}"
+                why = f"the line does not fit the columns ({str(wrong).splitlines()[0][:150]})."
+                reason = self.at_line(why, at, remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."))
                 if not self.skip_bad:
-                    raise InputError(
-                        f"{said}. The line does not fit the columns. Mend it, or skip bad rows (skip_bad=True)."
-                    ) from None
-                self.skipped.add(said)
+                    raise reason from None
+                self.skipped.add(reason)
                 continue
             rows.append(row)
         try:
             return pa.Table.from_pylist(rows, schema=self._schema)
         except (pa.ArrowInvalid, pa.ArrowTypeError):
-            raise InputError(
-                f"{self.name}: a column holds values of several types ({str(error).splitlines()[0][:150]}). "
-                "Write them all as text, or all as numbers."
+            raise self.refusal(
+                f": a column holds values of several types ({str(error).splitlines()[0][:150]}).",
+                remedy="Write them all as text, or all as numbers.",
             ) from None
 
-    def where(self, row: int) -> str:
+    def place(self, row: int) -> tuple[str, int]:
         """Lines and rows are one, but for empty lines."""
         if self.stdin or self.skip_bad:
-            return super().where(row)
+            return super().place(row)
         with self.opened() as stream:
             found = -1
             for at, each in enumerate(_lines(stream), 1):
                 found += bool(each.strip())
                 if found == row:
-                    return f"{self.name}, line {at}"
-        return super().where(row)
+                    return self.line(at)
+        return super().place(row)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deciban.errors import DomainError, InputError
+from deciban.errors import HERE, DomainError, InputError
 from deciban.read import columns as values
-from deciban.read.columns import NUMBERS, PARTS, Column
+from deciban.read.columns import NUMBERS, PARTS, Column, declare_category
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,8 +143,12 @@ def _as_numbers(column: Column, array: pa.Array) -> Column | None:
     if n - len(wrong) > MOSTLY * n and n >= FEW:
         row, value = wrong[0]
         raise DomainError(
-            f"column {column.name!r} holds {value[:60]!r} (row {row}), where {n - len(wrong):,} of {n:,} values are "
-            f"finite numbers. Mend it, leave it empty, or declare the column: kinds={{{column.name!r}: 'category'}}."
+            f"column {column.name!r} holds {value[:60]!r} (",
+            HERE,
+            f"), where {n - len(wrong):,} of {n:,} values are finite numbers.",
+            row=row,
+            columns=[column.name],
+            remedy=declare_category("Correct it", column.name),
         )
     return None
 
@@ -204,7 +208,11 @@ def _declared(column: Column, array: pa.Array, kind: str) -> Column:
             found = values.moments(array, replace(column, format=form), lambda row, value: None)
             if found.null_count == array.null_count or len(forms) == 1:
                 return replace(column, format=form, parts=PARTS)
-        raise DomainError(f"column {column.name!r} holds no dates that can be read. Write them as 2026-11-15T23:43:00.")
+        raise DomainError(
+            f"column {column.name!r} holds no dates that can be read.",
+            columns=[column.name],
+            remedy="Write them as 2026-11-15T23:43:00.",
+        )
     if kind in NUMBERS and values.is_text(array.type):
         commas = [v for v in array.drop_null().slice(0, 1000).to_pylist() if values.THOUSANDS.fullmatch(v)]
         return replace(column, thousands=bool(commas))

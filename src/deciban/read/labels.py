@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.errors import DomainError, InputError
+from deciban.errors import HERE, DomainError, InputError, Remedy, UnknownLabelError
 from deciban.read import columns as values
 from deciban.read.arrow import arrow_column
 from deciban.read.columns import Column
+from deciban.read.source import SKIP_BAD
 from deciban.read.tables import Table
 
 if TYPE_CHECKING:
@@ -67,8 +68,12 @@ def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
         raise InputError(
-            f"column {name!r} of labels is missing (row {row}), and in {int((codes < 0).sum()) - 1:,} rows more. "
-            "Drop these rows, or skip them (skip_bad=True)."
+            f"column {name!r} of labels is missing (",
+            HERE,
+            f"), and in {int((codes < 0).sum()) - 1:,} rows more.",
+            row=row,
+            columns=[name],
+            remedy=Remedy("Drop these rows, or skip them (", SKIP_BAD, ")."),
         )
     if not whole:
         return Labels(called, codes)
@@ -78,8 +83,13 @@ def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
         wrong = next(label for label in called if not label.lstrip("-").isdigit())
         row = int(np.flatnonzero(codes == called.index(wrong))[0])
         raise DomainError(
-            f"column {name!r} holds the label {wrong[:60]!r} (row {row}), but all labels so far are whole numbers. "
-            "Mend it, or write all labels as text."
+            f"column {name!r} holds the label {wrong[:60]!r} (",
+            HERE,
+            "), but all labels before it are whole numbers.",
+            row=row,
+            columns=[name],
+            label=wrong,
+            remedy="Correct it, or write all labels as text.",
         ) from None
     order = np.argsort(numbers)
     place = np.empty(len(order), dtype=np.intp)
@@ -133,9 +143,10 @@ def place_labels(y: Any, n: int, classes: tuple[Any, ...]) -> Array:
     place = {name: at for at, name in enumerate(classes)}
     unknown = [name for name in names if name not in place]
     if unknown:
-        raise InputError(
-            f"labels this model does not know: {shortlist(unknown)}; it knows {shortlist(classes, 10)}. "
-            "Learn rows with these labels first, or mend the spelling."
+        raise UnknownLabelError(
+            f"labels this model does not know: {shortlist(unknown)}; it knows {shortlist(classes, 10)}.",
+            label=unknown[0],
+            remedy="Learn rows with these labels first, or correct the spelling.",
         )
     return np.array([place[name] for name in names], dtype=np.intp)[codes]
 

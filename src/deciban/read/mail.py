@@ -13,7 +13,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deciban.errors import InputError
+from deciban.errors import HERE, InputError
+from deciban.read.opening import no_file
 from deciban.read.source import Source
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def raw_messages(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
         else:
             yield str(place), place.read_bytes()
     except OSError as error:
-        raise InputError(f"{place} cannot be read ({error.strerror}). Check the path.") from None
+        raise InputError(
+            HERE, f" cannot be read ({error.strerror}).", place=str(place), remedy="Check the path."
+        ) from None
 
 
 def is_maildir(place: Path) -> bool:
@@ -193,7 +196,7 @@ class MailSource(Source):
         self.name, self.skip_bad = os.fspath(path), skip_bad
         place = Path(path)
         if not place.exists():
-            raise InputError(f"there is no file {self.name!r}. Check the path.")
+            raise no_file(self.name)
         self.boxes = {} if is_mail(place) or not place.is_dir() else boxes_of(place)
         self._places: list[str] = []  # of the rows so far
 
@@ -216,9 +219,9 @@ class MailSource(Source):
         if rows:
             yield self._table(rows)
 
-    def where(self, row: int) -> str:
+    def place(self, row: int) -> tuple[str, int]:
         """The message itself."""
-        return self._places[row] if row < len(self._places) else super().where(row)
+        return (self._places[row], row + 1) if row < len(self._places) else super().place(row)
 
     def _messages(self) -> Iterator[tuple[str, bytes, str | None]]:
         if not self.boxes:

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from deciban.read.tables import Columns
-from deciban.errors import DomainError, InputError, NotANumberError, WeightError
+from deciban.errors import HERE, DomainError, InputError, NotANumberError, WeightError
+from deciban.read.tables import array_of
 
 Array = NDArray[Any]
 
@@ -22,7 +22,7 @@ def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
     array([[ 1., nan],
            [ 2.,  3.]])
     """
-    X = X.numbers() if isinstance(X, Columns) else X
+    X = array_of(X)
     if sp.issparse(X):
         raise InputError(
             "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only. "
@@ -45,7 +45,7 @@ def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
 
 def numbers(X: Any, columns: Sequence[str]) -> Any:
     """Dense as `dense_numbers`, sparse as CSR of float64; for families that take both."""
-    X = X.numbers() if isinstance(X, Columns) else X
+    X = array_of(X)
     if not sp.issparse(X):
         return dense_numbers(X, columns)
     X = X.tocsr()
@@ -74,7 +74,8 @@ def refuse(X: Any, columns: Sequence[str], bad: Callable[[Array], Array], must: 
     found = find_bad(X, bad)
     if found is not None:
         row, column, value = found
-        raise DomainError(f"column {name_of(columns, column)} holds {value:.6g} (row {row}); {must}. {remedy}")
+        what = f"column {name_of(columns, column)} holds {value:.6g} ("
+        raise DomainError(what, HERE, f"); {must}.", row=row, columns=[column_name(columns, column)], remedy=remedy)
 
 
 def refuse_infinite(X: Any, columns: Sequence[str]) -> None:
@@ -88,8 +89,13 @@ def refuse_infinite(X: Any, columns: Sequence[str]) -> None:
     )
 
 
+def column_name(columns: Sequence[Any], column: int) -> Any:
+    """A column's name; its position where it has no name."""
+    return columns[column] if column < len(columns) else column
+
+
 def name_of(columns: Sequence[Any], column: int) -> str:
-    """A column's name, quoted; its number where it has no name."""
+    """A column's name as messages write it: quoted; its position where it has no name."""
     return repr(str(columns[column])) if column < len(columns) else str(column)
 
 
@@ -99,10 +105,14 @@ def _not_a_number(X: Array, columns: Sequence[str]) -> DomainError:
             float(X[row, column])
         except (TypeError, ValueError) as error:
             return NotANumberError(
-                f"column {name_of(columns, column)} holds {X[row, column]!r} (row {row}), "
-                f"which is not a number ({error}). Declare the column Categorical(), or convert it."
+                f"column {name_of(columns, column)} holds {X[row, column]!r} (",
+                HERE,
+                f"), which is not a number ({error}).",
+                row=row,
+                columns=[column_name(columns, column)],
+                remedy="Declare the column Categorical(), or convert it.",
             )
-    return NotANumberError("the table holds something that is not a number. Convert it to floats.")
+    return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 
 
 # -- grid ----------
@@ -148,8 +158,11 @@ def row_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         raise WeightError(
-            f"sample_weight holds {weight[bad[0]]} (row {bad[0]}); weights must be finite and at least 0. "
-            "To take rows back use unlearn, not a negative weight."
+            f"sample_weight holds {weight[bad[0]]} (",
+            HERE,
+            "); weights must be finite and at least 0.",
+            row=int(bad[0]),
+            remedy="To take rows back use unlearn, not a negative weight.",
         )
     if n and not weight.any():
         raise WeightError("sample_weight is zero in every row, so there is nothing to learn. Give some row a weight.")
@@ -169,14 +182,12 @@ def plain_numbers(X: Any, columns: Sequence[str]) -> Any:
     >>> plain_numbers(twice, []).data
     array([2.])
     """
-    X = X.numbers() if isinstance(X, Columns) else X
     X, _ = counted_numbers(X, columns)
     return X
 
 
 def counted_numbers(X: Any, columns: Sequence[str]) -> tuple[Any, bool]:
     """`plain_numbers`, and whether all are known to be finite and above 0: the same look answers both."""
-    X = X.numbers() if isinstance(X, Columns) else X
     X = numbers(X, columns)
     if not sp.issparse(X):
         return X, False

@@ -32,7 +32,7 @@ class FileSource(Source):
         if not self.stdin:
             self.size = self._stamp()[0]
             if self.size == 0:
-                raise InputError(f"{self.name} is empty. Give a file with data.")
+                raise self.refusal(" is empty.", remedy="Give a file with data.")
 
     @contextmanager
     def opened(self) -> Iterator[pa.NativeFile]:
@@ -41,7 +41,7 @@ class FileSource(Source):
 
         if self.stdin:
             if self._taken:
-                raise InputError("standard input can be read only once. Save it to a file first.")
+                raise self.read_twice()
             self._taken = True
             yield pa.PythonFile(sys.stdin.buffer, mode="r")
             return
@@ -54,16 +54,29 @@ class FileSource(Source):
         except (OSError, EOFError) as error:
             raise self.unreadable(error) from None
         if self._stamp() != before:
-            raise InputError(
-                f"{self.name} changed while it was read ({before[0]:,} bytes then, {self._stamp()[0]:,} now). "
-                "Nothing was learnt: wait until it is written, or read a copy."
+            raise self.refusal(
+                f" changed while it was read ({before[0]:,} bytes then, {self._stamp()[0]:,} now). Nothing was learnt.",
+                remedy="Wait until it is written, or read a copy.",
             )
 
     def unreadable(self, error: BaseException) -> InputError:
         """What the system says of this file, as an error of ours."""
         if isinstance(error, PermissionError):
-            return InputError(f"{self.name}: no permission to read it. Ask for it, or copy the file.")
-        return InputError(f"{self.name} cannot be read ({_first_line(error)}). Is it whole?")
+            return self.refusal(": no permission to read it.", remedy="Ask for it, or copy the file.")
+        return self.refusal(f" cannot be read ({_first_line(error)}).", remedy="Is it whole?")
+
+    def line(self, number: int) -> tuple[str, int]:
+        """The place of a line, in words, and its number."""
+        return f"{self.name}, line {number}", number
+
+    def at_line(self, what: str, number: int, **attributes: Any) -> InputError:
+        """An error about a line of the file."""
+        place, row = self.line(number)
+        return InputError(what, place=place, row=row, **attributes)
+
+    def read_twice(self) -> InputError:
+        """The error for standard input that was read already."""
+        return self.refusal(" can be read only once.", remedy="Save it to a file first.")
 
     def progressed(self) -> None:
         """Note how far the file has been read."""
@@ -76,10 +89,15 @@ class FileSource(Source):
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
-            raise InputError(f"there is no file {self.name!r}. Check the path.") from None
+            raise no_file(self.name) from None
         except OSError as error:
             raise self.unreadable(error) from None
         return found.st_size, found.st_mtime_ns
+
+
+def no_file(name: str) -> InputError:
+    """The error for a path where there is nothing."""
+    return InputError(f"there is no file {name!r}.", remedy="Check the path.")
 
 
 class Rewound(io.RawIOBase):

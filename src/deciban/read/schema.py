@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.errors import DomainError, InputError, MergeError, shortlist
+from deciban.errors import HERE, Argument, DecibanError, DomainError, InputError, MergeError, Remedy, shortlist
 from deciban.read import columns as values
 from deciban.read import kinds
 from deciban.read.arrow import arrow_column, taken
-from deciban.read.columns import IGNORED, NAMES, NUMBERS, Column
+from deciban.read.columns import IGNORED, NAMES, NUMBERS, Column, declare_category
 from deciban.read.labels import Labels, label_values, whole_labels
-from deciban.read.tables import HEAD, Kind, Table
+from deciban.read.tables import HEAD, Kind, Table, joined_origin
 
 Array = NDArray[Any]
 
@@ -55,7 +55,7 @@ class Named:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class TypedColumns:
     """N rows of columns: floats, (codes, names) of categories, or Arrow texts."""
 
     rows: int
@@ -73,13 +73,13 @@ class Columns:
 class TypedTable(Table):
     """Columns as a schema reads them; families take them without another look."""
 
-    data: Columns
+    data: TypedColumns
 
     def take(self, rows: Any) -> TypedTable:
         """Some of the rows: a slice, a mask or positions."""
         at = np.arange(len(self))[rows]
-        held = Columns(len(at), tuple(_taken(column, at) for column in self.data.values))
-        return TypedTable(held, self.columns, self.named)
+        held = TypedColumns(len(at), tuple(_taken(column, at) for column in self.data.values))
+        return TypedTable(held, self.columns, self.named, self.origin_of(rows))
 
     def kind(self, position: int) -> Kind:
         """Numbers, names or texts."""
@@ -106,7 +106,8 @@ def joined(tables: Sequence[TypedTable]) -> TypedTable:
     if len(tables) == 1:
         return tables[0]
     columns = tuple(_joined(parts) for parts in zip(*(table.data.values for table in tables)))
-    return TypedTable(Columns(sum(map(len, tables)), columns), tables[0].columns, tables[0].named)
+    held = TypedColumns(sum(map(len, tables)), columns)
+    return TypedTable(held, tables[0].columns, tables[0].named, joined_origin(tables))
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -175,16 +176,20 @@ class Schema:
         if unknown:
             raise InputError(f"the table has no column {unknown[0]!r}; it has {shortlist(names, 10)}.")
         head = table if len(table) <= HEAD else table.take(slice(0, HEAD))
-        columns = tuple(
-            kinds.infer(name, arrow_column(head, j), declared.get(name))
-            for j, name in enumerate(names)
-            if name != label
-        )
+        with head.located():
+            columns = tuple(
+                kinds.infer(name, arrow_column(head, j), declared.get(name))
+                for j, name in enumerate(names)
+                if name != label
+            )
         whole = label is not None and whole_labels(arrow_column(head, names.index(label)))
         schema = cls(columns, label, whole)
         if not schema.features:
             said = "; ".join(map(str, columns)) or "the label alone"
-            raise InputError(f"there is no column to learn from: {said}. Declare one: kinds={{'name': 'category'}}.")
+            raise InputError(
+                f"there is no column to learn from: {said}.",
+                remedy=Remedy("Declare one: ", Argument("kinds", {"name": "category"}), "."),
+            )
         return schema
 
     @property
@@ -210,8 +215,8 @@ class Schema:
     def __getitem__(self, name: str) -> Column:
         return {column.name: column for column in self.columns}[name]
 
-    def apply(self, table: Table, bad: list[tuple[int, str]] | None = None) -> TypedTable:
-        """Typed columns. A cell that does not fit is an error; or missing, its (row, reason) added to `bad`."""
+    def apply(self, table: Table, bad: list[DecibanError] | None = None) -> TypedTable:
+        """Typed columns. A cell that does not fit is an error; with `bad`, missing, and its error is added there."""
         if isinstance(table, TypedTable):
             return table
         place = {str(name): at for at, name in enumerate(table.columns)}
@@ -221,20 +226,24 @@ class Schema:
         if absent:
             raise InputError(
                 f"the table has no column {shortlist([repr(name) for name in absent])}; it has "
-                f"{shortlist(list(place), 10)}. Give the columns that the model was fitted on, empty where unknown."
+                f"{shortlist(list(place), 10)}.",
+                columns=absent,
+                remedy="Give the columns that the model was fitted on, empty where unknown.",
             )
         found: list[Any] = []
-        for column in self.columns:
-            if column.features:
-                found += _typed(column, arrow_column(table, place[column.name]), bad)
-        return TypedTable(Columns(len(table), tuple(found)), self.features, True)
+        with table.located():
+            for column in self.columns:
+                if column.features:
+                    found += _typed(column, arrow_column(table, place[column.name]), bad)
+        return TypedTable(TypedColumns(len(table), tuple(found)), self.features, True, table.origin)
 
     def labels(self, table: Table) -> Labels:
         """The labels that a table holds."""
         place = {str(name): at for at, name in enumerate(table.columns)}
         if self.label is None or self.label not in place:
             raise InputError(f"the table has no column {self.label!r} of labels; it has {shortlist(list(place), 10)}.")
-        return label_values(arrow_column(table, place[self.label]), self.label, self.whole)
+        with table.located():
+            return label_values(arrow_column(table, place[self.label]), self.label, self.whole)
 
     def select(self, features: Sequence[str]) -> Schema:
         """Only what these features need."""
@@ -258,17 +267,21 @@ class Schema:
         return "\n".join(map(str, self.columns))
 
 
-def _typed(column: Column, array: Any, bad: list[tuple[int, str]] | None) -> Sequence[Any]:
+def _typed(column: Column, array: Any, bad: list[DecibanError] | None) -> Sequence[Any]:
     """A column's features."""
 
     def refuse(row: int, value: str) -> None:
-        said = (
-            f"column {column.name!r} holds {value[:60]!r} (row {row}), but it is a {column.kind}: {column.reason}. "
-            f"Mend the value, leave it empty, or declare the column: kinds={{{column.name!r}: 'category'}}."
+        error = DomainError(
+            f"column {column.name!r} holds {value[:60]!r} (",
+            HERE,
+            f"), but it is a {column.kind}: {column.reason}.",
+            row=row,
+            columns=[column.name],
+            remedy=declare_category("Correct the value", column.name),
         )
         if bad is None:
-            raise DomainError(said)
-        bad.append((row, said))
+            raise error
+        bad.append(error)
 
     if column.kind in NUMBERS:
         return [values.numbers(array, column, refuse)]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from deciban.errors import InputError
+from deciban.errors import HERE, InputError
 
 TAGS = ("tags", "upos")  # how JSON lines call them
 NOTHING = "_"  # what CoNLL-U writes where there is no value
@@ -35,11 +35,14 @@ def read_sentences(path: str, tagged: bool) -> list[Sentence]:
         try:
             found = list(_sentences(lines, name, tagged))
         except UnicodeDecodeError as error:
-            raise InputError(f"{name} is not UTF-8 (byte {error.start}). Convert it first.") from None
+            what = f" is not UTF-8 (byte {error.start})."
+            raise InputError(HERE, what, place=name, remedy="Convert it first.") from None
         except OSError as error:
-            raise InputError(f"{name} cannot be read ({error.strerror or error}). Is it whole?") from None
+            what = f" cannot be read ({error.strerror or error})."
+            raise InputError(HERE, what, place=name, remedy="Is it whole?") from None
     if not found:
-        raise InputError(f"{name} holds no sentences. Give a word and a tag a line, or a sentence a line.")
+        remedy = "Give a word and a tag a line, or a sentence a line."
+        raise InputError(HERE, " holds no sentences.", place=name, remedy=remedy)
     return found
 
 
@@ -49,7 +52,7 @@ def _sentences(lines: Iterable[str], name: str, tagged: bool) -> Iterator[Senten
     for number, line in enumerate(lines, 1):
         text = line.rstrip("\r\n")
         if text.startswith("{"):
-            yield _of_json(text, f"{name}, line {number}", tagged)
+            yield _of_json(text, f"{name}, line {number}", number, tagged)
         elif not text.strip():
             if words:
                 yield Sentence(words, tags or None)
@@ -57,7 +60,12 @@ def _sentences(lines: Iterable[str], name: str, tagged: bool) -> Iterator[Senten
         elif "\t" in text:
             _add(text.split("\t"), words, tags)
         elif tagged and not text.startswith("#"):
-            raise InputError(f"{name}, line {number}: {text[:60]!r} has no tag. Write the word, a tab, and its tag.")
+            raise InputError(
+                f"{text[:60]!r} has no tag.",
+                row=number,
+                place=f"{name}, line {number}",
+                remedy="Write the word, a tab, and its tag.",
+            )
         elif not text.startswith("#"):
             yield Sentence(text.split(), None)
     if words:
@@ -74,19 +82,21 @@ def _add(cells: list[str], words: list[str], tags: list[str]) -> None:
         tags.append(cells[3] if cells[4] in (NOTHING, "") else f"{cells[3]}|{cells[4]}")
 
 
-def _of_json(text: str, where: str, tagged: bool) -> Sentence:
+def _of_json(text: str, place: str, row: int, tagged: bool) -> Sentence:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise InputError(f"{where}: not JSON ({error}). Mend the line.") from None
+        raise InputError(f"not JSON ({error}).", row=row, place=place, remedy="Correct the line.") from None
     words = found.get("words")
     if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
-        raise InputError(f'{where}: a sentence needs a list of "words". It has {", ".join(found)}.')
+        what = f'a sentence needs a list of "words". It has {", ".join(found)}.'
+        raise InputError(what, row=row, place=place)
     tags = next((found[key] for key in TAGS if key in found), None)
     if tags is None and tagged:
-        raise InputError(f'{where}: a sentence to learn from needs "tags" beside its "words".')
+        raise InputError('a sentence to learn from needs "tags" beside its "words".', row=row, place=place)
     if tags is not None and len(tags) != len(words):
-        raise InputError(f"{where}: {len(words)} words, but {len(tags)} tags. Give each word one.")
+        what = f"{len(words)} words, but {len(tags)} tags."
+        raise InputError(what, row=row, place=place, remedy="Give each word one.")
     finer = found.get("xpos")
     if tags is not None and isinstance(finer, list) and len(finer) == len(words):
         tags = [f"{tag}|{more}" for tag, more in zip(tags, finer)]
@@ -102,6 +112,7 @@ def _opened(path: str) -> Iterator[IO[str]]:
     try:
         file = openers.get(Path(path).suffix, open)(path, "rt", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}). Check the path and its permissions.") from None
+        what = f" cannot be read ({error.strerror})."
+        raise InputError(HERE, what, place=path, remedy="Check the path and its permissions.") from None
     with file:
         yield file

@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deciban.errors import DecibanError, InputError, shortlist
-from deciban.read.tables import HEAD, Table
+from deciban.errors import HERE, Argument, DecibanError, InputError
+from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,26 +93,29 @@ def text_ends(columns: Sequence[Any], n: int) -> Array:
 # A source can be read from its beginning as often as wanted (all but standard input can), and knows the place of each
 # row, so that an error can say `adult.csv, line 17`.
 
-_ROW = re.compile(r"\(row (\d+)\)")
+NAME_IT = "Name it in the header."
+SKIP_BAD = Argument("skip_bad", True)
+REASONS = 5  # errors that are kept of skipped rows
 
 
 @dataclass
 class Skipped:
-    """Rows that could not be read and were passed over, with the first few reasons."""
+    """The number of rows that could not be read and were skipped, and the errors of the first ones."""
 
     rows: int = 0
-    reasons: list[str] = field(default_factory=list)
+    reasons: list[DecibanError] = field(default_factory=list)
 
-    def add(self, reason: str, rows: int = 1) -> None:
-        """Another row that could not be read."""
+    def add(self, reason: DecibanError, rows: int = 1, origin: Origin | None = None) -> None:
+        """Count rows that could not be read; `origin` says where the row of the error comes from."""
         self.rows += rows
-        if len(self.reasons) < 5:
-            self.reasons.append(reason)
+        if len(self.reasons) < REASONS:
+            self.reasons.append(reason if origin is None else origin.located(reason))
 
     def __str__(self) -> str:
         if not self.rows:
-            return "nothing was skipped"
-        return f"{self.rows:,} row{'s' * (self.rows > 1)} skipped: {shortlist(self.reasons)}"
+            return "no row was skipped"
+        reasons = "; ".join(str(reason.but(remedy=None)).rstrip(".") for reason in self.reasons)
+        return f"{self.rows:,} row{'s' * (self.rows > 1)} skipped: {reasons}."
 
 
 class Source(ABC):
@@ -142,32 +144,36 @@ class Source(ABC):
 
         `texts` says after the first table which columns hold texts: tables with much text come in parts from then on.
         """
-        import pyarrow as pa
-
         self.skipped, self.read = Skipped(), 0
-        found = 0
+        start = 0
         for table in regrouped(self.pieces(), rows, texts):
-            found += len(table)
-            yield Table.of(table)
-            del table
-            pa.default_memory_pool().release_unused()  # Arrow would keep as much again for later
-        if not found:
-            raise InputError(f"{self.name} holds no rows{self._but_skipped()}. Give a file with data.")
+            stop = start + len(table)
+            yield replace(Table.of(table), origin=Origin(range(start, stop), self))
+            start = stop
+            del table  # before the next is read
+        if not start:
+            raise self.without_rows()
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The place of a row in words, and its number there; rows are counted from 0, without those skipped."""
+        return f"{self.name}, row {row + 1}", row + 1
 
     def where(self, row: int) -> str:
-        """The place of a row (of those not skipped, from 0), in words."""
-        return f"{self.name}, row {row + 1}"
+        """The place of a row in words."""
+        return self.place(row)[0]
 
-    def located(self, error: DecibanError, start: int, origin: Callable[[int], int] = int) -> DecibanError:
-        """The same error, with a row of a batch that began at `start` named by its place in the source."""
-        said = str(error)
-        at = _ROW.search(said)
-        if at is None:
-            return error if said.startswith(self.name) else type(error)(f"{self.name}: {said}")
-        return type(error)(f"{said[: at.start()]}({self.where(start + origin(int(at[1])))}){said[at.end() :]}")
+    def located(self, error: DecibanError, row: int | None) -> DecibanError:
+        """The same error at the place of a row of this source, or at the source where the row is not known."""
+        return error.at(self.name) if row is None else error.at(*self.place(row))
 
-    def _but_skipped(self) -> str:
-        return f" ({self.skipped})" if self.skipped.rows else ""
+    def refusal(self, what: str, **attributes: Any) -> InputError:
+        """An error about the source as a whole: its name, and `what`."""
+        return InputError(HERE, what, place=self.name, **attributes)
+
+    def without_rows(self) -> InputError:
+        """The error for a source without a row that can be read."""
+        skipped = f" {self.skipped}" if self.skipped.rows else ""
+        return self.refusal(f" holds no rows.{skipped}", remedy="Give a file with data.")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {len(self.columns)} columns)"
@@ -181,7 +187,9 @@ class FrameSource(Source):
         self.table = Table.of(frame)
         self.name = "the table"
         if not self.table.framed:
-            raise InputError("an array has no names of columns. Give a frame of pandas, polars or pyarrow, or a path.")
+            raise InputError(
+                "an array has no names of columns.", remedy="Give a frame of pandas, polars or pyarrow, or a path."
+            )
         self._columns = checked_names([str(name) for name in self.table.columns], self.name)
 
     @property
@@ -199,10 +207,13 @@ def checked_names(names: Iterable[str], name: str) -> tuple[str, ...]:
     seen: dict[str, int] = {}
     for at, column in enumerate(names, 1):
         if not column.strip():
-            raise InputError(f"{name}, line 1, column {at}: the column has no name. Name it in the header.")
+            raise InputError("the column has no name.", place=f"{name}, line 1, column {at}", remedy=NAME_IT)
         if column in seen:
             raise InputError(
-                f"{name}, line 1: columns {seen[column]} and {at} are both called {column!r}. Rename one of them."
+                f"columns {seen[column]} and {at} are both called {column!r}.",
+                columns=[column],
+                place=f"{name}, line 1",
+                remedy="Rename one of them.",
             )
         seen[column] = at
     return tuple(seen)

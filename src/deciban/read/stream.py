@@ -7,14 +7,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from deciban.errors import DecibanError, InputError
+from deciban.errors import HERE, DecibanError, InputError
 from deciban.read.files import is_place, open_source
 from deciban.read.labels import Labels, labelled_rows
 from deciban.read.numbers import row_weights
@@ -133,14 +132,17 @@ class Batch:
     table: Table
     labels: Any  # one a row
     weight: Any = None  # (n,), or None for 1 each
-    located: Callable[[], AbstractContextManager[None]] = nullcontext  # errors in it say where in the source a row is
+
+    def located(self) -> AbstractContextManager[None]:
+        """Context in which errors about rows name the place of the row in the input."""
+        return self.table.located()
 
     def parts(self, texts: Sequence[str]) -> Iterator[Batch]:
         """The same rows, in parts where they hold much text in these columns."""
         held = [self.table.column(self.table.columns.index(name)) for name in texts]
         for rows in cuts(held, len(self.table)):
             weight = None if self.weight is None else self.weight[rows]
-            yield Batch(self.table.take(rows), self.labels[rows], weight, self.located)
+            yield Batch(self.table.take(rows), self.labels[rows], weight)
 
 
 @dataclass
@@ -158,9 +160,11 @@ class Rows:
         if is_place(self.X):
             self.X = source = open_source(self.X)
             if not isinstance(self.y, str):
-                raise InputError(f"labels of {source.name} are one of its columns: give its name, such as 'label'.")
+                raise source.refusal(
+                    ": its labels are one of its columns.", remedy="For y, give its name, such as 'label'."
+                )
             if self.weight is not None:
-                raise InputError(f"rows of {source.name} cannot be weighed. Load them into a frame first.")
+                raise source.refusal(": its rows cannot be weighted.", remedy="Load them into a frame first.")
             if self.y not in source.columns:
                 raise _no_label(source.name, self.y, source.columns)
             return
@@ -209,19 +213,21 @@ class Rows:
         return [] if self.schema is None else [name for name, kind in self.schema.kinds.items() if kind == "text"]
 
     def _of_source(self, source: Source, label: str, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Batch]:
-        """Rows that do not fit are errors by line; or skipped and counted, where the source says so."""
-        start = 0
-        for table in watched(source, texts):
-            with _located(source, start):
-                schema = self._read_by(table, label)
-                if source.skip_bad:
-                    typed, labels, kept = _fitting(table, schema, source, start)
-                else:
-                    typed, labels, kept = schema.apply(table), schema.labels(table), None
-                if start == 0:
-                    _check_labels(labels, label, source)
-            yield Batch(typed, labels, None, partial(_located, source, start, kept))
-            start += len(table)
+        """Rows that do not fit are errors; or skipped and counted, where the source says so."""
+        first = True
+        for given in watched(source, texts):
+            with given.located():
+                schema = self._read_by(given, label)
+            table, typed = fitting_rows(given, schema, source, labelled=True)
+            if not len(table):
+                continue
+            labels = schema.labels(table)
+            if first:
+                _check_labels(labels, label, source)
+            first = False
+            yield Batch(typed, labels)
+        if first:
+            raise source.without_rows()
 
     def _read_by(self, table: Table, label: str | None) -> Schema:
         if self.schema is None:
@@ -242,7 +248,7 @@ def split_label(table: Table, name: str) -> tuple[Table, Any]:
     series = table.data[:, names.index(name)]
     rest = [column for column in table.columns if str(column) != name]
     labels = series.to_numpy() if series.dtype.is_numeric() else np.array([*series.to_list(), None], dtype=object)[:-1]
-    return Table(table.data.select(rest), tuple(rest), table.named), labels
+    return Table(table.data.select(rest), tuple(rest), table.named, table.origin), labels
 
 
 def together(batches: list[Batch]) -> Batch:
@@ -255,12 +261,7 @@ def typed_rows(X: Any, schema: Schema) -> TypedTable:
     """All rows of a frame, a batch or a file, typed; labels are not looked at."""
     if not is_place(X):
         return schema.apply(Table.of(X))
-    source, start, parts = open_source(X), 0, []
-    for table in watched(source):
-        with _located(source, start):
-            parts.append(schema.apply(table))
-        start += len(table)
-    return joined(parts)
+    return joined([schema.apply(table) for table in watched(open_source(X))])
 
 
 def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any, Any]:
@@ -279,30 +280,27 @@ def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any, A
     return table.take(kept), labels[kept], None if (weight == 1).all() else weight
 
 
-@contextmanager
-def _located(source: Source, start: int, kept: Any = None) -> Iterator[None]:
-    """Errors about a row of a batch say where in the source it is."""
-    try:
-        yield
-    except DecibanError as error:
-        raise source.located(error, start, int if kept is None else lambda row: int(kept[row])) from None
+def fitting_rows(table: Table, schema: Schema, source: Source, labelled: bool = False) -> tuple[Table, TypedTable]:
+    """The rows of a batch that fit the schema, as given and typed; `labelled` ones must have a label, too.
 
-
-def _fitting(table: Table, schema: Schema, source: Source, start: int) -> tuple[TypedTable, Labels, Any]:
-    """The rows that have a label and fit the schema, and which they are; the others are counted as skipped."""
-    kept = labelled_rows(table, str(schema.label))
-    if len(kept) < len(table):
-        source.skipped.add("no label", len(table) - len(kept))
-        table = table.take(kept)
-    bad: list[tuple[int, str]] = []
-    typed, labels = schema.apply(table, bad), schema.labels(table)
-    if not bad:
-        return typed, labels, kept
-    wrong = dict(reversed(bad))
-    for row, said in sorted(wrong.items()):
-        source.skipped.add(said.replace(f"(row {row})", f"({source.where(start + int(kept[row]))})"))
-    left = np.delete(np.arange(len(typed)), list(wrong))
-    return typed.take(left), labels[left], kept[left]
+    Other rows are skipped and counted where the source has `skip_bad`, and errors elsewhere.
+    """
+    if not source.skip_bad:
+        return table, schema.apply(table)
+    if labelled:
+        kept = labelled_rows(table, str(schema.label))
+        if len(kept) < len(table):
+            source.skipped.add(InputError("no label"), len(table) - len(kept))
+            table = table.take(kept)
+    bad: list[DecibanError] = []
+    typed = schema.apply(table, bad)
+    if bad:
+        wrong = {int(error.row or 0): error for error in reversed(bad)}
+        for row in sorted(wrong):
+            source.skipped.add(wrong[row], origin=table.origin)
+        left = np.delete(np.arange(len(table)), list(wrong))
+        table, typed = table.take(left), typed.take(left)
+    return table, typed
 
 
 def _check_labels(labels: Labels, name: str, source: Source) -> None:
@@ -311,14 +309,18 @@ def _check_labels(labels: Labels, name: str, source: Source) -> None:
     if n < FEW:
         return
     if len(labels.names) == 1:
-        raise InputError(
-            f"{source.name}: the label {name!r} is always {labels.names[0]!r} in the first {n:,} rows, so there is "
-            "nothing to tell apart. Shuffle the rows, or name another column."
+        raise source.refusal(
+            f": the label {name!r} is always {labels.names[0]!r} in the first {n:,} rows, so there is nothing to tell "
+            "apart.",
+            columns=[name],
+            label=labels.names[0],
+            remedy="Shuffle the rows, or name another column.",
         )
     if len(labels.names) == n:
-        raise InputError(
-            f"{source.name}: the label {name!r} is different in each of the first {n:,} rows, so no class could be "
-            "learnt. Name another column."
+        raise source.refusal(
+            f": the label {name!r} is different in each of the first {n:,} rows, so no class could be learnt.",
+            columns=[name],
+            remedy="Name another column.",
         )
 
 
@@ -327,4 +329,6 @@ def _no_label(where: str, name: str, columns: Any) -> InputError:
 
     near = get_close_matches(name, [str(column) for column in columns], 1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return InputError(f"{where} has no column {name!r} of labels; it has {', '.join(map(str, columns))[:300]}.{hint}")
+    return InputError(
+        HERE, f" has no column {name!r} of labels; it has {', '.join(map(str, columns))[:300]}.{hint}", place=where
+    )

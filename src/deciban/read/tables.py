@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import InputError
+from deciban.errors import DecibanError, InputError
+
+if TYPE_CHECKING:
+    from deciban.read.source import Source
 
 # those of pandas, and the question mark
 MARKERS = (
@@ -64,6 +68,32 @@ class TextColumn:
 
 
 @dataclass(frozen=True, eq=False)
+class Origin:
+    """Positions of a table's rows in the input that they were read from.
+
+    >>> whole = Origin(range(100))
+    >>> whole.take(slice(60, 100)).take([0, 7]).rows
+    array([60, 67])
+    """
+
+    rows: Any  # (n,) of int, or a range: position of each row in the input, from 0
+    source: Source | None = None  # the file, folder or frame; None for a table that was given as it is
+
+    def take(self, rows: Any) -> Origin:
+        """The origin of some of the rows: a slice, a mask or positions."""
+        if isinstance(self.rows, range) and isinstance(rows, slice):
+            return Origin(self.rows[rows], self.source)
+        return Origin(np.asarray(self.rows)[rows], self.source)
+
+    def located(self, error: DecibanError) -> DecibanError:
+        """An error about a row of the table, with the place of the row in the input."""
+        row = None if error.row is None else int(self.rows[error.row])
+        if self.source is not None:
+            return self.source.located(error, row)
+        return error if row is None else error.at(f"row {row}", row)
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """n rows and D columns, dense, sparse or a frame.
 
@@ -75,6 +105,7 @@ class Table:
     data: Any  # (n, D) array, CSR, a narwhals frame, or a column of texts
     columns: Sequence[Any]  # a tuple of names, or a range where there are none
     named: bool
+    origin: Origin | None = None  # None: the rows are those of the input, in order
 
     @classmethod
     def of(cls, X: Any) -> Table:
@@ -113,12 +144,31 @@ class Table:
     def __len__(self) -> int:
         return self.data.shape[0]
 
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Context in which errors about rows of this table name the place of the row in the input."""
+        try:
+            yield
+        except DecibanError as error:
+            if self.origin is None or error.place is not None:
+                raise
+            raise self.origin.located(error).with_traceback(error.__traceback__) from error.__cause__
+
     def take(self, rows: Any) -> Table:
         """Some of the rows: a slice, a mask or positions."""
+        origin = self.origin_of(rows)
         if self.framed:
             rows = np.arange(len(self))[rows]
-            return Table(self.data[rows.tolist(), :], self.columns, self.named)
-        return Table(self.data[rows], self.columns, self.named)
+            return Table(self.data[rows.tolist(), :], self.columns, self.named, origin)
+        return Table(self.data[rows], self.columns, self.named, origin)
+
+    def origin_of(self, rows: Any) -> Origin:
+        """Where some of the rows come from."""
+        return (self.origin or Origin(range(len(self)))).take(rows)
+
+    def select(self, positions: Sequence[int] | None = None) -> Columns:
+        """Some of the columns, or all, to be read when a family encodes them."""
+        return Columns(self, positions)
 
     def pick(self, positions: Sequence[int] | None = None) -> Any:
         """Columns as one (n, d) array, or CSR; numbers where all are numbers, else objects with None for missing."""
@@ -173,25 +223,45 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Selected columns of a table, as a family's `encode` takes them."""
+    """Selected columns of a table, in the order of `positions`.
+
+    >>> columns = Table.of([[1, 2], [3, 4], [5, 6]]).select([1])
+    >>> columns.shape, columns.numbers().ravel()
+    ((3, 1), array([2, 4, 6]))
+    """
 
     table: Table
-    positions: Sequence[int] | None = None  # None for all columns
+    positions: Sequence[int] | None = None  # (d,), None for all columns
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.table), self.table.shape[1] if self.positions is None else len(self.positions)
 
+    def __len__(self) -> int:
+        return len(self.table)
+
     def numbers(self) -> Any:
-        """The columns side by side: an array or CSR."""
+        """(n, d) array, or CSR: numbers where all columns are numbers, else objects with None for missing."""
         return self.table.pick(self.positions)
 
     def texts(self) -> Any:
-        """The only column, as it was given."""
-        at = range(self.table.shape[1]) if self.positions is None else self.positions
-        if len(at) != 1:
-            raise InputError(f"Text takes one column, not {len(at)}. Name it: {{'body': Text()}}.")
-        return self.table.column(at[0])
+        """The texts of the only column: a list, an array, or a column of pyarrow."""
+        if self.shape[1] != 1:
+            raise InputError(f"Text takes one column, not {self.shape[1]}.", remedy="Name it: {'body': Text()}.")
+        return self.table.column(0 if self.positions is None else self.positions[0])
+
+
+def array_of(X: Any) -> Any:
+    """The array or sparse matrix of selected columns; anything else as it is."""
+    return X.numbers() if isinstance(X, Columns) else X
+
+
+def joined_origin(tables: Sequence[Table]) -> Origin | None:
+    """The origin of the rows of several tables of one input, one below the other."""
+    origins = [table.origin for table in tables]
+    if any(origin is None for origin in origins):
+        return None
+    return Origin(np.concatenate([origin.rows for origin in origins]), origins[0].source)  # type: ignore[union-attr]
 
 
 def stacked(tables: Sequence[Table]) -> Table:
@@ -203,14 +273,16 @@ def stacked(tables: Sequence[Table]) -> Table:
     first = tables[0]
     if len(tables) == 1:
         return first
-    parts = [table.data for table in tables]
+    parts: list[Any] = [table.data for table in tables]
     if first.texts:
-        return Table(TextColumn([text for part in parts for text in part.array()[:, 0]]), first.columns, first.named)
-    if first.framed:
+        data: Any = TextColumn([text for part in parts for text in part.array()[:, 0]])
+    elif first.framed:
         import narwhals.stable.v1 as nw
 
-        return Table(nw.concat(parts), first.columns, first.named)
-    return Table(sp.vstack(parts, format="csr") if first.sparse else np.concatenate(parts), first.columns, first.named)
+        data = nw.concat(parts)
+    else:
+        data = sp.vstack(parts, format="csr") if first.sparse else np.concatenate(parts)
+    return Table(data, first.columns, first.named, joined_origin(tables))
 
 
 def dtype_is(series: Any, *names: str) -> bool:

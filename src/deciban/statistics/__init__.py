@@ -1,6 +1,6 @@
-"""The algebra: sums with named axes, who belongs to which class, and all-but-one sums."""
+"""The algebra of sums: statistics with named axes, membership of rows in groups, and all-but-one sums."""
 
-from deciban.statistics.axes import Array, Axis, Labels, Ragged
+from deciban.statistics.axes import Array, Axis, Labels, LazyNames, Ragged
 from deciban.statistics.base import Stats, align, all_but_one, fixed, nested, summed
 from deciban.statistics.members import Members
 
@@ -8,6 +8,7 @@ __all__ = [
     "Array",
     "Axis",
     "Labels",
+    "LazyNames",
     "Members",
     "Ragged",
     "Stats",

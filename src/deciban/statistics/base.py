@@ -1,16 +1,16 @@
-"""The algebra: a model is a sum of per-row statistics.
+"""Sums over rows that can be added, subtracted and scaled: a model is a sum of per-row statistics.
 
-    learn  +      unlearn  −      weigh, forget  ·      merge  +
+    learn  +      unlearn  −      weights and forgetting  ·      merge  +
 
-Written once, over the fields that a statistic declares:
+The operations are written once, over the fields that a statistic declares:
 
     @dataclass(frozen=True, eq=False, repr=False)
     class PoissonStats(Stats):
         weight: Array = summed("class", "feature", floor=True)   # Σ w
         total: Array = summed("class", "feature", floor=True)    # Σ w·x
 
-Axes have names (`labels`). Before two statistics are added they are aligned: classes, categories and words are
-united, and each sum moves to its place.
+The axes of the sums have names (`labels`). Before two statistics are added, they are aligned: classes, categories and
+words are united, and each sum moves to the position of its name.
 """
 
 from __future__ import annotations
@@ -19,88 +19,172 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from itertools import accumulate
 from operator import add
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from deciban.errors import DecibanError, MergeError, UnlearnError
-from deciban.statistics.axes import Array, Labels, Ragged, undeclared
+from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
-TOLERANCE = 1e-9  # relative; what rounding of fractional weights may leave below zero
+TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
+KINDS = ("sum", "fixed", "nested")
+
+StatsField: TypeAlias = Field[Any]
+T = TypeVar("T", bound="Stats")
 
 
 def summed(*axes: str, floor: bool = False) -> Any:
-    """A field that is added: its axes; `floor=True` where no sum of rows can be negative."""
+    """Declare a field that is added; `floor=True` where a sum over rows cannot be negative."""
     return field(metadata={"axes": axes, "kind": "sum", "floor": floor})
 
 
 def fixed(*axes: str) -> Any:
-    """A field that is not added but must agree, such as the origin of the sums."""
+    """Declare a field that is not added and must be equal in both statistics, such as the origin of the sums."""
     return field(metadata={"axes": axes, "kind": "fixed", "floor": False})
 
 
 def nested() -> Any:
-    """A field that holds one statistic, or a dict of them."""
+    """Declare a field that holds a statistic, or a dict of statistics."""
     return field(metadata={"axes": (), "kind": "nested", "floor": False})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stats:
-    """Sums over rows, with named axes; a vector space."""
+    """Sums over rows, with named axes; the base class of every family's statistics.
 
-    labels: Mapping[str, Labels]  # axis → its names; not summed
+    A subclass is a frozen dataclass whose fields are declared by `summed`, `fixed` and `nested`. Statistics can be
+    added, subtracted and multiplied by a number; the two sides of a sum may have different classes, categories or
+    words.
 
-    # -- the vector space ----------------------------------------------------------------------------------------
+    Parameters
+    ----------
+    labels : mapping of str to Axis or Ragged
+        Names along each axis.
+
+    Examples
+    --------
+    >>> from deciban import Members, Poisson
+    >>> one = Poisson().collect(np.array([[2.0], [3.0]]), Members.hard([0, 0], Axis(("a",))))
+    >>> two = Poisson().collect(np.array([[5.0]]), Members.hard([0], Axis(("b",))))
+    >>> one + two
+    PoissonStats(class 2, feature 1)
+    >>> (one + two).total.tolist()
+    [[5.0], [5.0]]
+    >>> (one + two).without(two).total.tolist()
+    [[5.0], [0.0]]
+    """
+
+    labels: Mapping[str, Labels]
+
     def __add__(self, other: Self) -> Self:
         a, b = align(self, other)
-        return a._zip(b, np.add)
+        return a._combine(b, np.add)
 
     def __sub__(self, other: Self) -> Self:
         a, b = align(self, other)
-        return a._zip(b, np.subtract)
+        return a._combine(b, np.subtract)
 
     def __mul__(self, factor: float) -> Self:
-        return self._map(
-            lambda values, f: (
-                _map_parts(values, lambda part: part * factor) if f.metadata["kind"] != "fixed" else values
-            )
+        return self.map_fields(
+            lambda values, _: _map_parts(values, lambda part: part * factor), kinds=("sum", "nested")
         )
 
     __rmul__ = __mul__
 
     def without(self, other: Self, error: type[DecibanError] = UnlearnError) -> Self:
-        """Take rows back: `self − other`, refused where a sum that cannot be negative would be."""
+        """Subtract the sums of rows that were learnt before.
+
+        Parameters
+        ----------
+        other : Stats
+            Sums of the rows to remove.
+        error : type, default=UnlearnError
+            The exception to raise.
+
+        Returns
+        -------
+        Stats
+            The difference, without undeclared names whose counts are now zero.
+
+        Raises
+        ------
+        UnlearnError
+            If a sum that cannot be negative would be: the rows were never learnt.
+        """
         a, b = align(self, other)
         a._refuse_negative(b, error)
-        return a._zip(b, _subtract_to_zero).tidy().pruned()
+        return a._combine(b, _subtract_to_zero).tidy().pruned()
 
     def require(self, other: Self, error: type[DecibanError] = UnlearnError) -> None:
-        """Refuse what `without` refuses, and change nothing."""
+        """Check that rows could be removed, as `without` does.
+
+        Parameters
+        ----------
+        other : Stats
+            Sums of these rows.
+        error : type, default=UnlearnError
+            The exception to raise.
+
+        Raises
+        ------
+        UnlearnError
+            If a sum that cannot be negative would be: the rows were never learnt.
+        """
         a, b = align(self, other)
         a._refuse_negative(b, error)
 
     def tidy(self) -> Self:
-        """Remove what rounding left behind; families that need it say how."""
+        """Remove what rounding left after a subtraction; by default nothing.
+
+        Returns
+        -------
+        Stats
+            The same sums, or tidied ones.
+        """
         return self
 
     def same(self, other: Self) -> bool:
-        """Whether labels and sums are identical to the bit."""
+        """Tell whether names and sums are identical, to the bit.
+
+        Parameters
+        ----------
+        other : Stats
+            Other statistics.
+
+        Returns
+        -------
+        bool
+            Whether they are identical.
+        """
         if type(self) is not type(other) or dict(self.labels) != dict(other.labels):
             return False
-        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in self._fields()]
-        return all(_same(a, b) for a, b in pairs)
+        return all(_same(values, getattr(other, f.name)) for f, values in self.items())
 
     @property
     def finite(self) -> bool:
-        """Whether every sum is finite: bad input shows here."""
+        """Whether every sum is finite; bad input makes it infinite or NaN."""
         return all(
-            all(part.finite for part in _parts(values)) if f.metadata["kind"] == "nested" else np.isfinite(values).all()
-            for f, values in self._items()
+            all(part.finite for part in _parts(values))
+            if f.metadata["kind"] == "nested"
+            else bool(np.isfinite(values).all())
+            for f, values in self.items()
         )
 
-    # -- names along the axes ------------------------------------------------------------------------------------
     def select(self, axis: str, index: Array) -> Self:
-        """Only these positions of an axis, in this order; nested statistics share the class axis alone."""
+        """Select positions of one axis.
+
+        Parameters
+        ----------
+        axis : str
+            Name of the axis. Nested statistics are selected along "class" only.
+        index : ndarray of shape (n,)
+            Positions to keep, in the order wanted.
+
+        Returns
+        -------
+        Stats
+            The selected sums.
+        """
         index = np.asarray(index, dtype=np.intp)
         labels, places = dict(self.labels), {}
         for name, names in self.labels.items():
@@ -109,7 +193,7 @@ class Stats:
             elif isinstance(names, Ragged) and names.along == axis:
                 labels[name], places[name] = names.of_features(index)
 
-        def pick(values: Any, f: Field) -> Any:
+        def pick(values: Any, f: StatsField) -> Any:
             if f.metadata["kind"] == "nested":
                 return _map_parts(values, lambda part: part.select(axis, index) if axis == "class" else part)
             for at, name in enumerate(f.metadata["axes"]):
@@ -117,29 +201,46 @@ class Stats:
                     values = np.take(values, places[name], axis=at)
             return values
 
-        return replace(self._map(pick), labels=labels)
+        return replace(self.map_fields(pick), labels=labels)
 
     def pruned(self) -> Self:
-        """Without the undeclared names under which nothing is counted; classes are their owner's to prune."""
-        kept: Self = self._map(lambda values, _: _map_parts(values, lambda part: part.pruned()), kinds=("nested",))
+        """Remove undeclared names under which nothing is counted, except classes.
+
+        Returns
+        -------
+        Stats
+            The sums of the other names.
+        """
+        kept = self.map_fields(lambda values, _: _map_parts(values, lambda part: part.pruned()), kinds=("nested",))
         for axis, names in self.labels.items():
-            doomed = undeclared(names)
-            if axis == "class" or not doomed.any():
+            unused = names.undeclared
+            if axis == "class" or not unused.any():
                 continue
-            for f, values in self._items():
+            for f, values in self.items():
                 if f.metadata["floor"] and axis in f.metadata["axes"]:
                     others = tuple(at for at, name in enumerate(f.metadata["axes"]) if name != axis)
-                    doomed = doomed & ~np.any(values != 0, axis=others)
-            if doomed.any():
-                kept = kept.select(axis, np.flatnonzero(~doomed))
+                    unused = unused & ~np.any(values != 0, axis=others)
+            if unused.any():
+                kept = kept.select(axis, np.flatnonzero(~unused))
         return kept
 
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:
-        """The same sums on larger axes: zero where a name is new."""
-        labels = {axis: labels.get(axis, names) for axis, names in self.labels.items()}
-        moved = {axis: labels[axis].positions(n) for axis, n in self.labels.items() if labels[axis] != n}  # type: ignore[arg-type]
+        """Move the sums to larger axes; sums of new names are zero.
 
-        def spread(values: Any, f: Field) -> Any:
+        Parameters
+        ----------
+        labels : mapping of str to Axis or Ragged
+            Axes that hold all names of the present ones; axes that are not given stay as they are.
+
+        Returns
+        -------
+        Stats
+            The same sums on the new axes.
+        """
+        labels = {axis: labels.get(axis, names) for axis, names in self.labels.items()}
+        moved = {axis: labels[axis].positions(n) for axis, n in self.labels.items() if labels[axis] != n}  # type: ignore[arg-type]  # an axis has one type
+
+        def spread(values: Any, f: StatsField) -> Any:
             for at, axis in enumerate(f.metadata["axes"]):
                 if axis in moved:
                     shape = (*values.shape[:at], labels[axis].size, *values.shape[at + 1 :])
@@ -148,57 +249,101 @@ class Stats:
                     values = larger
             return values
 
-        return replace(self._map(spread, kinds=("sum", "fixed")), labels=labels)
+        return replace(self.map_fields(spread, kinds=("sum", "fixed")), labels=labels)
 
     def settle(self, other: Self) -> tuple[Self, Self]:
-        """Make the fixed fields of two statistics agree; the default is to insist that they do."""
-        for f, values in self._items():
+        """Make the fixed fields of two statistics equal; by default they must be.
+
+        Parameters
+        ----------
+        other : Stats
+            Other statistics.
+
+        Returns
+        -------
+        self, other : Stats
+            Both, with equal fixed fields.
+
+        Raises
+        ------
+        MergeError
+            If a fixed field differs.
+        """
+        for f, values in self.items():
             if f.metadata["kind"] == "fixed" and not np.array_equal(values, getattr(other, f.name)):
                 raise MergeError(f"{type(self).__name__}.{f.name} differs: the two were not collected alike.")
         return self, other
 
-    # -- derived over the fields ---------------------------------------------------------------------------------
     @classmethod
-    def _fields(cls) -> list[Field]:
+    def stats_fields(cls) -> list[StatsField]:
+        """List the declared fields.
+
+        Returns
+        -------
+        list of dataclasses.Field
+            Each with `axes`, `kind` ("sum", "fixed" or "nested") and `floor` in its metadata.
+        """
         return [f for f in fields(cls) if "kind" in f.metadata]
 
-    def _items(self) -> list[tuple[Field, Any]]:
-        return [(f, getattr(self, f.name)) for f in self._fields()]
+    def items(self) -> list[tuple[StatsField, Any]]:
+        """List the declared fields with their values.
 
-    def _map(self, act: Callable[[Any, Field], Any], kinds: tuple[str, ...] = ("sum", "fixed", "nested")) -> Self:
-        return replace(self, **{f.name: act(values, f) for f, values in self._items() if f.metadata["kind"] in kinds})
+        Returns
+        -------
+        list of (dataclasses.Field, value)
+            A value is an array, a statistic, or a dict of statistics.
+        """
+        return [(f, getattr(self, f.name)) for f in self.stats_fields()]
 
-    def _zip(self, other: Self, act: Callable[[Any, Any], Any]) -> Self:
+    def map_fields(self, act: Callable[[Any, StatsField], Any], kinds: Sequence[str] = KINDS) -> Self:
+        """Replace the value of each declared field.
+
+        Parameters
+        ----------
+        act : callable
+            Function of (value, field) that returns the new value.
+        kinds : sequence of str, default=("sum", "fixed", "nested")
+            Kinds of fields to replace; the others stay as they are.
+
+        Returns
+        -------
+        Stats
+            Statistics with the new values.
+        """
+        return replace(self, **{f.name: act(values, f) for f, values in self.items() if f.metadata["kind"] in kinds})
+
+    def _combine(self, other: Self, act: Callable[[Array, Array], Array]) -> Self:
+        """Apply a function of two arrays to every summed field of two aligned statistics."""
         new: dict[str, Any] = {}
-        for f, values in self._items():
+        for f, values in self.items():
             theirs = getattr(other, f.name)
             if f.metadata["kind"] == "sum":
                 new[f.name] = act(values, theirs)
             elif f.metadata["kind"] == "nested":
-                new[f.name] = _zip_parts(values, theirs, lambda a, b: a._zip(b, act))
+                new[f.name] = _zip_parts(values, theirs, lambda a, b: a._combine(b, act))
         return replace(self, **new)
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        for f, values in self._items():
+        for f, values in self.items():
             theirs = getattr(other, f.name)
             if f.metadata["kind"] == "nested":
                 _zip_parts(values, theirs, lambda a, b: a._refuse_negative(b, error))
             elif f.metadata["floor"]:
-                if (values >= theirs).all():
+                if (values >= theirs).all():  # the usual case, decided without further arrays
                     continue
                 left = values - theirs
-                if left.min(initial=0.0) == 0:  # nothing is short: the usual case, without looking for where
+                if left.min(initial=0.0) == 0:
                     continue
                 short = np.argwhere(left < -TOLERANCE * np.maximum(np.abs(values), 1))
                 if len(short):
-                    names = self._names(f, tuple(short[0]))
+                    at = tuple(short[0])
                     raise error(
-                        f"{names} would have {f.name} {left[tuple(short[0])]:.6g}; these rows were never learnt by "
+                        f"{self._position(f, at)} would have {f.name} {left[at]:.6g}; these rows were never learnt by "
                         "this model. Nothing was changed: unlearn only rows that were learnt, with their labels."
                     )
 
-    def _names(self, f: Field, at: tuple[int, ...]) -> str:
-        """Where in a field, in words: class 'spam', word 'buy'."""
+    def _position(self, f: StatsField, at: tuple[int, ...]) -> str:
+        """A position in a field as text: class 'spam', word 'buy'."""
         return ", ".join(f"{axis} {_name(self.labels.get(axis), i)!r}" for axis, i in zip(f.metadata["axes"], at))
 
     def __repr__(self) -> str:
@@ -206,13 +351,13 @@ class Stats:
         return f"{type(self).__name__}({sizes})"
 
 
-def align(a: Stats, b: Stats) -> tuple[Any, Any]:
-    """Make the labels of two statistics equal, so that their sums can be added; a MergeError where they cannot be."""
+def align(a: T, b: T) -> tuple[T, T]:
+    """Make the axes of two statistics equal, so that their sums can be added; a MergeError if that is impossible."""
     if type(a) is not type(b):
         raise MergeError(f"{type(a).__name__} and {type(b).__name__} do not add: the models use different families.")
-    labels = {axis: names.union(b.labels[axis]) for axis, names in a.labels.items()}  # type: ignore[arg-type]
+    labels = {axis: names.union(b.labels[axis]) for axis, names in a.labels.items()}  # type: ignore[arg-type]  # an axis has one type
     a, b = a.relabelled(labels), b.relabelled(labels)
-    for f, values in a._items():
+    for f, values in a.items():
         if f.metadata["kind"] == "nested":
             theirs = getattr(b, f.name)
             if isinstance(values, dict) and values.keys() != theirs.keys():
@@ -223,12 +368,29 @@ def align(a: Stats, b: Stats) -> tuple[Any, Any]:
     return a.settle(b)
 
 
+def all_but_one(parts: Sequence[T]) -> list[T]:
+    """For each part the sum of all others, for k-fold, in 3n additions: prefix plus suffix sums.
+
+    No part is subtracted, so nothing is lost to rounding.
+
+    >>> all_but_one([1, 2, 3, 4])  # anything that adds
+    [9, 8, 7, 6]
+    """
+    if len(parts) < 2:
+        raise ValueError("all-but-one sums need at least two parts")
+    before = list(accumulate(parts, add))
+    after = list(accumulate(reversed(parts), lambda total, part: part + total))[::-1]
+    inner = [left + right for left, right in zip(before, after[2:])]
+    return [after[1], *inner, before[-2]]
+
+
 def _subtract_to_zero(a: Array, b: Array) -> Array:
     """A − b, where a remainder of pure rounding is exactly zero."""
     left = np.asarray(a - b)
     return np.where(np.abs(left) <= 4 * np.finfo(float).eps * np.abs(a), 0.0, left)
 
 
+# A nested field holds one statistic or a dict of them; these functions treat both alike.
 def _parts(values: Any) -> list[Stats]:
     return list(values.values()) if isinstance(values, dict) else [values]
 
@@ -247,26 +409,9 @@ def _same(a: Any, b: Any) -> bool:
     return a.same(b) if isinstance(a, Stats) else np.array_equal(a, b)
 
 
-def _name(names: Labels | None, i: int) -> Any:
+def _name(names: Labels | None, i: int) -> object:
+    """The name at position i of an axis."""
     if isinstance(names, Ragged):
         part = int(np.searchsorted(names.starts + names.sizes, i, side="right"))
-        return names.parts[part].names[i - names.starts[part]]
-    return i if names is None else names.names[i]
-
-
-# -- folds ----------
-# All-but-one sums, for k-fold: prefix plus suffix, no subtraction, so nothing is lost to rounding.
-
-
-def all_but_one(parts: Sequence[Stats]) -> list[Stats]:
-    """For each part the sum of all the others, in 3n additions.
-
-    >>> all_but_one([1, 2, 3, 4])  # anything that adds
-    [9, 8, 7, 6]
-    """
-    if len(parts) < 2:
-        raise ValueError("all-but-one sums need at least two parts")
-    before = list(accumulate(parts, add))
-    after = list(accumulate(reversed(parts), lambda total, part: part + total))[::-1]
-    inner = [left + right for left, right in zip(before, after[2:])]
-    return [after[1], *inner, before[-2]]
+        return _name(names.parts[part], i - names.starts[part])
+    return names.names[i] if isinstance(names, Axis) else i

@@ -1,7 +1,7 @@
-"""Who belongs to which of K groups, and how much.
+"""Membership of rows in K groups, and the sums per group that families need.
 
-Hard members have one class each and a weight; soft members share themselves out (responsibilities of EM). Families
-ask for sums per group and never look at which of the two it was.
+Hard members belong to one group each, with a weight (class labels). Soft members belong to every group by a share
+(responsibilities of EM). Families ask for sums per group and need not know which of the two they were given.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from deciban import kernels
 from deciban.statistics.axes import Array, Axis
@@ -20,8 +21,21 @@ from deciban.statistics.axes import Array, Axis
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """n rows that belong to K groups.
+    """Membership of n rows in K groups; made by `hard`, `soft`, `one_group` or `joined`.
 
+    Parameters
+    ----------
+    classes : Axis
+        Names of the groups.
+    codes : ndarray of shape (n,) or None
+        Hard members: the group of each row, from 0 to K − 1. None for soft members.
+    weight : ndarray of shape (n,) or None
+        Hard members: the weight of each row. None stands for 1 each.
+    shares : ndarray of shape (n, K) or None
+        Soft members: the weight of each row in each group. None for hard members.
+
+    Examples
+    --------
     >>> Members.hard([0, 1, 1], 2).total(np.array([[1.0], [2.0], [3.0]]))
     array([[1.], [5.]])
     >>> Members.soft([[0.5, 0.5], [0.0, 1.0]]).weights()
@@ -29,74 +43,166 @@ class Members:
     """
 
     classes: Axis
-    codes: Any = None  # (n,)    hard: the row's group
-    weight: Array | None = None  # (n,)    hard: its weight; None means 1 each
-    shares: Any = None  # (n, K)  soft: weight of the row in each group
+    codes: Array = None  # type: ignore[assignment]  # None for soft members, of which no code reads it
+    weight: Array | None = None
+    shares: Array | None = None
 
     @classmethod
-    def hard(cls, codes: Any, classes: int | Axis, weight: Any = None) -> Members:
-        """Each row in one group, with an optional weight."""
+    def hard(cls, codes: ArrayLike, classes: int | Axis, weight: ArrayLike | None = None) -> Members:
+        """Make members that belong to one group each.
+
+        Parameters
+        ----------
+        codes : array-like of shape (n,)
+            The group of each row, from 0 to K − 1.
+        classes : int or Axis
+            Number of groups, or their names.
+        weight : array-like of shape (n,), optional
+            Weight of each row, 1 if not given.
+
+        Returns
+        -------
+        Members
+            The members.
+        """
         axis = Axis.of(classes) if isinstance(classes, int) else classes
-        kept = None if weight is None else np.asarray(weight, dtype=float)
-        return cls(axis, codes=np.asarray(codes), weight=kept)
+        return cls(axis, np.asarray(codes), None if weight is None else np.asarray(weight, dtype=float))
 
     @classmethod
-    def soft(cls, shares: Any, classes: Axis | None = None) -> Members:
-        """Each row in every group, by shares (n, K)."""
+    def soft(cls, shares: ArrayLike, classes: Axis | None = None) -> Members:
+        """Make members that belong to every group by a share.
+
+        Parameters
+        ----------
+        shares : array-like of shape (n, K)
+            Weight of each row in each group.
+        classes : Axis, optional
+            Names of the groups, their positions if not given.
+
+        Returns
+        -------
+        Members
+            The members.
+        """
         shares = np.asarray(shares, dtype=float)
         return cls(classes or Axis.of(shares.shape[1]), shares=shares)
 
     @classmethod
-    def one_group(cls, n: int, weight: Any = None) -> Members:
-        """All rows in a single group: a fit without classes."""
+    def one_group(cls, n: int, weight: ArrayLike | None = None) -> Members:
+        """Put all rows into a single group, for a fit without classes.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        weight : array-like of shape (n,), optional
+            Weight of each row, 1 if not given.
+
+        Returns
+        -------
+        Members
+            The members.
+        """
         return cls.hard(np.zeros(n, dtype=np.intp), 1, weight)
 
     @classmethod
     def joined(cls, parts: Sequence[Members]) -> Members:
-        """The rows of several, hard and weighed all or none, one after the other; groups are united.
+        """Concatenate hard members; their groups are united.
 
+        Parameters
+        ----------
+        parts : sequence of Members
+            Hard members, either all with weights or all without.
+
+        Returns
+        -------
+        Members
+            The rows of all parts, in their order.
+
+        Examples
+        --------
         >>> one, two = Members.hard([0, 0], Axis(("spam",))), Members.hard([0, 1], Axis(("ham", "spam")))
         >>> Members.joined([one, two]).codes
         array([1, 1, 0, 1])
         """
         axis = reduce(Axis.union, [part.classes for part in parts])
         codes = np.concatenate([axis.positions(part.classes)[part.codes] for part in parts])
-        weighed = parts[0].weight is not None
-        return cls.hard(codes, axis, np.concatenate([part.row_weights() for part in parts]) if weighed else None)
+        weighted = parts[0].weight is not None
+        return cls.hard(codes, axis, np.concatenate([part.row_weights() for part in parts]) if weighted else None)
 
     @property
     def K(self) -> int:
+        """Number of groups."""
         return self.classes.size
 
     def __len__(self) -> int:
         return len(self.codes if self.shares is None else self.shares)
 
-    def take(self, rows: Any) -> Members:
-        """Some of the rows."""
+    def take(self, rows: Array | slice) -> Members:
+        """Select rows.
+
+        Parameters
+        ----------
+        rows : ndarray or slice
+            Positions, or a mask of shape (n,).
+
+        Returns
+        -------
+        Members
+            The selected rows.
+        """
         parts = {name: getattr(self, name) for name in ("codes", "weight", "shares")}
         return replace(self, **{name: part[rows] for name, part in parts.items() if part is not None})
 
     def row_weights(self) -> Array:
-        """(n,) the weight of each row."""
+        """Give the weight of each row.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Weights; the sum over the groups for soft members.
+        """
         if self.shares is not None:
-            return self.shares.sum(axis=1)
+            return np.asarray(self.shares.sum(axis=1))
         return np.ones(len(self)) if self.weight is None else self.weight
 
     def weights(self) -> Array:
-        """(K,) the weight of each group."""
+        """Give the weight of each group.
+
+        Returns
+        -------
+        ndarray of shape (K,)
+            Sums of the weights of its rows.
+        """
         if self.shares is not None:
-            return self.shares.sum(axis=0)
+            return np.asarray(self.shares.sum(axis=0))
         return kernels.class_weights(self.codes, self.weight, self.K)
 
     def matrix(self) -> Any:
-        """(n, K) shares, as CSR where hard."""
+        """Give the weight of each row in each group.
+
+        Returns
+        -------
+        csr_array or ndarray of shape (n, K)
+            Sparse for hard members, dense for soft ones.
+        """
         if self.shares is not None:
             return self.shares
         n = len(self)
         return sp.csr_array((self.row_weights(), self.codes, np.arange(n + 1)), shape=(n, self.K))
 
     def groups(self) -> Iterator[tuple[int, Array, Array]]:
-        """(k, rows, their weights) for each group, for work a class at a time."""
+        """Iterate over the groups.
+
+        Yields
+        ------
+        k : int
+            The group.
+        rows : ndarray
+            Positions of its rows; of all rows for soft members.
+        weight : ndarray
+            Weights of these rows in the group.
+        """
         for k in range(self.K):
             if self.shares is not None:
                 yield k, np.arange(len(self)), self.shares[:, k]
@@ -104,9 +210,19 @@ class Members:
                 rows = np.flatnonzero(self.codes == k)
                 yield k, rows, np.ones(len(rows)) if self.weight is None else self.weight[rows]
 
-    # -- sums per group: (K, …) -----------------------------------------------------------------------------------
     def total(self, X: Any) -> Array:
-        """(K, D) Σ R[i,k] X[i], dense or CSR."""
+        """Sum rows per group: Σ_i w_ik · x_i.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n, D)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (K, D)
+            The sums.
+        """
         if sp.issparse(X):
             if self.shares is not None:
                 return np.asarray((X.T @ self.shares).T)
@@ -114,7 +230,20 @@ class Members:
         return np.asarray(self.matrix().T @ X)
 
     def moments(self, X: Array, origin: Array) -> tuple[Array, Array, Array]:
-        """(K, D) each: Σ w, Σ w(x−o), Σ w(x−o)² over the values that are there; NaN is missing."""
+        """Sum weights, deviations from an origin and their squares per group.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Rows; NaN is a missing value, which adds nothing.
+        origin : ndarray of shape (D,)
+            What is subtracted from each row.
+
+        Returns
+        -------
+        weight, first, second : ndarray of shape (K, D)
+            Σ w, Σ w(x−o) and Σ w(x−o)² over the values that are not missing.
+        """
         if self.shares is not None:
             seen = ~np.isnan(X)
             Z = np.where(seen, X - origin, 0.0)
@@ -125,7 +254,22 @@ class Members:
         return np.repeat(self.weights()[:, None], X.shape[1], axis=1), first, second
 
     def scatter(self, X: Array, origin: Array) -> tuple[Array, Array]:
-        """Σ w(x−o) as (K, D) and Σ w(x−o)(x−o)ᵀ as (K, D, D)."""
+        """Sum deviations from an origin and their outer products per group.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Rows without missing values.
+        origin : ndarray of shape (D,)
+            What is subtracted from each row.
+
+        Returns
+        -------
+        first : ndarray of shape (K, D)
+            Σ w(x−o).
+        second : ndarray of shape (K, D, D)
+            Σ w(x−o)(x−o)ᵀ.
+        """
         if self.shares is None:
             return kernels.class_scatter(X, self.codes, self.weight, origin, self.K)
         Z = np.asarray(X, dtype=float) - origin

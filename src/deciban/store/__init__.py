@@ -1,6 +1,5 @@
 """Model files: safe to open, whole or not there, and readable for ever."""
 
-from deciban.store.models import describe, load, save
-from deciban.store.released import release
+from deciban.store.models import describe, load, release, save
 
 __all__ = ["describe", "load", "release", "save"]

@@ -108,7 +108,7 @@ def _stats(stats: Stats) -> None:
     require(isinstance(stats.labels, dict), called, "labels")
     require(all(isinstance(names, Axis | Ragged) for names in stats.labels.values()), called, "axes as labels")
     require(isinstance(stats.labels.get("class"), Axis), called, "a class axis")
-    for f, held in stats._items():
+    for f, held in stats.items():
         where = f"{called}.{f.name}"
         if f.metadata["kind"] == "nested":
             parts = list(held.values()) if isinstance(held, dict) else [held]
@@ -129,7 +129,7 @@ def _stats(stats: Stats) -> None:
 
 def hollow(stats: Stats) -> bool:
     """Whether some sums are not there."""
-    held = [each for _, value in stats._items() for each in (value.values() if isinstance(value, dict) else [value])]
+    held = [each for _, value in stats.items() for each in (value.values() if isinstance(value, dict) else [value])]
     return any(hollow(each) if isinstance(each, Stats) else each is None for each in held)
 
 
@@ -185,7 +185,7 @@ def values(model: Any, at: str = "") -> None:
             good, needs = KINDS[kind[0]]
             right = good(held)
         elif isinstance(owner, Stats):
-            floor = any(f.name == name and f.metadata["floor"] for f in owner._fields())
+            floor = any(f.name == name and f.metadata["floor"] for f in owner.stats_fields())
             right, needs = np.isfinite(held), "finite"
             if floor:
                 right, needs = right & (held >= -SLACK * max(1.0, float(np.max(held)))), "finite and at least 0"

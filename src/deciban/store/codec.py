@@ -26,7 +26,7 @@ import numpy as np
 
 from deciban.errors import DecibanError, ModelFileError
 from deciban.families.protocol import Density, Family
-from deciban.statistics import Array
+from deciban.statistics import Array, LazyNames
 from deciban.store import checks, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
 
@@ -56,6 +56,8 @@ class Encoder:
             return self._array(value, at)
         if type(value) in (tuple, list):
             return self._sequence(value, at)
+        if isinstance(value, LazyNames):
+            return self._sequence(tuple(value), at)
         if type(value) is range and value == range(len(value)):
             return {"@": "range", "size": len(value)}
         if type(value) is range and len(value) <= MOST_STEPS:
@@ -206,8 +208,9 @@ class Decoder:
             return act(self, node, at, depth + 1) if act else self._dataclass(kind, node, at, depth + 1)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
             if isinstance(error, ModelFileError):
-                known = str(error).startswith(self.container.path)
-                raise error if known else ModelFileError(f"{self.container.path}: {at[:120]}: {error}") from None
+                if error.place is not None:
+                    raise
+                raise error.but(f"{at[:120]}: ", *error.args, place=self.container.path) from None
             said = str(error) if isinstance(error, DecibanError) else f"not a {kind} ({error})"
             raise self.wrong(at, said[:300]) from None
 
@@ -291,7 +294,8 @@ class Decoder:
     def _dataclass(self, kind: str, node: Any, at: str, depth: int) -> Any:
         cls = registry.find(kind)
         known = stored(cls)
-        node = {registry.FORMERLY.get(f"{cls.__name__}.{name}", name): part for name, part in node.items()}
+        renamed = {name: registry.FORMERLY.get(f"{cls.__name__}.{name}", name) for name in node}
+        node = {renamed[name]: part for name, part in node.items() if renamed[name] is not None}
         unknown = [name for name in node if name != "@" and name not in known]
         if unknown:
             raise self.wrong(at, f"{kind} has no field {unknown[0][:80]!r}")

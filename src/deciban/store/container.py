@@ -121,9 +121,8 @@ class Container:
 
 def damaged(path: str, what: str) -> ModelFileError:
     """The error for a file that is not as it was written."""
-    return ModelFileError(
-        f"{path}: {what}. The file is damaged or was changed: restore a copy, or fit the model again."
-    )
+    damage = f"{what}. The file is damaged or was changed:"
+    return ModelFileError(damage, place=path, remedy="restore a copy, or fit the model again.")
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from deciban.conventions import BaseEstimator
+from sklearn.base import BaseEstimator
+
 from deciban.errors import ModelFileError
 from deciban.store import registry
 from deciban.store.checks import require
@@ -36,12 +38,17 @@ class Estimator:
             check()
         return self.put_together({})
 
+    def with_parameters(self, cls: Any) -> Any:
+        """Return an unfitted estimator with the parameters of the record."""
+        require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
+        known = inspect.signature(cls.__init__).parameters
+        require(set(self.parameters) <= set(known), self.estimator, "parameters that it has")
+        return cls(**self.parameters)
+
     def put_together(self, absent: dict[str, Any]) -> Any:
         """An estimator of the class named, with its parameters and attributes; `absent` may be left out of files."""
         cls = find(str(self.estimator))
-        require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
-        require(set(self.parameters) <= set(cls._get_param_names()), self.estimator, "parameters that it has")
-        model = cls(**self.parameters)
+        model = self.with_parameters(cls)
         for name, value in (absent | self.fitted).items():
             held = getattr(cls, str(name), None)
             right = _is_fitted(name) and not isinstance(held, property) and not callable(held)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from hashlib import blake2b
 from json import dumps
 from typing import Any
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from deciban import __version__
-from deciban.errors import DecibanError, ModelFileError
+from deciban.errors import DecibanError, ModelFileError, NotAvailableError
+from deciban.families.protocol import Rule
+from deciban.families.released import is_released, strip
 from deciban.store import checks
 from deciban.store.codec import Decoder, Encoder, as_record
 from deciban.store.container import HEX, Container, chunks, damaged, header, open_container, parse_json
 from deciban.store.files import write_all, write_whole
-from deciban.store.released import is_released
 
 SMALL = 2**24  # bytes of arrays up to which everything is checked at once: some twenty milliseconds
 ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)  # what parts of two models raise
@@ -42,6 +43,8 @@ def save(model: Any, path: str | os.PathLike[str], *, note: str = "") -> None:
     record = as_record(model)
     if not is_dataclass(record) or isinstance(record, type):
         raise ModelFileError(f"{type(model).__name__} is not a model that can be saved. Save a fitted one of deciban.")
+    if getattr(record, "fitted", None) == {}:
+        raise ModelFileError(f"this {type(model).__name__} is not fitted. Fit it, then save it.")
     encoder = Encoder()
     described = {
         "kind": type(model).__name__,
@@ -94,8 +97,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Any =
     try:
         return restore(check if later and not now else None, key)
     except DecibanError as error:
-        said = str(error)
-        raise ModelFileError(said if said.startswith(container.path) else f"{container.path}: {said}") from None
+        raise error.turned_into(ModelFileError).at(container.path) from None
     except ODD as error:
         raise damaged(container.path, f"its parts do not belong together ({error})") from None
 
@@ -121,7 +123,7 @@ class Check:
         try:
             checks.values(self.record)
         except ModelFileError as error:
-            raise ModelFileError(f"{self.container.path}: {error}") from None
+            raise error.at(self.container.path) from None
 
 
 def _described(container: Container) -> dict[str, Any]:
@@ -132,3 +134,41 @@ def _described(container: Container) -> dict[str, Any]:
     if not isinstance(described, dict) or set(described) != KEYS:
         raise damaged(container.path, f"the model does not have the keys {', '.join(sorted(KEYS))}")
     return described
+
+
+def release(model: Any, rule: Rule | None = None) -> Any:
+    """Return the same model without its sums: smaller, quick to open, and unable to learn or unlearn.
+
+    Parameters
+    ----------
+    model : GenerativeClassifier or Fitted
+        A fitted model.
+    rule : {"ml", "map", "mean", "predictive"}, optional
+        The rule under which it answers. The default is a classifier's own rule, and "mean" for a family that was
+        fitted without classes.
+
+    Returns
+    -------
+    GenerativeClassifier or Fitted
+        The released model; it answers as before, to the bit.
+
+    Examples
+    --------
+    >>> from deciban import Bernoulli
+    >>> coin = Bernoulli().fit([1, 1, 0, 0, 0, 1, 0, 1, 1, 1])
+    >>> release(coin).log_density([[1]]).round(4), coin.log_density([[1]]).round(4)
+    (array([-0.539]), array([-0.539]))
+    """
+    if hasattr(model, "released"):
+        if rule is not None and rule != model.rule:
+            model = model.reestimate(rule=rule)
+        return model.released()
+    if not is_dataclass(model) or not {"family", "stats"} <= {f.name for f in fields(model)}:
+        raise NotAvailableError(
+            f"{type(model).__name__} cannot be released. Save it whole; or save its density(), which is all that "
+            "scoring needs."
+        )
+    held: Any = model
+    chosen = rule or "mean"
+    family, stats = strip(held.family, held.stats, held.family.estimate(held.stats, chosen), chosen)
+    return replace(held, family=family, stats=stats)

@@ -25,7 +25,13 @@ PACKAGES = (
     "topics",
 )
 # what old files call by another name: "OldClass" → "NewClass", "NewClass.old_field" → "new_field"
-FORMERLY: dict[str, str] = {}
+FORMERLY: dict[str, str | None] = {
+    "ThroughStats": "MappedStats",
+    "ThroughDensity": "MappedDensity",
+    "ThroughParts": "MappedDensity",
+    "GaussianWithGaps.climb": "rule",
+    "Text.complete": None,  # a field that is gone is ignored
+}
 ROOTS = (Stats, Family, Density)
 
 _known: dict[str, type] = {}
@@ -58,7 +64,7 @@ def find(name: str) -> type:
     >>> find("Gaussian").__name__
     'Gaussian'
     """
-    name = FORMERLY.get(name, name)
+    name = FORMERLY.get(name) or name
     if "." in name:
         return _foreign(name)
     if name in _known or name in _collect() or _imported(name):

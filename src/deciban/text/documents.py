@@ -16,7 +16,7 @@ import numpy as np
 from deciban.errors import InputError
 from deciban.read.arrow import taken
 from deciban.statistics import Array
-from deciban.text.kernels.plain import Chunk
+from deciban.text.kernels.streams import Chunk
 
 if TYPE_CHECKING:
     import pyarrow as pa

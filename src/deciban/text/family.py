@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError, shortlist
-from deciban.families.abilities import Accumulator
+from deciban.families.abilities import RunningSums
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import check_strength
 from deciban.families.multinomial import Multinomial
@@ -240,7 +240,7 @@ class Text(Family[TextStats]):
         labels = {"class": classes, "word": word_axis(names, self.kind)}
         return TextStats(labels, in_axis_order(counts, self.kind), rows, tokens)
 
-    def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> Accumulator:
+    def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningSums:
         """Start the sums of a stream with its first rows."""
         if self.terms.unit:
             return TermAccumulator(self, X, members, columns)

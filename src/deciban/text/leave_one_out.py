@@ -31,9 +31,8 @@ from deciban.families.dirichlet import (
     word_prior,
 )
 from deciban.families.protocol import Family, Rule, own_codes
-from deciban.kernels.choice import compiled, or_unweighted
+from deciban.kernels.choice import compiled, weights_or_empty
 from deciban.statistics import Array, Axis, Members
-from deciban.statistics.axes import undeclared
 from deciban.text.reading import VocabularyReader
 from deciban.text.rows import TextRows
 from deciban.text.stats import TextStats
@@ -62,7 +61,7 @@ class LearntWords:
     def of(cls, text: Text, stats: TextStats) -> LearntWords:
         """Read the sums of a model."""
         axis, sums, vocabulary, idf = text.word_sums(stats)
-        free = undeclared(axis)
+        free = axis.undeclared
         return cls(
             axis,
             sums,
@@ -285,7 +284,7 @@ class CompiledRemoval:
     """
 
     def __init__(self, text: Text, learnt: LearntWords, counted: sp.csr_array, members: Members, rule: Rule) -> None:
-        from deciban.text.kernels.leave_one_out import number_words
+        from deciban.text.kernels.leave_one_out_compiled import number_words
 
         self.text, self.learnt, self.counted, self.members, self.rule = text, learnt, counted, members, rule
         columns, V = counted.indices, counted.shape[1]
@@ -307,7 +306,7 @@ class CompiledRemoval:
         return scores
 
     def _word_scores(self, alpha: Array) -> WordScores:
-        from deciban.text.kernels.leave_one_out import shifted_counts, words_left
+        from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores, shifted_counts
 
         rows, learnt, codes = self.counted, self.learnt, own_codes(self.members)
         (n, K), some = (len(codes), len(learnt.whole)), alpha[self.used]
@@ -321,9 +320,9 @@ class CompiledRemoval:
         times = rows.data.astype(np.int64, copy=False)
         room = np.diff(rows.indptr).max(initial=0) + 1
         found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n, np.int64))
-        words_left(
+        leave_one_out_scores(
             *(times, rows.indices, self.places, rows.indptr),
-            *(codes.astype(np.int64), or_unweighted(self.members.weight)),
+            *(codes.astype(np.int64), weights_or_empty(self.members.weight)),
             *(self.text.terms.amounts(int(times.max(initial=0))), factors),
             *(flat, *steps, log_in_place(self.table), self.limits, shift, ROUNDING),
             *(np.empty(GROUPS), np.zeros(room, self.places.dtype), np.empty(room), np.zeros(K)),

@@ -14,16 +14,23 @@ from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, compiled
 from deciban.statistics import Array
 from deciban.text.documents import Documents
-from deciban.text.kernels.consume import in_parallel, relabelled, without
-from deciban.text.kernels.plain import Chunk, InvalidTextError, Stream, interleaved
+from deciban.text.kernels.streams import (
+    Chunk,
+    InvalidTextError,
+    Stream,
+    in_parallel,
+    interleaved,
+    relabelled,
+    without_id,
+)
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary, text_array
 
 if TYPE_CHECKING:
-    from deciban.text.kernels.readers import LevelReader
+    from deciban.text.kernels.readers import NgramReader
 
 Result = TypeVar("Result")
-Reader: TypeAlias = "PlainReader | LevelReader"
+Reader: TypeAlias = "PlainReader | NgramReader"
 
 WORK_PER_BYTE = 10  # elementary operations per byte of text in plain Python
 BYTES_PER_THREAD = 2**24  # less is not worth a thread
@@ -48,7 +55,7 @@ class PlainReader:
     """
 
     def __init__(self, tokens: Tokens, names: Iterable[str] = (), grow: bool = True) -> None:
-        self.tokens, self.grow = tokens, grow
+        self.tokens, self.grow, self.columns = tokens, grow, None
         self.number = {name: at for at, name in enumerate(names)}
 
     @property
@@ -87,8 +94,8 @@ def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Re
     """Make a reader of new features, or of the features of a vocabulary; `fast` asks for a compiled one."""
     if not (fast and tokens.compiled):
         return PlainReader(tokens, () if vocabulary is None else vocabulary, vocabulary is None)
-    from deciban.text.kernels.readers import CharacterReader, LevelReader, WordReader
-    from deciban.text.kernels.table import WordTable
+    from deciban.text.kernels.hash_tables import WordTable
+    from deciban.text.kernels.readers import CharacterReader, NgramReader, WordReader
 
     options: dict[str, Any] = {
         "lowercase": tokens.lowercase,
@@ -99,28 +106,28 @@ def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Re
     words = WordTable()
     low, high = tokens.ngrams
     if tokens.unit != "word":
-        reader = LevelReader(CharacterReader(words, low, high, tokens.unit == "char_wb", **options))
+        reader = NgramReader(CharacterReader(words, low, high, tokens.unit == "char_wb", **options))
     else:
         labelled = tokens.stem is not None or tokens.stop_words is not None
-        reader = LevelReader(WordReader(words, **options), low, high, tokens.labels if labelled else None)
+        reader = NgramReader(WordReader(words, **options), low, high, tokens.labels if labelled else None)
     if vocabulary is not None:
         _fill(reader, vocabulary)
     return reader
 
 
-def _fill(reader: LevelReader, vocabulary: Vocabulary) -> None:
+def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:
     """Give a new compiled reader a vocabulary's features; `columns` maps numbers to columns where they differ."""
     if not reader.tables and reader.lowest == 1:
-        reader.words.numbers(*_padded(vocabulary.names), grow=True)
-        reader.words.loosen()
+        reader.words.look_up(*_padded(vocabulary.names), grow=True)
+        reader.words.enlarge()
         return
     import pyarrow.compute as pc
 
     parts = pc.split_pattern(vocabulary.names, " ")
     number = pc.list_value_length(parts).to_numpy()
     coded = parts.flatten().dictionary_encode()
-    reader.words.numbers(*_padded(text_array(coded.dictionary)), grow=True)
-    reader.words.loosen()
+    reader.words.look_up(*_padded(text_array(coded.dictionary)), grow=True)
+    reader.words.enlarge()
     words = coded.indices.to_numpy()
     starts = np.cumsum(number) - number
     other = len(vocabulary) if vocabulary.unk else -1  # the column of features outside
@@ -129,14 +136,14 @@ def _fill(reader: LevelReader, vocabulary: Vocabulary) -> None:
     for n in range(1, len(reader.tables) + 2):
         if n > 1:
             longer = np.flatnonzero(number >= n)
-            runs[longer] = reader.tables[n - 2].absorb(runs[longer], words[starts[longer] + n - 1])
+            runs[longer] = reader.tables[n - 2].add_pairs(runs[longer], words[starts[longer] + n - 1])
         if n >= reader.lowest:
             whole = np.flatnonzero(number == n)
             # runs that are only the beginning of a longer feature are outside, too
             level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), other, np.int32)
             level[runs[whole]] = whole
             found_columns.append(np.append(level, other).astype(np.int32))
-    reader.columns = found_columns  # type: ignore[attr-defined]
+    reader.columns = found_columns
 
 
 def _padded(names: pa.LargeStringArray) -> tuple[Array, Array]:
@@ -156,9 +163,9 @@ def _found(readers: Sequence[Any]) -> tuple[pa.LargeStringArray, list[list[Array
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
         return text_array([words[at] for at in order]), [[place]]
-    from deciban.text.kernels.sorting import united
+    from deciban.text.kernels.sorting import merged
 
-    text, offsets, places = united(readers)
+    text, offsets, places = merged(readers)
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text)), places
 
 
@@ -237,8 +244,8 @@ class DocumentPass:
         lengths = np.sum([stream.lengths for stream in streams], axis=0)  # a copy: relabelling may overwrite them
         if self.vocabulary is None:
             return streams, lengths
-        if not hasattr(reader, "columns"):  # numbers are columns; features outside have the number after the last
-            known = streams if self.vocabulary.unk else [without(streams[0], len(self.vocabulary), self.fast)]
+        if reader.columns is None:  # numbers are columns; features outside have the number after the last
+            known = streams if self.vocabulary.unk else [without_id(streams[0], len(self.vocabulary), self.fast)]
             return known, lengths
         known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, reader.columns)]
         return [interleaved(known)], lengths

@@ -13,8 +13,7 @@ from deciban.errors import InputError
 from deciban.statistics import Array
 from deciban.text.counting import Steps
 from deciban.text.documents import Documents
-from deciban.text.kernels.consume import Amounts, Presence, add_scores
-from deciban.text.kernels.plain import Finish, finished
+from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, log_probabilities
 from deciban.text.reading import DocumentPass, VocabularyReader, is_large, make_reader
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary
@@ -28,7 +27,7 @@ class OneText(Protocol):
     def __call__(self, text: str) -> tuple[Array, int]:
         """Return the scores of a text, (K,), or its log-probabilities, and the number of its features."""
 
-    def finished(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
+    def with_finish(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
         """Return one that gives log-probabilities."""
 
 
@@ -80,7 +79,7 @@ class Scorer:
 
     def finished(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
         """Return a function of one text that gives its log-probabilities, (K,), and the number of its features."""
-        return self._one_text().finished(finish)
+        return self._one_text().with_finish(finish)
 
     def scores(self, texts: Any, threads: int | None = None) -> Array:
         """Return the scores of each text, (n, K)."""
@@ -122,11 +121,11 @@ class Scorer:
         plain_words = tokens.compiled and tokens.unit == "word" and tokens.ngrams == (1, 1)
         if self.binary or not plain_words or tokens.stem or tokens.stop_words:
             return _OneOfMany(self)
-        from deciban.text.kernels.one_document import OneByOne
+        from deciban.text.kernels.single_document import SingleDocumentScorer
 
         reader: Any = make_reader(tokens, self.vocabulary, fast=True)
         outside = () if self.vocabulary.unk else (np.zeros((1, len(self.bias))),)
-        return OneByOne(reader.reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
+        return SingleDocumentScorer(reader.reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
 
     def _few(self, texts: list[Any]) -> tuple[Array, Array] | None:
         """Score a few short texts in plain Python; None where one is not a text: the long way then raises the error."""
@@ -159,15 +158,15 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _OneOfMany:
-    """Scores one text at a time as it would many; the twin of `OneByOne`."""
+    """Scores one text at a time as it would many; the numpy version of `SingleDocumentScorer`."""
 
     scorer: Scorer
     finish: Finish | None = None
 
-    def finished(self, finish: Finish) -> _OneOfMany:
+    def with_finish(self, finish: Finish) -> _OneOfMany:
         return _OneOfMany(self.scorer, finish)
 
     def __call__(self, text: str) -> tuple[Array, int]:
         scores, lengths = self.scorer.scores_and_lengths([text])
         length = int(lengths[0])
-        return scores[0] if self.finish is None else finished(scores[0], length, self.finish), length
+        return scores[0] if self.finish is None else log_probabilities(scores[0], length, self.finish), length

@@ -31,8 +31,7 @@ import scipy.sparse as sp
 
 from deciban.errors import HyperparameterError, InputError
 from deciban.families.dirichlet import left_over
-from deciban.statistics import Array, Axis, Stats, summed
-from deciban.statistics.axes import Labels, undeclared
+from deciban.statistics import Array, Axis, Labels, LazyNames, Stats, summed
 from deciban.text.vocabulary import Vocabulary, text_array
 
 Kind = Literal["learnt", "growing", "given"]
@@ -167,7 +166,7 @@ class TextStats(Stats):
     def __post_init__(self) -> None:
         """Let a `Vocabulary` spell the words of a learnt axis: all densities along the axis then share its readers."""
         axis = self.labels["word"]
-        if isinstance(axis, Axis) and axis.source is None and not axis.declared:
+        if isinstance(axis, Axis) and not axis.declared and not isinstance(axis.names, LazyNames):
             words = Vocabulary(text_array(list(axis.names)), "learnt")
             object.__setattr__(self, "labels", {**self.labels, "word": word_axis(words, "learnt")})
 
@@ -184,14 +183,14 @@ class TextStats(Stats):
     def pruned(self) -> Self:
         """Return the statistics without undeclared words that have no counts, if there are any."""
         empty = np.ones(len(self.counts)) @ self.counts == 0
-        return super().pruned() if (empty & undeclared(self.labels["word"])).any() else self
+        return super().pruned() if (empty & self.labels["word"].undeclared).any() else self
 
 
 # -- the axis of the words ---------------------------------------------------------------------------------------------
 def word_axis(words: Iterable[str], kind: Kind) -> Axis:
     """Return the axis of a vocabulary."""
     if isinstance(words, Vocabulary) and kind == words.kind == "learnt":
-        return Axis.spelt_by(words)
+        return Axis(LazyNames(words))
     names = words if isinstance(words, tuple) else tuple(words)
     if kind == "learnt":
         return Axis(names)
@@ -200,9 +199,9 @@ def word_axis(words: Iterable[str], kind: Kind) -> Axis:
 
 def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     """Return the words along an axis, without <unk>."""
-    if kind == "learnt" and isinstance(axis.source, Vocabulary):
-        return axis.source
     names: Any = axis.names
+    if kind == "learnt" and isinstance(names, LazyNames) and isinstance(names.source, Vocabulary):
+        return names.source
     words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
     return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
 

@@ -27,7 +27,7 @@ from deciban.families.protocol import Family, Rule, require_rows
 from deciban.kernels.choice import Array
 from deciban.statistics import Axis, Members, Stats, summed
 from deciban.topics.kernels import Rows, prequential
-from deciban.topics.kernels.layout import ALONE
+from deciban.topics.kernels.layout import SINGLE_THREAD
 from deciban.topics.lda import Stochastic, share_out
 from deciban.topics.reading import counts_of
 from deciban.topics.state import DocumentBatch, Priors, TopicSums, local_columns
@@ -93,15 +93,21 @@ class ClassTopics(Family):
         """Freeze the topics found as the guess for rows to come."""
         return self if self.guess is not None else replace(self, guess=stats)
 
-    def refined(self, stats: Any, X: Any, members: Members) -> tuple[Self, ClassTopicStats]:
+    def refine(self, stats: Any, X: Any, members: Members) -> tuple[Self, ClassTopicStats]:
         """Topics of all rows, where the guess is of the first ones only."""
         if self.guess is None or np.array_equal(self.guess.rows, members.weights()):
             return self, stats
         better = self._each_class(X, members, self._found)
         return replace(self, guess=better), better
 
-    def settled(self, chosen: Any) -> Self:
+    def chosen_by_labels(self) -> list[str]:
+        """Return nothing: EM does not look at labels."""
+        return []
+
+    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
         """Topics cannot be found anew from sums."""
+        if with_rows:
+            return self
         return replace(self, guess=chosen.guess)
 
     def _each_class(self, X: Any, members: Members, act: Any) -> ClassTopicStats:
@@ -117,7 +123,7 @@ class ClassTopics(Family):
 
     def _found(self, X: Any, name: Any) -> Array:
         """(V, T) the counts at the end of inference on the documents of one class."""
-        engine = Stochastic(X, self.n_topics, self._priors(), self.seed, ALONE)
+        engine = Stochastic(X, self.n_topics, self._priors(), self.seed, SINGLE_THREAD)
         for _ in range(self.max_iter):
             engine.step()
         return engine.whole().final()
@@ -132,7 +138,7 @@ class ClassTopics(Family):
             )
         known = self.guess.counts[names.index(name)].T
         counts[: len(known)] = known
-        words, found, _ = share_out(DocumentBatch.of(X), TopicSums(counts), self._priors(), ALONE)
+        words, found, _ = share_out(DocumentBatch.of(X), TopicSums(counts), self._priors(), SINGLE_THREAD)
         out = np.zeros_like(counts)
         out[words] = found
         return out
@@ -157,7 +163,7 @@ class ClassTopics(Family):
         length = np.divide(size[:, 0], stats.rows, out=np.zeros(len(size)), where=stats.rows > 0)
         return ClassTopicsDensity(np.ascontiguousarray(tables.transpose(0, 2, 1)), prior, length)
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule) -> Array:
+    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule, density: Any = None) -> Array:
         """Refused: other documents' topics would change with it."""
         raise NotAvailableError(NOT_EXACT)
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from deciban.errors import ConvergenceWarning, DecibanError
 from deciban.kernels.choice import Array
-from deciban.latent.em import Trace, bar
+from deciban.latent.em import Trace
+from deciban.progress import progress_bar
 from deciban.topics.judging import Completion
 from deciban.topics.state import Priors
 
@@ -65,14 +66,14 @@ def run(
     """
     trace, best, kept, since = Trace(), np.inf, None, 0
     try:
-        with bar(label, max_iter, lambda perplexity: f"perplexity {perplexity:,.0f}") as tell:
+        with progress_bar(label, max_iter) as update:
             for number in range(1, max_iter + 1):
                 engine.step()
                 perplexity = judge(engine.table(judge.words), engine.priors.alpha)
                 if not np.isfinite(perplexity):
                     raise DecibanError(f"perplexity became {perplexity} at step {number}. Raise alpha or beta.")
                 trace.objective.append(-float(np.log(perplexity)))
-                tell(perplexity)
+                update(number, f"perplexity {perplexity:,.0f}")
                 if perplexity < best:
                     best, kept = perplexity, engine.snapshot()
                 if watch is not None:

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.conventions import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    check_is_fitted,
-    check_random_state,
-    validate_data,
-)
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.store import save
@@ -27,7 +22,7 @@ from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits
 from deciban.topics import judging
 from deciban.topics.judging import Completion
-from deciban.topics.kernels import Crew
+from deciban.topics.kernels import ThreadPool
 from deciban.topics.reading import TextCounting, check_words, counts_of, extended, is_texts, require_words
 from deciban.topics.words import LAMBDA, Ranking, TopicTable, divergences, ranked
 
@@ -265,10 +260,10 @@ class TopicFace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Write the model to a file, whole or not at all; `deciban.load` reads it."""
         save(self, path, note=note)
 
-    def _crew(self) -> Crew:
+    def _pool(self) -> ThreadPool:
         if self.threads is not None and self.threads < 1:
             raise HyperparameterError(f"threads={self.threads} must be at least 1, or None for as many as there are.")
-        return Crew(self.threads)
+        return ThreadPool(self.threads)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ import numpy as np
 
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
-from deciban.topics.kernels import Crew, Rows, fold_in
+from deciban.topics.kernels import Rows, ThreadPool, fold_in
 from deciban.topics.state import local_columns
 
 STEPS, TOLERANCE = 200, 1e-5
@@ -51,12 +51,12 @@ class Folded(NamedTuple):
     counts: Array  # (n, K) Σ c γ
 
 
-def folded(X: Any, counts: Array, alpha: Array, beta: float, crew: Crew) -> Folded:
+def folded(X: Any, counts: Array, alpha: Array, beta: float, pool: ThreadPool) -> Folded:
     """Documents X under topics with p(w|t) = (n_wk + β)/(n_k + Vβ), by CVB0 with these fixed."""
     words, local = local_columns(X.indices, X.shape[1])
     table = (counts[words].astype(float) + beta) / (counts.sum(axis=0, dtype=float) + len(counts) * beta)
     rows = Rows(X.indptr.astype(np.int64), local, X.data.astype(float))
-    return Folded(rows, table, fold_in(rows, table, alpha, STEPS, TOLERANCE, crew))
+    return Folded(rows, table, fold_in(rows, table, alpha, STEPS, TOLERANCE, pool))
 
 
 def means(counts: Array, alpha: Array) -> Array:

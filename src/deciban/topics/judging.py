@@ -17,8 +17,8 @@ import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
-from deciban.topics.kernels import Crew, Rows, fold_in, row_log_likelihoods
-from deciban.topics.kernels.layout import ALONE
+from deciban.topics.kernels import Rows, ThreadPool, fold_in, row_log_likelihoods
+from deciban.topics.kernels.layout import SINGLE_THREAD
 from deciban.topics.reading import counts_of
 
 STEPS, TOLERANCE = 50, 1e-4
@@ -133,19 +133,19 @@ class Completion:
         """Documents to be completed after every pass: good enough to tell whether it gains anything."""
         return cls(*halves(X, seed), steps=ROUGH_STEPS, tolerance=ROUGH, often=True)
 
-    def __call__(self, table: Array, prior: Array, crew: Crew = ALONE) -> float:
+    def __call__(self, table: Array, prior: Array, pool: ThreadPool = SINGLE_THREAD) -> float:
         """The perplexity under p(w|t), (words used, K)."""
         table, prior = np.ascontiguousarray(table, dtype=float), np.asarray(prior, dtype=float)
-        if self.threads == 1 or crew is not ALONE:
-            return self._perplexity(table, prior, crew)
-        with Crew(self.threads) as own:
+        if self.threads == 1 or pool is not SINGLE_THREAD:
+            return self._perplexity(table, prior, pool)
+        with ThreadPool(self.threads) as own:
             return self._perplexity(table, prior, own)
 
-    def _perplexity(self, table: Array, prior: Array, crew: Crew) -> float:
-        counts = fold_in(self.observed, table, prior, self.steps, self.tolerance, crew, self.often)
+    def _perplexity(self, table: Array, prior: Array, pool: ThreadPool) -> float:
+        counts = fold_in(self.observed, table, prior, self.steps, self.tolerance, pool, self.often)
         shares = counts + prior
         shares /= shares.sum(axis=1, keepdims=True)
-        total = row_log_likelihoods(self.held, table, shares, crew).sum()
+        total = row_log_likelihoods(self.held, table, shares, pool).sum()
         return float(np.exp(-total / self.tokens))
 
 

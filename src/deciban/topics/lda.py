@@ -25,7 +25,15 @@ import numpy as np
 
 from deciban.errors import DomainError
 from deciban.kernels.choice import Array
-from deciban.topics.kernels import Crew, Rows, by_word, entry_shares, excluding_documents, excluding_words, gibbs_sweep
+from deciban.topics.kernels import (
+    Rows,
+    ThreadPool,
+    by_word,
+    exact_pass,
+    excluding_documents,
+    excluding_words,
+    gibbs_sweep,
+)
 from deciban.topics.state import DocumentBatch, Priors, TopicSums, batches_of, start_counts
 
 FIRST_PASSES = 5  # over documents that were never seen
@@ -42,12 +50,12 @@ class Stochastic:
 
     excluding = True  # False: tokens speak for themselves, to show what comes of it
 
-    def __init__(self, X: Any, K: int, priors: Priors, seed: int, crew: Crew, batch: int | None = None) -> None:
+    def __init__(self, X: Any, K: int, priors: Priors, seed: int, pool: ThreadPool, batch: int | None = None) -> None:
         rng = np.random.default_rng(seed)
         self.batches = batches_of(X, rng.permutation(X.shape[0]), batch)
         self.tokens = float(X.data.sum())
         self.sums = TopicSums(start_counts(X, K, rng))
-        self.priors, self.seed, self.crew = priors, seed, crew
+        self.priors, self.seed, self.pool = priors, seed, pool
         self.epochs, self.steps = 0, 0
 
     def step(self) -> None:
@@ -57,10 +65,10 @@ class Stochastic:
             batch = self.batches[at]
             if not self.excluding:
                 batch.near = np.zeros(batch.rows.size, np.float32)
-            words, found, totals = share_out(batch, self.sums, self.priors, self.crew)
+            words, found, totals = share_out(batch, self.sums, self.priors, self.pool)
             self.steps += 1
             rate = max(falling_rate(self.steps), 1 / len(self.batches))
-            self.sums.move(words, found, totals, min(rate, 1.0), self.tokens / batch.tokens, self.crew)
+            self.sums.move(words, found, totals, min(rate, 1.0), self.tokens / batch.tokens, self.pool)
         self.epochs += 1
         if self.epochs > WARM_UP:
             self._learn_priors(order)
@@ -76,12 +84,12 @@ class Stochastic:
         """The sum of what every document says under the present topics: each token once, not more of late ones."""
         everything = TopicSums(np.zeros_like(self.sums.counts))
         for batch in self.batches:
-            everything.add(*share_out(batch, self.sums, self.priors, self.crew))
+            everything.add(*share_out(batch, self.sums, self.priors, self.pool))
         return everything
 
     def table(self, words: Array) -> Array:
         """p(w|t) of some words."""
-        return self.sums.table(words, self.priors.beta, self.crew)
+        return self.sums.table(words, self.priors.beta, self.pool)
 
     def snapshot(self) -> Any:
         """What to go back to."""
@@ -92,10 +100,10 @@ class Stochastic:
         self.sums.counts, self.sums.scale, self.sums.totals, self.priors = kept
 
 
-def absorb(sums: TopicSums, X: Any, priors: Priors, crew: Crew) -> None:
+def absorb(sums: TopicSums, X: Any, priors: Priors, pool: ThreadPool) -> None:
     """Add documents that were held out until now."""
     for batch in batches_of(X, np.arange(X.shape[0])):
-        sums.add(*share_out(batch, sums, priors, crew))
+        sums.add(*share_out(batch, sums, priors, pool))
 
 
 def falling_rate(step: int) -> float:
@@ -103,10 +111,10 @@ def falling_rate(step: int) -> float:
     return (DELAY + step) ** -POWER
 
 
-def share_out(batch: DocumentBatch, sums: TopicSums, priors: Priors, crew: Crew) -> tuple[Array, Array, Array]:
+def share_out(batch: DocumentBatch, sums: TopicSums, priors: Priors, pool: ThreadPool) -> tuple[Array, Array, Array]:
     """The words of a batch, their expected counts in topics, and the totals; the batch remembers its documents'."""
     alpha = priors.alpha.astype(np.float32)
-    table, inverse = sums.table(batch.words, priors.beta, crew), sums.inverse(priors.beta)
+    table, inverse = sums.table(batch.words, priors.beta, pool), sums.inverse(priors.beta)
     low, floor = float(alpha.min()), float(priors.beta * inverse.min())
     passes, before = 1, batch.counts
     if batch.counts is None or batch.near is None:
@@ -117,9 +125,9 @@ def share_out(batch: DocumentBatch, sums: TopicSums, priors: Priors, crew: Crew)
     for _ in range(passes):
         near, shares = batch.near, batch.counts + alpha
         batch.counts, batch.near, scale = excluding_documents(
-            batch.rows, table, inverse, shares, low, floor, near, crew
+            batch.rows, table, inverse, shares, low, floor, near, pool
         )
-    found = excluding_words(batch.columns, shares, near, scale, table, inverse, low, floor, crew)
+    found = excluding_words(batch.columns, shares, near, scale, table, inverse, low, floor, pool)
     totals = batch.counts.sum(axis=0, dtype=float)
     if before is not None:
         batch.counts = further(batch.counts, before)
@@ -152,14 +160,14 @@ EXACT_JUDGED = 2000  # documents that α is learnt from
 class Exact:
     """Every γ, and their sums."""
 
-    def __init__(self, X: Any, K: int, priors: Priors, seed: int, crew: Crew) -> None:
+    def __init__(self, X: Any, K: int, priors: Priors, seed: int, pool: ThreadPool) -> None:
         rng = np.random.default_rng(seed)
         self.rows = Rows.of(X)
         self.columns = by_word(self.rows, X.shape[1])
         held = start_counts(X, K, rng)[X.indices] + np.float32(1e-6)
         self.held = held / held.sum(axis=1, keepdims=True)
         self.counts = self._sums(X, K)
-        self.priors, self.crew, self.steps = priors, crew, 0
+        self.priors, self.pool, self.steps = priors, pool, 0
 
     def _sums(self, X: Any, K: int) -> tuple[Array, Array, Array]:
         of_document, of_word = np.zeros((X.shape[0], K), np.float32), np.zeros((X.shape[1], K), np.float32)
@@ -171,8 +179,8 @@ class Exact:
     def step(self) -> None:
         """One pass over all entries; now and then α and β."""
         alpha = self.priors.alpha.astype(np.float32)
-        self.held, self.counts = entry_shares(
-            self.rows, self.columns, alpha, self.priors.beta, self.counts, self.held, self.crew
+        self.held, self.counts = exact_pass(
+            self.rows, self.columns, alpha, self.priors.beta, self.counts, self.held, self.pool
         )
         self.steps += 1
         if self.steps > EXACT_WARM_UP and self.steps % PRIORS_EVERY == 0:

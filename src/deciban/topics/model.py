@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from deciban.conventions import check_is_fitted
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
@@ -14,7 +14,7 @@ from deciban.topics.course import Watch, run
 from deciban.topics.face import StoredTopics, TopicFace
 from deciban.topics.folding import TopicShares, folded, means, shares_of
 from deciban.topics.judging import check_topics, prior_of
-from deciban.topics.kernels import Crew
+from deciban.topics.kernels import ThreadPool
 from deciban.topics.lda import SMALL, Exact, Gibbs, Stochastic, absorb, falling_rate, share_out
 from deciban.topics.reading import check_words
 from deciban.topics.state import Priors, TopicSums, batches_of
@@ -102,9 +102,9 @@ class TopicModel(TopicFace):
         learnt, held = self._parted(X, seed, len(sizes) > 1)
         judge = self._judge(learnt, held, seed)
         criteria: dict[int, float] = {}
-        with self._crew() as crew:
+        with self._pool() as pool:
             for K in sizes:
-                engine = self._engine(learnt, K, seed, crew)
+                engine = self._engine(learnt, K, seed, pool)
                 label = f"{K} topics" if self.progress else None
                 trace = run(engine, judge, self.max_iter, self.tol, label, watch)
                 reached = float(np.exp(-max(trace.objective, default=-np.inf)))
@@ -113,7 +113,7 @@ class TopicModel(TopicFace):
                 criteria[K] = reached
                 if trace.interrupted:
                     break
-            self._set(*best, learnt, held, crew)
+            self._set(*best, learnt, held, pool)
         self.criteria_ = criteria
         return self
 
@@ -126,16 +126,16 @@ class TopicModel(TopicFace):
         if self.batch is not None and self.batch < 1:
             raise HyperparameterError(f"batch={self.batch} must be at least one document, or None.")
 
-    def _engine(self, X: Any, K: int, seed: int, crew: Crew) -> Any:
+    def _engine(self, X: Any, K: int, seed: int, pool: ThreadPool) -> Any:
         priors = Priors.asked(self.alpha, self.beta, K)
         method = self.method
         if method == "auto":
             method = "cvb0" if X.nnz * K <= SMALL and self.batch is None else "scvb0"
         if method == "gibbs":
             return Gibbs(X, K, priors, seed)
-        return Exact(X, K, priors, seed, crew) if method == "cvb0" else Stochastic(X, K, priors, seed, crew, self.batch)
+        return Exact(X, K, priors, seed, pool) if method == "cvb0" else Stochastic(X, K, priors, seed, pool, self.batch)
 
-    def _set(self, engine: Any, trace: Any, learnt: Any, held: Any, crew: Crew) -> None:
+    def _set(self, engine: Any, trace: Any, learnt: Any, held: Any, pool: ThreadPool) -> None:
         if isinstance(engine, Gibbs) and not trace.interrupted:
             self.samples_ = engine.samples(self.n_samples)  # (S, V, K)
             sums = TopicSums(self.samples_.mean(axis=0))
@@ -143,7 +143,7 @@ class TopicModel(TopicFace):
             self.__dict__.pop("samples_", None)
             sums = engine.whole() if isinstance(engine, Stochastic) else engine.sums
         if held is not None:
-            absorb(sums, held, engine.priors, crew)
+            absorb(sums, held, engine.priors, pool)
         self.method_ = {Gibbs: "gibbs", Exact: "cvb0", Stochastic: "scvb0"}[type(engine)]
         self.n_topics_, self.n_iter_, self.trace_ = len(engine.priors.alpha), max(trace.iterations, 1), trace
         self.perplexity_ = float(np.exp(-max(trace.objective, default=-np.inf)))
@@ -169,13 +169,13 @@ class TopicModel(TopicFace):
         sums.grow(X.shape[1])
         priors = Priors(self.alpha_, self.beta_, isinstance(self.alpha, str), False)
         self.__dict__.pop("samples_", None)  # they know nothing of the new documents
-        with self._crew() as crew:
+        with self._pool() as pool:
             for batch in batches_of(X, np.arange(X.shape[0]), self.batch):
-                found = share_out(batch, sums, priors, crew)
+                found = share_out(batch, sums, priors, pool)
                 sums.stretch((self.tokens_ + batch.tokens) / self.tokens_)
                 self.steps_, self.tokens_ = self.steps_ + 1, self.tokens_ + batch.tokens
                 rate = min(max(falling_rate(self.steps_), batch.tokens / self.tokens_), 1.0)
-                sums.move(*found, rate, self.tokens_ / batch.tokens, crew)
+                sums.move(*found, rate, self.tokens_ / batch.tokens, pool)
                 assert batch.counts is not None
                 priors = priors.for_documents(batch.counts, steps=1)
         self.documents_ += X.shape[0]
@@ -186,15 +186,15 @@ class TopicModel(TopicFace):
     def transform(self, X: Any) -> Array:
         """(n, K) the expected share of each topic in documents; the prior's where no word is known."""
         X = self._counts(X)
-        with self._crew() as crew:
-            each = [means(folded(X, counts, *self._priors(), crew).counts, self.alpha_) for counts in self._states()]
+        with self._pool() as pool:
+            each = [means(folded(X, counts, *self._priors(), pool).counts, self.alpha_) for counts in self._states()]
         return np.mean(each, axis=0) if len(each) > 1 else each[0]
 
     def posterior(self, X: Any) -> TopicShares:
         """The topics of documents with their uncertainty: mean, sd and interval of every share."""
         X = self._counts(X)
-        with self._crew() as crew:
-            found = [folded(X, counts, *self._priors(), crew) for counts in self._states()]
+        with self._pool() as pool:
+            found = [folded(X, counts, *self._priors(), pool) for counts in self._states()]
         each = [shares_of(one, self.alpha_) for one in found]
         centres = np.array([shares.mean for shares in each])
         within = np.mean([shares.sd**2 for shares in each], axis=0)

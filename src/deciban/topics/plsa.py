@@ -21,8 +21,8 @@ from deciban.kernels.choice import Array
 from deciban.topics.course import Watch, run
 from deciban.topics.face import StoredTopics, TopicFace
 from deciban.topics.judging import prior_of
-from deciban.topics.kernels import Crew, Rows, plain_counts, row_log_likelihoods, turned
-from deciban.topics.kernels.layout import ALONE
+from deciban.topics.kernels import Rows, ThreadPool, plain_counts, row_log_likelihoods, transposed
+from deciban.topics.kernels.layout import SINGLE_THREAD
 from deciban.topics.state import Priors, start_counts
 
 LEAST = 1e-19  # a share that is taken for 0: products of two smaller ones would be denormal, at ten times the cost
@@ -32,23 +32,25 @@ SMOOTHING = 1e-4  # of each topic, when it predicts documents that were not lear
 class Aspects:
     """p(t|d) and p(w|t), and how likely they make the data."""
 
-    def __init__(self, X: Any, K: int, priors: Priors, seed: int, crew: Crew = ALONE, power: float = 1.0) -> None:
+    def __init__(
+        self, X: Any, K: int, priors: Priors, seed: int, pool: ThreadPool = SINGLE_THREAD, power: float = 1.0
+    ) -> None:
         rng = np.random.default_rng(seed)
         self.rows = Rows.of(X)
-        self.by_word = turned(self.rows, X.shape[1])
+        self.by_word = transposed(self.rows, X.shape[1])
         self.documents = np.full((X.shape[0], K), 1 / K, np.float32)  # p(t|d)
         words = start_counts(X, K, rng)
         self.words = words / words.sum(axis=0)  # p(w|t)
         self.weights = np.full(K, 1 / K)  # p(t)
-        self.priors, self.crew, self.power = priors, crew, power
+        self.priors, self.pool, self.power = priors, pool, power
 
     def step(self) -> None:
         """p(t|d), then p(w|t)."""
         table, shares = self._powered(self.words), self._powered(self.documents)
-        counts = plain_counts(self.rows, table, shares, self.crew)
+        counts = plain_counts(self.rows, table, shares, self.pool)
         self.documents = normalised(counts, counts.sum(axis=1, keepdims=True), self.documents)
         shares = self._powered(self.documents)
-        sums = plain_counts(self.by_word, shares, table, self.crew)
+        sums = plain_counts(self.by_word, shares, table, self.pool)
         totals = sums.sum(axis=0, dtype=float)
         self.weights = totals / totals.sum()
         self.words = normalised(sums, totals, self.words)
@@ -56,7 +58,7 @@ class Aspects:
     def log_likelihood(self) -> float:
         """Of a token that was learnt: the mean of log p(w|d)."""
         rows = Rows(self.rows.indptr, self.rows.indices, self.rows.data.astype(float))
-        each = row_log_likelihoods(rows, self.words.astype(float), self.documents.astype(float), self.crew)
+        each = row_log_likelihoods(rows, self.words.astype(float), self.documents.astype(float), self.pool)
         return float(each.sum() / rows.data.sum())
 
     def _powered(self, probabilities: Array) -> Array:
@@ -86,12 +88,12 @@ def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
     return shares
 
 
-def folded(X: Any, words: Array, steps: int, crew: Crew) -> Array:
+def folded(X: Any, words: Array, steps: int, pool: ThreadPool) -> Array:
     """(n, K) p(t|d) of new documents, p(w|t) fixed: EM from equal shares."""
     rows = Rows.of(X)
     shares = np.full((X.shape[0], words.shape[1]), 1 / words.shape[1], np.float32)
     for _ in range(steps):
-        counts = plain_counts(rows, words, shares, crew)
+        counts = plain_counts(rows, words, shares, pool)
         shares = normalised(counts, counts.sum(axis=1, keepdims=True), shares)
     return shares
 
@@ -168,9 +170,9 @@ class PLSA(TopicFace):
         judge = self._judge(learnt, held, seed)
         best = None
         self.criteria_ = {}
-        with self._crew() as crew:
+        with self._pool() as pool:
             for K in sizes:
-                found = Aspects(learnt, K, Priors(prior_of(None, K), 0.0, False, False), seed, crew, power)
+                found = Aspects(learnt, K, Priors(prior_of(None, K), 0.0, False, False), seed, pool, power)
                 relax = None if self.temper != "auto" else lambda found=found: _cool(found)
                 label = f"PLSA, {K} topics" if self.progress else None
                 trace = run(found, judge, self.max_iter, self.tol, label, watch, relax)
@@ -203,8 +205,8 @@ class PLSA(TopicFace):
     def transform(self, X: Any) -> Array:
         """(n, K) p(t|d) of documents, folded in with p(w|t) fixed; equal shares where no word is known."""
         counts = self._counts(X)
-        with self._crew() as crew:
-            return folded(counts, np.ascontiguousarray(self.components_.T), FOLD_STEPS, crew)
+        with self._pool() as pool:
+            return folded(counts, np.ascontiguousarray(self.components_.T), FOLD_STEPS, pool)
 
     def _topics(self) -> Array:
         topics = self.components_.astype(float)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import DomainError, InputError, shortlist
+from deciban.errors import HERE, DomainError, InputError, shortlist
 from deciban.kernels.choice import Array
-from deciban.read.numbers import find_bad, plain_numbers
+from deciban.read.numbers import column_name, find_bad, name_of, plain_numbers
 from deciban.text.counting import count_rows
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens
@@ -103,11 +103,14 @@ def counts_of(X: Any, columns: Any = ()) -> Any:
     found = find_bad(X, lambda values: ~((values >= 0) & (values < np.inf)))
     assert found is not None
     row, column, value = found
-    name = repr(str(columns[column])) if column < len(columns) else str(column)
     said = "Negative values in data passed to a topic model: " if value < 0 else ""
     raise DomainError(
-        f"{said}column {name} holds {value:.6g} (row {row}); counts of words must be finite and ≥ 0. "
-        "Give counts, not differences or logarithms."
+        f"{said}column {name_of(columns, column)} holds {value:.6g} (",
+        HERE,
+        "); counts of words must be finite and ≥ 0.",
+        row=row,
+        columns=[column_name(columns, column)],
+        remedy="Give counts, not differences or logarithms.",
     )
 
 

@@ -12,8 +12,8 @@ from scipy.special import psi
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.topics.judging import prior_of
-from deciban.topics.kernels import Columns, Crew, Rows, add_rows, by_word, word_rows
-from deciban.topics.kernels.layout import ALONE
+from deciban.topics.kernels import Columns, Rows, ThreadPool, add_rows, by_word, word_rows
+from deciban.topics.kernels.layout import SINGLE_THREAD
 
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 128, 512  # documents in a batch
 BATCHES = 32  # that there should be, if they are not too small then
@@ -80,11 +80,13 @@ class TopicSums:
         """(K,) 1/(n_k + Vβ)."""
         return (1.0 / (np.maximum(self.totals, 0.0) + self.V * beta)).astype(np.float32)
 
-    def table(self, words: Array, beta: float, crew: Crew = ALONE) -> Array:
+    def table(self, words: Array, beta: float, pool: ThreadPool = SINGLE_THREAD) -> Array:
         """p(w|t) = (n_wk + β)/(n_k + Vβ) of some words, (words, K)."""
-        return word_rows(words, self.counts, self.scale, beta, self.inverse(beta), crew)
+        return word_rows(words, self.counts, self.scale, beta, self.inverse(beta), pool)
 
-    def move(self, words: Array, found: Array, totals: Array, rate: float, times: float, crew: Crew = ALONE) -> None:
+    def move(
+        self, words: Array, found: Array, totals: Array, rate: float, times: float, pool: ThreadPool = SINGLE_THREAD
+    ) -> None:
         """(1 − rate) of what was, and rate · times of what was found."""
         if rate == 1.0:  # nothing of the past is left
             self.counts[:] = 0
@@ -92,7 +94,7 @@ class TopicSums:
         else:
             keep = 1.0 - rate
             self.scale *= keep
-        add_rows(words, found, rate * times / self.scale, self.counts, crew)
+        add_rows(words, found, rate * times / self.scale, self.counts, pool)
         self.totals = keep * self.totals + rate * times * totals
         if self.scale < SMALLEST:
             self._settle()

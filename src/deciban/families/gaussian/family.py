@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning
+from deciban.errors import HERE, DomainError, HyperparameterError, NotAvailableError, PrecisionWarning
 from deciban.families.gaussian.densities import DiagonalNormal, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior
 from deciban.families.gaussian.prior import Prior, axis_log_prior, matrix_log_prior, pooled_mean, pooled_target
@@ -19,7 +19,8 @@ from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule
 from deciban.linalg import EPS
-from deciban.read.numbers import dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
+from deciban.read.numbers import column_name, dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
+from deciban.read.tables import array_of
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]
@@ -95,6 +96,7 @@ class Gaussian(Family[Any]):
     # -- rows ------------------------------------------------------------------------------------------------------
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """Floats with NaN where missing; the diagonal structures take sparse tables too."""
+        X = array_of(X)
         if self._complete or not sp.issparse(X):
             return dense_numbers(X, columns)
         X = numbers(X, columns)
@@ -110,9 +112,14 @@ class Gaussian(Family[Any]):
             refuse(X, columns, np.isnan, "a sparse table has no missing values", "Use a dense one.")
         missing = find_bad(X, np.isnan) if learning and self._complete else None
         if missing is not None:
+            row, column, _ = missing
             raise DomainError(
-                f"column {name_of(columns, missing[1])} is missing (row {missing[0]}); a full Gaussian learns from "
-                "complete rows only. Fill the gap, drop the row, or use structure='diagonal'."
+                f"column {name_of(columns, column)} is missing (",
+                HERE,
+                "); a full Gaussian learns from complete rows only.",
+                row=row,
+                columns=[column_name(columns, column)],
+                remedy="Fill the gap, drop the row, or use structure='diagonal'.",
             )
 
     def collect(self, X: Any, members: Members) -> GaussianStats | DiagonalStats:
@@ -127,8 +134,6 @@ class Gaussian(Family[Any]):
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Gaussian:
         """Freeze the origin, the prior's mean and target, and the structure if it is to be found."""
-        if self._complete and isinstance(stats, DiagonalStats):
-            raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
         frozen = replace(
             self,
             keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,

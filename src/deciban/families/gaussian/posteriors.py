@@ -98,12 +98,12 @@ class MatrixPosterior:
         if rows <= D:
             reasons += [f"{rows:g} rows are too few for {D} columns"]
         structures = "'diagonal'" if self.tied else "'tied' or 'diagonal'"
-        error = SingularError(
-            f"{who} a singular covariance: {'; '.join(reasons) or 'it is not positive definite'}. "
-            f"Use rule 'mean' (its prior keeps it regular), structure {structures}, or drop columns."
+        return SingularError(
+            f"{who} a singular covariance: {'; '.join(reasons) or 'it is not positive definite'}.",
+            columns=constant + dependent,
+            label=label,
+            remedy=f"Use rule 'mean' (its prior keeps it regular), structure {structures}, or drop columns.",
         )
-        error.columns, error.label = constant + dependent, label  # type: ignore[attr-defined]
-        return error
 
     # -- readings --------------------------------------------------------------------------------------------------
     def read(self, rule: Rule, kappa: Array, nu: Array) -> tuple[Array, Array | None]:
@@ -353,9 +353,9 @@ def _refuse_constant(psi: Array, stats: DiagonalStats, tied: bool) -> None:
     )
     label = None if tied else stats.labels["class"].names[k]  # type: ignore[union-attr]
     who = "the classes together" if tied else f"class {label!r}"
-    error = SingularError(
-        f"{singular_reasons(columns, [])[0]} in {who}, so rule 'ml' has no variance there. "
-        f"Use rule 'mean' (its prior keeps it regular){'' if tied else ', a tied structure'}, or drop columns."
+    raise SingularError(
+        f"{singular_reasons(columns, [])[0]} in {who}, so rule 'ml' has no variance there.",
+        columns=columns,
+        label=label,
+        remedy=f"Use rule 'mean' (its prior keeps it regular){'' if tied else ', a tied structure'}, or drop columns.",
     )
-    error.columns, error.label = columns, label  # type: ignore[attr-defined]
-    raise error

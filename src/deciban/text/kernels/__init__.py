@@ -1,1 +1,5 @@
-"""Text to word numbers, and word numbers to counts, rows and scores."""
+"""Text to ids of words and n-grams; ids to counts, sparse rows and scores.
+
+`streams` and `ordering` are numpy and plain Python; all other modules import numba, and are imported when a large input
+arrives.
+"""

@@ -1,4 +1,4 @@
-"""Words in alphabetical order: by code point, which for UTF-8 is the order of the bytes."""
+"""Words in alphabetical order: by code point, which in UTF-8 is the order of the bytes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from deciban.kernels.choice import Array
 
 
-def _eight_from(text: Array, offsets: Array, words: Array, depth: int) -> Array:
-    """Bytes depth … depth + 7 of some words as numbers that compare as the bytes do; 0 where a word has ended."""
+def _eight_bytes(text: Array, offsets: Array, words: Array, depth: int) -> Array:
+    """Bytes depth … depth + 7 of some words as big-endian numbers, padded with 0."""
     at = np.minimum(offsets[words] + depth, len(text) - 8)
     everywhere = np.ndarray(len(text) - 7, ">u8", text, strides=(1,))
     left = np.clip(offsets[words + 1] - offsets[words] - depth, 0, 8).astype(np.uint64)
-    # Shifts by 64 are not defined, so two of half the way.
+    # A shift by 64 is undefined: two shifts by half.
     half = 4 * (8 - left)
     return everywhere[at].astype(np.uint64) >> half >> half << half << half
 
 
 def _by_both(group: Array, key: Array) -> Array:
-    """An order by group, then key. Two plain sorts of numbers are several times faster than `np.lexsort`."""
+    """Order by group, then key. Two plain sorts are several times faster than `np.lexsort`."""
     by_key = np.argsort(key)
     sorted_key = key[by_key]
     rank = np.empty(len(key), np.int64)
@@ -27,9 +27,9 @@ def _by_both(group: Array, key: Array) -> Array:
 
 
 def alphabetical(text: Array, offsets: Array) -> Array:
-    """Numbers of the words text[offsets[i] : offsets[i + 1]] in order; eight bytes at a time, those that tie go on.
+    """Return the numbers of the words text[offsets[i] : offsets[i + 1]] in alphabetical order.
 
-    At least eight bytes must follow the last word.
+    Words are compared eight bytes at a time, and only ties further. At least eight bytes must follow the last word.
 
     >>> text = np.frombuffer(b"todayto" + bytes(8), np.uint8)
     >>> alphabetical(text, np.array([0, 5, 7]))
@@ -37,11 +37,11 @@ def alphabetical(text: Array, offsets: Array) -> Array:
     """
     order = np.arange(len(offsets) - 1)
     lengths = np.diff(offsets)
-    tied = order.copy()  # places in the order that are not settled yet
-    group = np.zeros(len(order), np.int64)  # equal for words that agree so far
+    tied = order.copy()  # positions in the order that are not final
+    group = np.zeros(len(order), np.int64)  # equal for words whose bytes so far are equal
     depth = 0
     while len(tied):
-        key = _eight_from(text, offsets, order[tied], depth)
+        key = _eight_bytes(text, offsets, order[tied], depth)
         by_key = np.argsort(key) if depth == 0 else _by_both(group, key)
         order[tied] = order[tied][by_key]
         key, group = key[by_key], group[by_key]
@@ -51,7 +51,7 @@ def alphabetical(text: Array, offsets: Array) -> Array:
         tied = tied[~alone]
         depth += 8
         if len(tied) and lengths[order[tied]].max() <= depth:
-            # They agree to the last byte, but for zeros at the end: the shorter comes first.
+            # Equal but for zero bytes at the end: the shorter word comes first.
             order[tied] = order[tied][_by_both(group, lengths[order[tied]])]
             break
     return order

@@ -1,33 +1,34 @@
-r"""Documents to word numbers: two or more word characters in a row, as `\b\w\w+\b` finds them."""
+r"""Documents to ids of words, as `\b\w\w+\b` finds them, or of n-grams of characters."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from deciban.kernels.choice import Array
-from deciban.kernels.jit import kernel, part
+from deciban.kernels.jit import inline, kernel
 from deciban.text.kernels.characters import (
     PADDING,
     SPACE,
     WIDTH,
     address,
     byte,
+    classify_document,
     decode,
     lowest_bit,
-    mark_words,
     set_bits,
     set_byte,
 )
-from deciban.text.kernels.table import BATCH, HANDLED, SKIP, flush, note
+from deciban.text.kernels.hash_tables import BATCH, HANDLED, SKIP, put_in_batch, write_batch
 
-EDGES = 2 * BATCH + 8  # room for the edges of a batch of words, and for those written in vain
+# -- words -------------------------------------------------------------------------------------------------------------
+EDGES = 2 * BATCH + 8  # edges of a batch of words, and those that are written in excess
 
 
-@part
-def _note_edges(mask: int, carry: int, first: int, edges: Array, n: int) -> int:
-    """Append where runs of word characters begin and end, in turn; the number of edges there are then.
+@inline
+def _append_edges(mask: int, carry: int, first: int, edges: Array, n: int) -> int:
+    """Append begins and ends of runs of word characters, in turn; the number of edges in all.
 
-    Eight are written at a time, needed or not: to know how many would cost more, as it cannot be foreseen.
+    Eight are written at a time, without a branch on their number, which would often be mispredicted.
     """
     left = mask ^ ((mask << np.uint64(1)) | carry)
     number = set_bits(left)
@@ -38,21 +39,21 @@ def _note_edges(mask: int, carry: int, first: int, edges: Array, n: int) -> int:
     return n + number
 
 
-@part
+@inline
 def _character_bytes(lead: int) -> int:
-    """How many bytes a character has, by its first."""
+    """Return the number of bytes of a character, from its first byte."""
     return 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
 
 
-@part
-def _fill(edges: Array, number: int, low: Array, slots: Array, batch: Array) -> int:
-    """Put runs of two or more characters into the batch; how many."""
+@inline
+def _fill_batch(edges: Array, number: int, low: Array, slots: Array, batch: Array) -> int:
+    """Put runs of two or more characters into the batch; the number of words."""
     base = address(low)
     n = 0
     for at in range(0, number - 1, 2):
         start = np.int64(edges[np.uint64(at)])
         length = edges[np.uint64(at + 1)] - start
-        note(batch, n, base + start, start, length, slots)
+        put_in_batch(batch, n, base + start, start, length, slots)
         n += length > _character_bytes(byte(base + start))
     return n
 
@@ -75,48 +76,46 @@ def read_words(
     ids: Array,
     lengths: Array,
 ) -> int:
-    """Append word numbers of documents from `first` on to `ids`, and add how many to `lengths`.
+    """Append the word ids of documents from `first` on to `ids`, and add their number to `lengths`.
 
-    Returns the document at which it stopped because `low` is too short or the table too full; it goes on from there,
-    even in the middle of a document. A document that needs care or is not UTF-8 has that said in `lengths`.
+    Returns the number of documents that are done. It is less than all if `low` is too short or the table full; the next
+    call continues there, even in the middle of a document. `lengths` holds a return code (NEEDS_PYTHON, INVALID) for
+    documents that were not read.
     """
     state[SKIP] = state[HANDLED]
     for d in range(first, offsets.size - 1):
         begin, end = offsets[d], offsets[d + 1]
         if end - begin + PADDING > low.size:
             return d
-        blocks = mark_words(text, begin, end, points, case, low, masks, lengths, d)
+        blocks = classify_document(text, begin, end, points, case, low, masks, lengths, d)
         block, number = 0, 0
         carry = np.uint64(0)
         while block <= blocks:
             while block <= blocks and number <= 2 * BATCH - WIDTH:
                 mask = masks[block, 0]
-                number = _note_edges(mask, carry, block * WIDTH, edges, number)
+                number = _append_edges(mask, carry, block * WIDTH, edges, number)
                 carry = mask >> np.uint64(63)
                 block += 1
-            n = _fill(edges, number, low, slots, batch)
-            if not flush(batch, n, end - begin, low, unknown, slots, arena, state, ids, lengths, d):
+            n = _fill_batch(edges, number, low, slots, batch)
+            if not write_batch(batch, n, low, unknown, slots, arena, state, ids, lengths, d):
                 return d
-            edges[0] = edges[number - 1]  # a run that has begun is finished in the next batch
+            edges[0] = edges[number - 1]  # a run that ends in a later block goes to the next batch
             number &= 1
         state[HANDLED] = 0
     return offsets.size - 1
 
 
-# -- characters ----------
-# Documents to numbers of runs of characters, anywhere in the text or within its words.
-#
-# White space counts as scikit-learn has it: two or more in a row are one space. Within words means: every word between
-# two spaces of its own; one that is too short for a run counts once as a whole.
-
+# -- n-grams of characters ---------------------------------------------------------------------------------------------
+# As scikit-learn: two or more white-space characters in a row become one space. Within words (`char_wb`), n-grams are
+# taken of each word with a space at either end; a word that is too short for an n-gram counts once, as a whole.
 _BLANK = 0x20
 
 
-@part
-def _tidy(size: int, points: Array, within: bool, low: Array, clean: Array, starts: Array) -> int:
-    """Copy a text without spare white space, and note where its characters begin; the number of characters.
+@inline
+def _clean_space(size: int, points: Array, within: bool, low: Array, clean: Array, starts: Array) -> int:
+    """Copy a text with its white space collapsed, and write where its characters begin; the number of characters.
 
-    Within words every white space is one space, and there is one at either end.
+    If `within`, all white space becomes a space, and there is one at either end of the text.
     """
     source, target = address(low), address(clean)
     at, to, n = 0, 0, 0
@@ -132,7 +131,7 @@ def _tidy(size: int, points: Array, within: bool, low: Array, clean: Array, star
         space = points[np.uint64(point)] & SPACE != 0
         spaces = spaces + 1 if space else 0
         if spaces >= 2:
-            to = starts[n - 1]  # the one before becomes a space
+            to = starts[n - 1]  # the white space before becomes a space
         else:
             starts[n] = to
             n += 1
@@ -175,41 +174,39 @@ def read_characters(
     ids: Array,
     lengths: Array,
 ) -> int:
-    """Append numbers of runs of `lowest` to `highest` characters; otherwise as `read_words`."""
+    """Append the ids of n-grams of `lowest` to `highest` characters; otherwise as `read_words`."""
     base = address(clean)
     state[SKIP] = state[HANDLED]
     for d in range(first, offsets.size - 1):
         begin, end = offsets[d], offsets[d + 1]
         if end - begin + PADDING > low.size:
             return d
-        if mark_words(text, begin, end, points, case, low, masks, lengths, d) < 0:
+        if classify_document(text, begin, end, points, case, low, masks, lengths, d) < 0:
             continue
-        characters = _tidy(end - begin, points, within, low, clean, starts)
-        n, total = 0, 0
-        opens = 0
+        characters = _clean_space(end - begin, points, within, low, clean, starts)
+        n, opens = 0, 0
         while opens + within < characters:
-            # A window is what runs must lie in: the whole text, or a word with its two spaces.
+            # From opens to closes: the whole text, or a word with its two spaces.
             closes = characters
             if within:
                 closes = opens + 1
                 while byte(base + starts[closes]) != _BLANK:
                     closes += 1
                 closes += 1
-            for run in range(lowest, highest + 1):
-                number = closes - opens - run + 1
+            for size in range(lowest, highest + 1):
+                number = closes - opens - size + 1
                 for i in range(opens, opens + max(number, np.int64(within))):
-                    length = starts[min(i + run, closes)] - starts[i]
-                    note(batch, n, base + starts[i], starts[i], length, slots)
+                    length = starts[min(i + size, closes)] - starts[i]
+                    put_in_batch(batch, n, base + starts[i], starts[i], length, slots)
                     n += 1
-                    total += length
                     if n == BATCH:
-                        if not flush(batch, n, total, clean, unknown, slots, arena, state, ids, lengths, d):
+                        if not write_batch(batch, n, clean, unknown, slots, arena, state, ids, lengths, d):
                             return d
-                        n, total = 0, 0
+                        n = 0
                 if within and number <= 1:
                     break  # a short word counts once
             opens = closes - within
-        if not flush(batch, n, total, clean, unknown, slots, arena, state, ids, lengths, d):
+        if not write_batch(batch, n, clean, unknown, slots, arena, state, ids, lengths, d):
             return d
         state[HANDLED] = 0
     return offsets.size - 1

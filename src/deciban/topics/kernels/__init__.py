@@ -1,18 +1,18 @@
-"""Topics: which of K topics drew the words of documents, in passes over documents and over words.
+"""Passes of topic models over documents and over words: which of K topics produced each word.
 
     rows        the documents, CSR: `Rows(indptr, indices, data)`
     columns     the same entries by word: `Columns(starts, documents, entries)`
-    table       (V, K) p(w|t), a word's K numbers side by side
-    shares      (n, K) how much each topic has of each document, not scaled to 1
+    table       (V, K) p(w|t), the K numbers of a word side by side
+    shares      (n, K) weights of the topics in each document, not scaled to sum to 1
 
-A document, and in passes over words a word, owns what is written about it, so that the bits do not depend on the number
-of threads. Arrays are float32 or float64 throughout one call; the small inputs' twin is in `twins`.
+Each document, or in passes over words each word, has its own output, so that results do not depend on the number of
+threads, to the bit. Arrays are all float32 or all float64 within a call.
 """
 
-from deciban.topics.kernels.layout import Columns, Crew, Rows, by_word, turned
-from deciban.topics.kernels.sweeps import (
+from deciban.topics.kernels.layout import Columns, Rows, ThreadPool, by_word, transposed
+from deciban.topics.kernels.passes import (
     add_rows,
-    entry_shares,
+    exact_pass,
     excluding_documents,
     excluding_words,
     fold_in,
@@ -25,11 +25,11 @@ from deciban.topics.kernels.sweeps import (
 
 __all__ = [
     "Columns",
-    "Crew",
     "Rows",
+    "ThreadPool",
     "add_rows",
     "by_word",
-    "entry_shares",
+    "exact_pass",
     "excluding_documents",
     "excluding_words",
     "fold_in",
@@ -37,6 +37,6 @@ __all__ = [
     "plain_counts",
     "prequential",
     "row_log_likelihoods",
-    "turned",
+    "transposed",
     "word_rows",
 ]

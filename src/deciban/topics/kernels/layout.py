@@ -1,4 +1,4 @@
-"""Counts of words, by document and by word."""
+"""Word counts by document and by word, and a pool of threads for passes over them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from deciban.kernels.choice import Array, readable
 
 
 class Rows(NamedTuple):
-    """Documents: the words of number i are indices[indptr[i] : indptr[i + 1]], counted data[…] times."""
+    """Documents as CSR: document i holds the words indices[indptr[i] : indptr[i + 1]], with the counts in data."""
 
     indptr: Array  # (n + 1,) int64
     indices: Array  # (nnz,) int32
     data: Array  # (nnz,) float
 
     @classmethod
-    def of(cls, X: Any, dtype: Any = np.float32) -> Rows:
-        """The three arrays of a CSR matrix, as kernels read them."""
+    def of(cls, X: sp.csr_array, dtype: DTypeLike = np.float32) -> Rows:
+        """Return the three arrays of a CSR matrix, as kernels read them."""
         return cls(readable(X.indptr, np.int64), readable(X.indices, np.int32), readable(X.data, dtype))
 
     def __len__(self) -> int:
@@ -30,7 +32,7 @@ class Rows(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """Number of entries."""
         return int(self.indptr[-1] - self.indptr[0])
 
     def owners(self) -> Array:
@@ -43,7 +45,7 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Words: number w is in documents[starts[w] : starts[w + 1]], as the entries of the same places."""
+    """Entries by word: word w occurs in documents[starts[w] : starts[w + 1]], as the entries in the same positions."""
 
     starts: Array  # (V + 1,) int64
     documents: Array  # (nnz,) int32
@@ -51,61 +53,56 @@ class Columns(NamedTuple):
 
 
 def by_word(rows: Rows, V: int) -> Columns:
-    """The entries of documents in order of their words.
+    """Sort the entries of documents by word.
 
     >>> by_word(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.ones(3)), 2).documents
     array([0, 0, 1], dtype=int32)
     """
-    import scipy.sparse as sp
-
     numbers = np.arange(rows.size, dtype=np.int32)
-    turned = sp.csr_array((numbers, rows.indices, rows.indptr), (len(rows), V)).tocsc()
-    return Columns(turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data)
+    columns = sp.csr_array((numbers, rows.indices, rows.indptr), (len(rows), V)).tocsc()
+    return Columns(columns.indptr.astype(np.int64), columns.indices.astype(np.int32, copy=False), columns.data)
 
 
-def turned(rows: Rows, V: int) -> Rows:
-    """Words as rows of documents.
+def transposed(rows: Rows, V: int) -> Rows:
+    """Return words as rows of documents.
 
-    >>> turned(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([5.0, 6.0, 7.0])), 2).data
+    >>> transposed(Rows(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([5.0, 6.0, 7.0])), 2).data
     array([5., 6., 7.])
     """
     starts, documents, entries = by_word(rows, V)
     return Rows(starts, documents, rows.data[entries])
 
 
-# -- crew ----------
-# Threads that are kept for many short calls.
-
 MOST_THREADS = 4
-LEAST_WORK = 200_000  # elementary operations of a part, below which another thread does not pay
+LEAST_WORK = 200_000  # elementary operations of a thread, below which another one does not pay
 
 
-class Crew:
-    """Some threads, which share ranges of rows among themselves; results must not depend on how.
+class ThreadPool:
+    """Threads for many short calls, which divide ranges of rows; results must not depend on the division.
 
-    >>> with Crew(2) as crew:
+    >>> with ThreadPool(2) as pool:
     ...     parts = []
-    ...     crew.share(lambda begin, end: parts.append((begin, end)), np.array([0, 5, 6, 10]), work=10**6)
+    ...     pool.run(lambda begin, end: parts.append((begin, end)), np.array([0, 5, 6, 10]), work=10**6)
     >>> sorted(parts)
     [(0, 1), (1, 3)]
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.threads = min(here, MOST_THREADS) if threads is None else threads
-        self.pool: ThreadPoolExecutor | None = None
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.threads = min(cores, MOST_THREADS) if threads is None else threads
+        self._executor: ThreadPoolExecutor | None = None
 
-    def share(self, act: Callable[[int, int], Any], limits: Array, work: float) -> None:
-        """Call act(begin, end) for ranges of all rows, with about as many entries each; `limits` is an indptr."""
+    def run(self, act: Callable[[int, int], Any], limits: Array, work: float) -> None:
+        """Call act(begin, end) for ranges of rows with about equal numbers of entries; `limits` is an indptr."""
         number = int(min(self.threads, max(work // LEAST_WORK, 1), max(len(limits) - 1, 1)))
         if number == 1:
             act(0, len(limits) - 1)
             return
         targets = limits[0] + (limits[-1] - limits[0]) * np.arange(1, number) // number
         cuts = [0, *np.searchsorted(limits, targets).tolist(), len(limits) - 1]
-        if self.pool is None:
-            self.pool = ThreadPoolExecutor(self.threads - 1)
-        others = [self.pool.submit(act, begin, end) for begin, end in pairwise(cuts[1:])]
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self.threads - 1)
+        others = [self._executor.submit(act, begin, end) for begin, end in pairwise(cuts[1:])]
         act(cuts[0], cuts[1])
         for other in others:
             other.result()
@@ -117,10 +114,10 @@ class Crew:
         self.close()
 
     def close(self) -> None:
-        """Let the threads go."""
-        if self.pool is not None:
-            self.pool.shutdown()
-            self.pool = None
+        """End the threads."""
+        if self._executor is not None:
+            self._executor.shutdown()
+            self._executor = None
 
 
-ALONE = Crew(1)
+SINGLE_THREAD = ThreadPool(1)

@@ -1,0 +1,585 @@
+"""Hidden Markov models with scikit-learn's conventions, and their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs  # type: ignore[import-untyped]
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
+from deciban.families.known import KnownDensities
+from deciban.families.product import BlockRows
+from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
+from deciban.latent.em import Trace
+from deciban.latent.hmm import HMM, HMMDensity, HMMStats
+from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
+from deciban.latent.sequences import SequenceInput, Sequences, read_rows
+from deciban.model.model import label_array
+from deciban.statistics import Array, Axis
+from deciban.store import save
+from deciban.store.checks import require
+
+
+class HiddenMarkovModel(BaseEstimator):
+    """Hidden Markov model whose states emit rows of any family.
+
+    Sequences are given as one table X with `lengths`, or as a list of sequences. A list whose items are lists or arrays
+    is a list of sequences; one sequence is an array, or a list of plain values.
+
+    If `fit` is given all states, the model is a sum of counts: it can learn more, be merged, and be unlearnt exactly.
+    Otherwise the states are found by EM (Baum–Welch).
+
+    Parameters
+    ----------
+    family : Family
+        Family of the emissions, such as `Categorical()`, `Gaussian()` or a `Product`.
+    n_states : int, optional
+        Number of states; not needed if `fit` is given the states.
+    rule : {"ml", "map", "mean", "predictive"}, default="mean"
+        How parameters are obtained from the sums. EM maximises under "ml" if that is the rule, otherwise under "map".
+    start_pseudo_count : float or array-like of shape (n_states,), default=1.0
+        Dirichlet prior of the first state; 0 in an array excludes a state.
+    transition_pseudo_count : float or array-like of shape (n_states, n_states), default=1.0
+        Dirichlet prior of each state's successor; 0 in an array excludes a transition.
+    n_starts : int, default=10
+        Number of short runs of EM from different starts; the best one is continued.
+    max_iter : int, default=200
+        Largest number of iterations of EM.
+    tol : float, default=1e-6
+        EM stops when an iteration gains less than this per row.
+    random_state : int, numpy.random.Generator or None, default=None
+        Source of the random starts.
+    n_jobs : int, optional
+        Number of threads; results do not depend on it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_states,)
+        Names of the states; 0, 1, … ordered by visits if they were found by EM.
+    family_ : Family
+        The family with its choices made.
+    stats_ : HMMStats or None
+        Counts, or expected counts; None for a model of known densities.
+    exact_ : bool
+        Whether all states were given, so that the sums are counts.
+    trace_ : Trace or None
+        Objective after each iteration of EM.
+    startprob_ : ndarray of shape (n_states,)
+        Probability of each state at the first step.
+    transmat_ : ndarray of shape (n_states, n_states)
+        Transition probabilities, from row to column.
+
+    Examples
+    --------
+    A casino sometimes switches to a die that shows six every other time.
+
+    >>> from deciban import Categorical, HiddenMarkovModel
+    >>> dice = {"fair": Categorical.of([1 / 6] * 6), "loaded": Categorical.of([0.1] * 5 + [0.5])}
+    >>> casino = HiddenMarkovModel.from_densities(dice, [0.5, 0.5], [[0.98, 0.02], [0.05, 0.95]])
+    >>> rolls, rolled = casino.sample(3000, random_state=3)
+    >>> found = HiddenMarkovModel(Categorical(), 2, random_state=0).fit(rolls)
+    >>> found.transmat_.round(2)
+    array([[0.98, 0.02], [0.06, 0.94]])
+    >>> bool((casino.predict(rolls) == rolled).mean() > 0.8)
+    True
+    """
+
+    classes_: Array
+    family_: Family
+    stats_: HMMStats | None
+    trace_: Trace | None
+    exact_: bool
+    _density: HMMDensity | None  # None after a change, until it is needed
+
+    def __init__(
+        self,
+        family: Family,
+        n_states: int | None = None,
+        *,
+        rule: Rule = "mean",
+        start_pseudo_count: ArrayLike = 1.0,
+        transition_pseudo_count: ArrayLike = 1.0,
+        n_starts: int = 10,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        random_state: np.random.Generator | int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.family = family
+        self.n_states = n_states
+        self.rule = rule
+        self.start_pseudo_count = start_pseudo_count
+        self.transition_pseudo_count = transition_pseudo_count
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def from_densities(cls, densities: Mapping[Any, Density], start: ArrayLike, transitions: ArrayLike) -> Self:
+        """Make a model with known parameters.
+
+        Parameters
+        ----------
+        densities : dict of {state: Density}
+            Emission density of each state.
+        start : array-like of shape (n_states,)
+            Probability of each state at the first step.
+        transitions : array-like of shape (n_states, n_states)
+            Transition probabilities, from row to column.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            A fitted model, which cannot learn.
+        """
+        names, family = tuple(densities), KnownDensities(tuple(densities.values()))
+        S, chain = len(names), [np.asarray(p, dtype=float) for p in (start, transitions)]
+        if [p.shape for p in chain] != [(S,), (S, S)]:
+            raise InputError(f"{S} states have {S} start probabilities and {S} × {S} transitions.")
+        if any((p < 0).any() or not np.allclose(p.sum(axis=-1), 1.0) for p in chain):
+            raise InputError("start probabilities, and the transitions from each state, must be ≥ 0 and sum to 1.")
+        model = cls(family, S)
+        model.family_, model.trace_, model.exact_ = family, None, False
+        emissions = family.estimate(family.no_sums(Axis.of(S)), "ml")
+        return model._set_density(names, HMMDensity.of(chain[0], chain[1], emissions))
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+    def fit(
+        self,
+        X: SequenceInput,
+        y: SequenceInput | None = None,
+        lengths: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        sequence_weight: ArrayLike | None = None,
+        start: HiddenMarkovModel | HMMDensity | ArrayLike | None = None,
+    ) -> Self:
+        """Learn from sequences: by counting if `y` gives every state, otherwise by EM.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        y : array-like of shape (n_samples,), or list of these, optional
+            State at each step; None, NaN or the integer -1 where it is unknown.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each observation; 0 makes it missing.
+        sequence_weight : array-like of shape (n_sequences,), optional
+            Weight of each sequence.
+        start : HiddenMarkovModel, HMMDensity or array-like of shape (n_samples, n_states), optional
+            Model or responsibilities from which EM starts.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            The fitted model.
+        """
+        check_rule(self.rule)
+        rows, found = read_rows(self.family, X, lengths, y, sample_weight, sequence_weight)
+        states = self._states(found, rows.n)
+        rows.check()
+        family = choose_family(rows, states, self.rule)
+        rows, model = replace(rows, family=family), self._model(family)
+        model.priors(states.size)
+        exact, trace = rows.states is not None and bool((rows.states >= 0).all()), None
+        if exact:
+            stats = model.collect(rows, states)
+        else:
+            rule: Rule = "ml" if self.rule == "ml" else "map"
+            em = BaumWelch(model, rows, states, rule, self.max_iter, self._threads)
+            first = start.density if isinstance(start, HiddenMarkovModel) else start
+            estimate, trace = em.run(first, self.n_starts, self.tol, np.random.default_rng(self.random_state))
+            assert estimate.stats is not None
+            stats = estimate.stats if first is not None or found else model.sort_states(estimate.stats)
+        density = model.estimate(stats, self.rule)
+        self.family_, self.exact_, self.trace_ = family, exact, trace
+        self._set(stats)._density = density
+        return self
+
+    def learn(
+        self,
+        X: SequenceInput,
+        y: SequenceInput,
+        lengths: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        sequence_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add sequences with known states; new states may occur. The first call is `fit`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        y : array-like of shape (n_samples,), or list of these
+            State at each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each observation.
+        sequence_weight : array-like of shape (n_sequences,), optional
+            Weight of each sequence.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            The model itself.
+
+        Raises
+        ------
+        NotAvailableError
+            If the model was fitted by EM, or a state is unknown. The model is unchanged.
+        """
+        if not hasattr(self, "stats_"):
+            return self.fit(X, y, lengths, sample_weight=sample_weight, sequence_weight=sequence_weight)
+        counts = self._counts("extended")
+        return self._set(counts + self._collect(counts, X, y, lengths, sample_weight, sequence_weight))
+
+    def unlearn(
+        self,
+        X: SequenceInput,
+        y: SequenceInput,
+        lengths: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        sequence_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Remove sequences that were learnt before; the result equals a model fitted without them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        y : array-like of shape (n_samples,), or list of these
+            State at each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each observation.
+        sequence_weight : array-like of shape (n_sequences,), optional
+            Weight of each sequence.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            The model itself.
+
+        Raises
+        ------
+        NotLearntError
+            If the counts show that a sequence was never learnt. The model is unchanged.
+        NotAvailableError
+            If the model was fitted by EM, or a state is unknown. The model is unchanged.
+        """
+        counts = self._counts("unlearnt")
+        batch = self._collect(counts, X, y, lengths, sample_weight, sequence_weight)
+        return self._set(counts.without(batch, NotLearntError))
+
+    def merge(self, other: HiddenMarkovModel) -> Self:
+        """Return a model that has learnt the sequences of both models; also written `a + b`.
+
+        Parameters
+        ----------
+        other : HiddenMarkovModel
+            A model of the same family, with known states.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            A new model.
+        """
+        if not isinstance(other, HiddenMarkovModel) or self.family_ != other.family_:
+            raise MergeError("the models have different families, or made different choices at their first fit.")
+        return copy(self)._set(self._counts("merged") + other._counts("merged"))
+
+    __add__ = merge
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+    def predict(self, X: SequenceInput, lengths: ArrayLike | None = None) -> Array:
+        """Return the most probable path of each sequence (Viterbi).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            State at each step.
+        """
+        return self.classes_[self._inference(X, lengths).paths()]
+
+    def predict_proba(self, X: SequenceInput, lengths: ArrayLike | None = None) -> Array:
+        """Return the probability of each state at each step, given the whole sequence.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_states)
+            Posterior probabilities.
+        """
+        return self._inference(X, lengths).posteriors()
+
+    def score_samples(self, X: SequenceInput, lengths: ArrayLike | None = None) -> Array:
+        """Return the log-likelihood of each sequence.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences,)
+            Log-likelihoods, every constant included; -inf for an impossible sequence.
+        """
+        return self._inference(X, lengths).log_likelihoods()
+
+    def score(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
+        """Return the total log-likelihood of all sequences.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+
+        Returns
+        -------
+        float
+            Sum of `score_samples`.
+        """
+        return float(self.score_samples(X, lengths).sum())
+
+    def sample(
+        self, lengths: ArrayLike = 1, random_state: np.random.Generator | int | None = None
+    ) -> tuple[Rows, Array]:
+        """Draw new sequences.
+
+        Parameters
+        ----------
+        lengths : int or array-like of int, default=1
+            Length of one sequence, or of each.
+        random_state : int, numpy.random.Generator or None, default=None
+            Source of the random numbers.
+
+        Returns
+        -------
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            Rows of all sequences.
+        states : ndarray of shape (n_samples,)
+            State at each step.
+        """
+        each = np.atleast_1d(lengths)
+        sequences = Sequences.of(each, int(each.sum()))
+        rng = np.random.default_rng(random_state)
+        codes = self.density.sample_states(sequences, rng)
+        rows = self.density.emissions.sample(codes, rng)
+        if isinstance(rows, BlockRows):  # columns side by side, in the order of the blocks
+            rows = np.column_stack([part.toarray() if sp.issparse(part) else part for part in rows.parts])
+        return rows, self.classes_[codes]
+
+    def reestimate(self, rule: Rule) -> Self:
+        """Return a model with the same sums under another rule.
+
+        Parameters
+        ----------
+        rule : {"ml", "map", "mean", "predictive"}
+            The new rule.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            A new model.
+        """
+        check_rule(rule)
+        other = copy(self)
+        other.rule, other._density = rule, None
+        return other
+
+    @property
+    def density(self) -> HMMDensity:
+        """Start, transition and emission densities under the rule."""
+        check_is_fitted(self, "classes_")
+        if self._density is None:
+            if not len(self.classes_):
+                raise InputError("the model has no sequences and no states any more. Learn some.")
+            assert self.stats_ is not None
+            self._density = self._model(self.family_).estimate(self.stats_, self.rule)
+        return self._density
+
+    @property
+    def startprob_(self) -> Array:
+        """Probability of each state at the first step, shape (n_states,)."""
+        return np.exp(self.density.log_start)
+
+    @property
+    def transmat_(self) -> Array:
+        """Transition probabilities, from row to column, shape (n_states, n_states)."""
+        return np.exp(self.density.log_transitions)
+
+    # -- files -------------------------------------------------------------------------------------------------------
+    def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
+        """Write the model to a file, which `deciban.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. An existing file is replaced, or left unchanged if writing fails.
+        note : str, default=""
+            Text kept in the file.
+        """
+        save(self, path, note=note)
+
+    def stored(self) -> StoredHMM:
+        """Return the dataclass that stands for the model in a file.
+
+        Returns
+        -------
+        StoredHMM
+            Parameters, family, sums and trace.
+        """
+        check_is_fitted(self, "classes_")
+        density = self.density if self.stats_ is None else None
+        names = tuple(self.classes_.tolist())
+        parameters = self.get_params(deep=False)
+        return StoredHMM(parameters, self.family_, self.stats_, density, self.trace_, self.exact_, names)
+
+    # -- internals ---------------------------------------------------------------------------------------------------
+    @property
+    def _threads(self) -> int:
+        return int(effective_n_jobs(self.n_jobs))
+
+    def _model(self, family: Family) -> HMM:
+        return HMM(family, self.start_pseudo_count, self.transition_pseudo_count)
+
+    def _states(self, found: tuple[Any, ...], n: int) -> Axis:
+        """The axis of the states: those found in y, or n_states numbers."""
+        if found:
+            if self.n_states not in (None, len(found)):
+                raise InputError(f"n_states={self.n_states}, but y names {len(found)} states. Leave n_states out.")
+            return Axis(found)
+        if self.n_states is None or self.n_states < 1:
+            raise HyperparameterError(f"n_states={self.n_states}: give the number of states, or the states as y.")
+        if n < self.n_states:
+            raise InputError(f"{self.n_states} states in {n} rows: there are not enough rows. Ask for fewer.")
+        return Axis.of(self.n_states)
+
+    def _counts(self, action: str) -> HMMStats:
+        """The counts; refused if they are expectations."""
+        check_is_fitted(self, "classes_")
+        if not self.exact_ or self.stats_ is None:
+            raise NotAvailableError(
+                f"a model fitted by EM cannot be {action} exactly, because its sums depend on the estimate under which "
+                "they were collected. Refit it, or give `fit` every state."
+            )
+        return self.stats_
+
+    def _collect(
+        self,
+        counts: HMMStats,
+        X: SequenceInput,
+        y: SequenceInput,
+        lengths: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        sequence_weight: ArrayLike | None,
+    ) -> HMMStats:
+        """The counts of a batch with known states."""
+        rows, found = read_rows(self.family_, X, lengths, y, sample_weight, sequence_weight, counts.emissions)
+        if rows.states is None or (rows.states < 0).any():
+            raise NotAvailableError("steps whose states are not known need EM, which is not a sum. Use fit.")
+        return self._model(self.family_).collect(rows, Axis(found))
+
+    def _inference(self, X: SequenceInput, lengths: ArrayLike | None) -> Inference:
+        density = self.density
+        rows, _ = read_rows(self.family_, X, lengths, stats=None if self.stats_ is None else self.stats_.emissions)
+        return Inference(density, rows, threads=self._threads)
+
+    def _set_density(self, names: tuple[Any, ...], density: HMMDensity) -> Self:
+        self.stats_, self._density, self.classes_ = None, density, label_array(names)
+        return self
+
+    def _set(self, stats: HMMStats) -> Self:
+        self.stats_, self._density = stats, None
+        self.classes_ = label_array(tuple(stats.axis.names))
+        return self
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredHMM:
+    """A hidden Markov model in a file: its sums, or its density if the parameters were given."""
+
+    parameters: dict[str, Any]
+    family: Any
+    stats: Any
+    density: Any
+    trace: Any
+    exact: Any
+    names: Any  # of the states
+
+    @property
+    def rows(self) -> float:
+        """Weighted number of steps learnt."""
+        return 0.0 if self.stats is None else float(self.stats.rows.sum())
+
+    def restored(self, check: Check | None, key: bytes | None = None) -> HiddenMarkovModel:
+        """Return the model, with its density estimated, so that sums that do not fit the family are noticed."""
+        if check is not None:
+            check()
+        check_parameters(HiddenMarkovModel, self.parameters)
+        require(isinstance(self.family, Family) and isinstance(self.names, tuple), "a model", "a family and states")
+        require(self.trace is None or isinstance(self.trace, Trace), "trace", "to be one")
+        model = HiddenMarkovModel(**self.parameters)
+        model.family_, model.trace_, model.exact_ = self.family, self.trace, bool(self.exact)
+        if self.stats is not None:
+            right = isinstance(self.stats, HMMStats) and self.stats.labels.get("next") == self.stats.axis
+            require(right and tuple(self.stats.axis.names) == self.names, "stats", "the sums of the states")
+            model._set(self.stats)
+        else:
+            model._set_density(self.names, self.density)
+        _check_density(model.density, len(self.names))
+        return model
+
+
+def check_parameters(estimator: Any, given: Any) -> None:
+    """Refuse parameters from a file that the estimator does not have."""
+    known = set(estimator._get_param_names())
+    require(isinstance(given, dict) and set(given) <= known, estimator.__name__, "parameters that it has")
+    check_rule(str(given.get("rule", "mean")))
+
+
+def _check_density(density: HMMDensity, S: int) -> None:
+    right = isinstance(density, HMMDensity) and isinstance(density.emissions, Density) and density.emissions.K == S
+    shapes = right and density.log_start.shape == (S,) and density.log_transitions.shape == (S, S)
+    require(shapes, "a density", f"{S} states")
+    sums = [np.exp(part).sum(axis=-1) for part in (density.log_start, density.log_transitions)]
+    require(all(np.allclose(part, 1.0) for part in sums), "a density", "probabilities that sum to 1")

@@ -1,0 +1,132 @@
+"""Families stripped to parameters: they answer as before, to the bit, and have no sums to learn or unlearn with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self
+
+from deciban.errors import NotAvailableError
+from deciban.families.abilities import Counts, HasChoices, HasSubset, SharesParameters, ability
+from deciban.families.product import Product, ProductStats, blocks_of
+from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.statistics import Array, Members, Stats
+
+
+def refuse(what: str = "learn, unlearn, merge or be re-estimated") -> NoReturn:
+    """Raise the error that names what a released model cannot do, and why."""
+    raise NotAvailableError(
+        f"a released model cannot {what}: it holds parameters only, and the sums that would change were left out. "
+        "Use the model that it was released from."
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedStats(Stats):
+    """The classes, without the sums."""
+
+    def settle(self, other: Self) -> tuple[Self, Self]:
+        """Refuse: there are no sums to add."""
+        refuse()
+
+    def select(self, axis: str, index: Array) -> Self:
+        """Refuse: there are no sums to select from."""
+        refuse()
+
+    def pruned(self) -> Self:
+        """Keep all names."""
+        return self
+
+    def __mul__(self, factor: float) -> Self:
+        refuse("decay")
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True, eq=False)
+class Released(Family[ReleasedStats]):
+    """A family with known parameters that cannot learn."""
+
+    family: Family[Any]  # encodes and checks rows
+    density: Density
+    rule: Rule
+    names: Stats  # the names along the axes of the sums, without the sums
+
+    def supports(self, kind: type) -> bool:
+        """Refusals are answered here; lengths and shared parameters by the family."""
+        return kind in (HasChoices, HasSubset) or ability(self.family, kind) is not None
+
+    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Rows:
+        """Encode rows as the family does, with the names that were known."""
+        return self.family.encode(X, columns, self.names)
+
+    def check(self, X: Rows, columns: Sequence[str], learning: bool = False) -> None:
+        """Check rows as the family does."""
+        self.family.check(X, columns, learning)
+
+    def collect(self, X: Rows, members: Members) -> ReleasedStats:
+        """Refuse."""
+        refuse()
+
+    def estimate(self, stats: Any, rule: Rule) -> Density:
+        """Return the density, under the rule that it was released with."""
+        if rule != self.rule:
+            refuse(f"be read by rule {rule!r} (it was released with {self.rule!r})")
+        return self.density
+
+    def choose(self, stats: Any, rows: Any = None, rule: Rule = "mean") -> Self:
+        """Refuse."""
+        refuse("choose anew")
+
+    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
+        """Refuse."""
+        refuse("choose anew")
+
+    def chosen_by_labels(self) -> list[str]:
+        """Return nothing: no row can be left out."""
+        return []
+
+    def subset(self, stats: Any, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
+        """Refuse."""
+        refuse()
+
+    def lengths(self, X: Rows) -> Array:
+        """Return lengths as the family does."""
+        family: Any = ability(self.family, Counts)
+        return family.lengths(X)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the family's classes share parameters."""
+        family: Any = ability(self.family, SharesParameters)
+        return family.shared
+
+    def __repr__(self) -> str:
+        return f"Released({self.family!r})"
+
+
+def strip(family: Any, stats: Any, density: Any, rule: Rule) -> tuple[Any, Any]:
+    """Return family and statistics of a released model; blocks stay blocks, so that explanations stay the same."""
+    if isinstance(family, Released):
+        return family, stats
+    if not isinstance(family, Product):
+        return Released(family, density, rule, without_sums(stats)), ReleasedStats({"class": stats.labels["class"]})
+    parts = [strip(part, sums, inner, rule) for part, sums, inner in blocks_of(family, stats, density)]
+    families = family.with_families(part for part, _ in parts)
+    return families, ProductStats(stats.labels, {key: sums for key, (_, sums) in zip(stats.blocks, parts)})
+
+
+def without_sums(stats: Any) -> Any:
+    """Return the names along the axes of statistics, without the sums."""
+
+    def empty(held: Any, f: Any) -> Any:
+        if f.metadata["kind"] != "nested":
+            return None
+        return {k: without_sums(part) for k, part in held.items()} if isinstance(held, dict) else without_sums(held)
+
+    return stats.map_fields(empty)
+
+
+def is_released(family: Any) -> bool:
+    """Whether a family, or any block of it, was released."""
+    return any(isinstance(part, Released) for (part,) in blocks_of(family))

@@ -1,0 +1,229 @@
+"""Sparse rows, such as word counts of documents: sums per class, scores, table lookups.
+
+Rows are given by the three arrays of a CSR matrix. Columns may be unsorted and repeated, entries may be stored zeros,
+and the first row need not start at 0. Indices of either width and float64, float32, int64 and int32 entries are read in
+place. An index outside [0, V) raises IndexError.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deciban.kernels.choice import (
+    Array,
+    class_codes,
+    compiled,
+    drop_zero_weights,
+    group_sums,
+    quiet,
+    readable,
+    row_weights,
+    weights_or_empty,
+)
+
+
+def checked_csr(data: Array, indices: Array, indptr: Array, V: int) -> tuple[Array, Array, Array]:
+    """Return the three arrays as kernels read them; IndexError unless row limits and column indices are in range."""
+    indptr = readable(indptr, np.int64)
+    indices = readable(indices, None if indices.dtype in (np.int32, np.int64) else np.int64)
+    data = readable(data, None if data.dtype in (np.float64, np.float32, np.int64, np.int32) else np.float64)
+    stored = min(len(data), len(indices))
+    if len(indptr) == 0 or indptr[0] < 0 or indptr[-1] > stored or (indptr[1:] < indptr[:-1]).any():
+        raise IndexError(f"row limits must rise from ≥ 0 to ≤ {stored}")
+    used = indices[indptr[0] : indptr[-1]]
+    # As unsigned integers, negative indices are large: one comparison checks both bounds.
+    if used.size and used.view(f"u{used.itemsize}").max() >= V:
+        raise IndexError(f"column indices run from {used.min()} to {used.max()}; they must lie in [0, {V})")
+    return data, indices, indptr
+
+
+def without_stored_zeros(data: Array, indices: Array, indptr: Array) -> tuple[Array, Array, Array]:
+    """Drop stored zeros, so that no product 0 · −inf arises."""
+    if np.count_nonzero(data) == len(data):
+        return data, indices, indptr
+    kept = data != 0
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return data[kept], indices[kept], before[indptr]
+
+
+def sparse_class_sums(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> Array:
+    """Σ w x per class and column: (K, V), for large inputs the transpose of a C-ordered array.
+
+    Sums of unweighted integers are exact, in any order of the rows.
+    """
+    data, indices, indptr = checked_csr(data, indices, indptr, V)
+    codes, weight = class_codes(codes, K), row_weights(weight)
+    if not compiled(indptr[-1] - indptr[0]):
+        return _sparse_class_sums(data, indices, indptr, codes, weight, K, V)
+    from deciban.kernels.sparse_compiled import add_class_sums
+
+    sums = np.zeros((V, K))
+    add_class_sums(data, indices, indptr, codes, weights_or_empty(weight), sums)
+    return sums.T
+
+
+def sparse_class_moments(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> tuple[Array, Array]:
+    """Σ w x and Σ w x² per class and column over the stored entries: (K, V) each, strided views for large inputs."""
+    data, indices, indptr = checked_csr(data, indices, indptr, V)
+    codes, weight = class_codes(codes, K), row_weights(weight)
+    if not compiled(indptr[-1] - indptr[0]):
+        return _sparse_class_moments(data, indices, indptr, codes, weight, K, V)
+    from deciban.kernels.sparse_compiled import add_class_moments
+
+    sums = np.zeros((V, 2, K))
+    add_class_moments(data, indices, indptr, codes, weights_or_empty(weight), sums)
+    return sums[:, 0].T, sums[:, 1].T
+
+
+def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
+    """bias[k] + Σ x[j] weights[j, k] of each row: (n, K). `weights` is (V, K), the K weights of a column side by side.
+
+    A stored 0 adds 0 even where the weight is −inf; x > 0 there gives −inf.
+    """
+    weights, bias = readable(weights, np.float64), readable(bias, np.float64)
+    V, K = weights.shape
+    data, indices, indptr = checked_csr(data, indices, indptr, V)
+    if not compiled((indptr[-1] - indptr[0]) * K):
+        return numpy_sparse_scores(data, indices, indptr, weights, bias)
+    from deciban.kernels.sparse_compiled import sparse_scores as run
+
+    if weights.min(initial=0.0) == -np.inf:
+        data, indices, indptr = without_stored_zeros(data, indices, indptr)
+    scores = np.empty((len(indptr) - 1, K))
+    run(data, indices, indptr, weights, bias, scores)
+    return scores
+
+
+def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
+    """Σ x and Σ table[x] of each row: (n,) and (n, 2); None unless all x are integers in [0, T).
+
+    `table` is (T, 2) of int64, where T ≥ 2 is a power of two.
+    """
+    indptr, data = readable(indptr, np.int64), readable(data, np.float64)
+    if not compiled(indptr[-1] - indptr[0]):
+        return _row_lookups(data, indptr, table)
+    from deciban.kernels.sparse_compiled import row_lookups as run
+
+    sums, found = np.empty(len(indptr) - 1), np.empty((len(indptr) - 1, 2), np.int64)
+    return (sums, found) if run(data, indptr, table, sums, found) else None
+
+
+def sparse_class_lookups(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int, table: Array
+) -> tuple[Array, Array, Array] | None:
+    """`sparse_class_sums`, (K, V), and in the same pass Σ w (table[L] − Σ table[x]) per class, (K, 2).
+
+    L is Σ x of a row. Where L ≥ T, table[0] is used instead, and the third result, (n,), holds L; it is 0 for all other
+    rows. None in the same cases as `row_lookups`.
+    """
+    data, indices, indptr = checked_csr(data, indices, indptr, V)
+    codes, weight, data = class_codes(codes, K), row_weights(weight), readable(data, np.float64)
+    if not compiled(indptr[-1] - indptr[0]):
+        return _sparse_class_lookups(data, indices, indptr, codes, weight, K, V, table)
+    from deciban.kernels.sparse_compiled import add_class_lookups
+
+    sums, found, beyond = np.zeros((V, K)), np.zeros((K, 2)), np.zeros(len(indptr) - 1)
+    in_range = add_class_lookups(data, indices, indptr, codes, weights_or_empty(weight), table, sums, found, beyond)
+    return (sums.T, found, beyond) if in_range else None
+
+
+def sparse_left_over(
+    data: Array, indices: Array, indptr: Array, counts: Array, codes: Array, weight: Array | None, rounding: float
+) -> Array:
+    """For each entry x, of class k and column j: counts[k, j] − w x, or 0 if that is at most `rounding` of the count.
+
+    `counts` is (K, V), in either memory order.
+    """
+    K, V = counts.shape
+    data, indices, indptr = checked_csr(data, indices, indptr, V)
+    codes, weight = class_codes(codes, K), row_weights(weight)
+    if not compiled((indptr[-1] - indptr[0]) * K):  # counted as for scores of the rows, which are needed too
+        return _sparse_left_over(data, indices, indptr, counts, codes, weight, rounding)
+    from deciban.kernels.sparse_compiled import left_over
+
+    by_column = counts.flags.f_contiguous
+    flat = readable(counts.T if by_column else counts, np.float64).ravel()
+    strides = (1, K) if by_column else (V, 1)
+    left = np.empty(indptr[-1] - indptr[0])
+    left_over(data, indices, indptr, flat, *strides, codes, weights_or_empty(weight), rounding, left)
+    return left
+
+
+# -- numpy versions ----------------------------------------------------------------------------------------------------
+def _row_of_entry(indptr: Array) -> Array:
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+@quiet
+def _sparse_class_sums(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> Array:
+    cell = np.repeat(codes * V, np.diff(indptr)) + indices[indptr[0] : indptr[-1]]
+    data = data[indptr[0] : indptr[-1]]
+    if weight is not None:
+        weight, (data, cell) = drop_zero_weights(weight[_row_of_entry(indptr)], data, cell)
+        data = data * weight
+    sums = np.bincount(cell, data, minlength=K * V).reshape(K, V)
+    return sums.astype(np.float64, copy=False)  # without entries bincount returns integers
+
+
+@quiet
+def _sparse_class_moments(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+) -> tuple[Array, Array]:
+    first = _sparse_class_sums(data, indices, indptr, codes, weight, K, V)
+    return first, _sparse_class_sums(data * data, indices, indptr, codes, weight, K, V)
+
+
+@quiet
+def numpy_sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
+    """`sparse_scores` for arrays that are checked."""
+    row = _row_of_entry(indptr)
+    data, indices = data[indptr[0] : indptr[-1]], indices[indptr[0] : indptr[-1]]
+    kept = data != 0  # 0 · −inf counts as 0
+    terms = data[kept, None] * weights[indices[kept]]
+    return bias + group_sums(terms, row[kept], len(indptr) - 1)
+
+
+@quiet
+def _row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array] | None:
+    """First as if each x were 1, which most are; then corrected for the others."""
+    x, stored = data[indptr[0] : indptr[-1]], np.diff(indptr)
+    other = np.flatnonzero(x != 1)
+    row, x = np.searchsorted(indptr - indptr[0], other, side="right") - 1, x[other]
+    if not ((x >= 0) & (x < len(table)) & (x == np.floor(x))).all():
+        return None
+    more = (table[x.astype(np.intp)] - table[1]).T
+    found = [np.bincount(row, each, len(stored)) for each in (x - 1, *more)]
+    return stored + found[0], stored[:, None] * table[1] + np.stack(found[1:], axis=1).astype(np.int64)
+
+
+@quiet
+def _sparse_class_lookups(
+    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int, table: Array
+) -> tuple[Array, Array, Array] | None:
+    if weight is not None:
+        data = data.copy()
+        data[indptr[0] : indptr[-1]][weight[_row_of_entry(indptr)] == 0] = 0.0
+    looked_up = _row_lookups(data, indptr, table)
+    if looked_up is None:
+        return None
+    length, words = looked_up
+    beyond = np.where(length >= len(table), length, 0.0)
+    found = (table[np.where(beyond > 0, 0, length).astype(np.intp)] - words).astype(np.float64)
+    weighted = found if weight is None else found * weight[:, None]
+    sums = _sparse_class_sums(data, indices, indptr, codes, weight, K, V)
+    return sums, np.stack([np.bincount(codes, each, K) for each in weighted.T], axis=1).astype(np.float64), beyond
+
+
+def _sparse_left_over(
+    data: Array, indices: Array, indptr: Array, counts: Array, codes: Array, weight: Array | None, rounding: float
+) -> Array:
+    row, used = _row_of_entry(indptr), slice(indptr[0], indptr[-1])
+    count = counts[codes[row], indices[used]]
+    left = count - data[used] * (1.0 if weight is None else weight[row])
+    return np.where(left > rounding * count, left, 0.0)

@@ -1,0 +1,372 @@
+"""Inference in hidden Markov models: forward–backward, Viterbi and Baum–Welch, in bounded memory.
+
+Whole sequences that fit one piece are processed at once. A long sequence is cut into pieces: the forward pass keeps the
+message at each cut, and the backward pass computes the messages of a piece again from there. So a sequence of any
+length needs memory for one piece and one message per cut. Parts run on threads; results are added in the order of the
+parts, so they do not depend on the number of threads.
+
+In Baum–Welch the objective, the log-likelihood under "ml", with the log prior under "map", never decreases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deciban.errors import DecibanError, InputError
+from deciban.families.protocol import Family, Rule, collect_checked
+from deciban.kernels import forced
+from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
+from deciban.kernels.choice import compiled as worth
+from deciban.kernels.choice import one_thread
+from deciban.latent import em
+from deciban.latent.hmm import HMM, HMMDensity, HMMStats
+from deciban.latent.sequences import Group, SequenceRows
+from deciban.read.tables import HEAD
+from deciban.statistics import Array, Axis
+
+SHORT = 15  # iterations of each competing start
+START_KINDS = ((1, 0.5), (1, 0.0), (8, 0.8), (1, 0.2), (32, 0.5), (4, 0.0))  # (rows in a window, weight of staying)
+WINDOW_WEIGHT = 4.0  # of the rows of a window against the prior, so that states differ
+
+T = TypeVar("T")
+Receive = Callable[[int, int, Array], None]  # called with posteriors of rows lo … hi
+
+
+# -- forward–backward and Viterbi --------------------------------------------------------------------------------------
+class Inference:
+    """Forward–backward and Viterbi passes of one density over one set of sequences.
+
+    n_passes : number of passes that will be made over these rows; many justify compiling
+    """
+
+    def __init__(self, density: HMMDensity, rows: SequenceRows, n_passes: int = 1, threads: int = 1) -> None:
+        self.density, self.rows, self.threads = density, rows, threads
+        self.compiled = worth_compiling(rows.n * n_passes)  # whether compiled kernels run, or their numpy twins
+
+    @cached_property
+    def table(self) -> tuple[Array, Array]:
+        """Scores of every category, if rows are one column of categories."""
+        return self.rows.table(self.density.emissions)
+
+    def expected(self, states: Axis) -> tuple[HMMStats, float]:
+        """Return the expected sums of the complete data, and the log-likelihood: the E-step of Baum–Welch."""
+        parts = self._each_part(lambda groups: self._expected(groups, states))
+        stats, total = parts[0]
+        for more, found in parts[1:]:
+            stats, total = stats + more, total + found
+        return stats, total
+
+    def posteriors(self) -> Array:
+        """Return the probability of every state at every step given the whole sequence, shape (n, S)."""
+        out = np.empty((self.rows.n, self.density.S))
+
+        def store(lo: int, hi: int, shares: Array) -> None:
+            out[lo:hi] = shares
+
+        def act(groups: list[Group]) -> None:
+            chain = _ForwardBackward(self, lookup=False)
+            for group in groups:
+                chain.add(group, np.ones(len(group.ends)), store)
+
+        self._each_part(act)
+        return out
+
+    def log_likelihoods(self) -> Array:
+        """Return the log-likelihood of every sequence, shape (B,); −inf if it is impossible."""
+
+        def act(groups: list[Group]) -> list[Array]:
+            chain = _ForwardBackward(self)
+            return [chain.log_likelihoods(group) for group in groups]
+
+        return np.concatenate([found for part in self._each_part(act) for found in part])
+
+    def paths(self) -> Array:
+        """Return the most probable path of every sequence, shape (n,)."""
+        out = np.empty(self.rows.n, dtype=np.intp)
+
+        def act(groups: list[Group]) -> None:
+            viterbi = _Viterbi(self)
+            for group in groups:
+                viterbi.write(group, out)
+
+        self._each_part(act)
+        return out
+
+    def impossible(self, row: int) -> DecibanError:
+        """Return the error for a step that has probability 0 in every reachable state."""
+        return DecibanError(
+            f"{self.rows.sequences.describe(row)} is impossible under the model: it has probability 0 in every "
+            "state that can be reached there. Use rule 'mean', or pseudo-counts > 0; score_samples returns -inf for it."
+        )
+
+    def _each_part(self, act: Callable[[list[Group]], T]) -> list[T]:
+        """Call `act` for each part, on threads; results in the order of the parts."""
+        parts = self.rows.parts(piece_rows(self.density.S))
+        if self.rows.symbols is not None:
+            _ = self.table  # computed here, so that no two threads compute it
+        # the family's kernels are chosen by the size of all pieces together
+        whole = forced("numba") if worth(self.rows.n * self.density.S) else nullcontext()
+        if self.threads == 1 or len(parts) == 1:
+            with whole, one_thread(0):
+                return [act(part) for part in parts]
+        with ThreadPoolExecutor(self.threads) as pool, whole, one_thread(0):
+            return [done.result() for done in [pool.submit(copy_context().run, act, part) for part in parts]]
+
+    def _expected(self, groups: list[Group], states: Axis) -> tuple[HMMStats, float]:
+        chain, visited = _ForwardBackward(self), np.zeros(self.density.S)
+        sums: Any = None
+
+        def collect(lo: int, hi: int, shares: Array) -> None:
+            nonlocal visited, sums
+            visited = visited + shares.sum(axis=0)
+            found = self.rows.collect(shares, states, lo, hi)
+            sums = found if sums is None else sums + found
+
+        weight, total = self.rows.sequences.weight, 0.0
+        for group in groups:
+            own = weight[group.first : group.first + len(group.ends)]
+            total += float(own @ chain.add(group, own, collect))
+        visits, joint, first = chain.found()
+        if chain.lookup:
+            visited, sums = visits.sum(axis=0), self.rows.collect_visits(visits, states)
+        return HMMStats({"class": states, "next": states}, first, joint, visited, sums), total
+
+
+class _ForwardBackward:
+    """Forward–backward over the groups of one part, and their sums.
+
+    Messages are plain numbers, scaled at each step; groups in which they underflow are repeated in logarithms.
+    """
+
+    def __init__(self, inference: Inference, lookup: bool = True) -> None:
+        self.inference, self.rows, density = inference, inference.rows, inference.density
+        self.lookup = lookup and self.rows.symbols is not None
+        kinds = (True, False) if inference.compiled else (False,)
+        parameters = density.log_start, density.log_transitions, inference.compiled
+        self.kinds = [Messages(*parameters, scaled) for scaled in kinds]
+        self.tables = [kind.table(*inference.table) for kind in self.kinds] if self.lookup else []
+        self.sums = [kind.sums(len(inference.table[0]) if self.lookup else 0) for kind in self.kinds]
+        self.steps = np.arange(piece_rows(density.S))
+        self.last_piece: Any = None  # (kind, first row, table) of the piece scored last
+
+    def found(self) -> tuple[Array, Array, Array]:
+        """Return the expected visits per category, transitions and starts."""
+        each = [kind.crop(*sums) for kind, sums in zip(self.kinds, self.sums)]
+        visits, joint, first = (sum(parts[1:], parts[0]) for parts in zip(*each))
+        return visits, joint, first
+
+    def piece(self, at: int, lo: int, hi: int) -> tuple[Array, Any]:
+        """Return the position of each row in a table, and the table."""
+        if self.lookup:
+            symbols: Any = self.rows.symbols
+            return symbols.index[lo:hi], self.tables[at]
+        if self.last_piece is None or self.last_piece[:2] != (at, lo):
+            scores = self.rows.scores(self.inference.density.emissions, lo, hi)
+            self.last_piece = at, lo, self.kinds[at].table(*scores)
+        return self.steps[: hi - lo], self.last_piece[2]
+
+    def forward(self, at: int, group: Group, cuts: list[Array] | None = None) -> tuple[Array, int]:
+        """Return the log-likelihoods of the group's sequences, and the first impossible row, or −1."""
+        kind, totals = self.kinds[at], np.zeros(len(group.ends))
+        carry = kind.carry()
+        for number, (lo, hi) in enumerate(group.pieces):
+            if cuts is not None:
+                cuts.append(carry.copy())
+            index, table = self.piece(at, lo, hi)
+            ends = _ends(group, number)
+            done = kind.forward(index, table, ends, number == 0, carry, totals)
+            if done < (len(ends) if kind.scaled else hi - lo):
+                return totals, lo + done
+        return totals, -1
+
+    def log_likelihoods(self, group: Group) -> Array:
+        """Return the log-likelihoods of the group's sequences, shape (B,)."""
+        for at in range(len(self.kinds)):
+            totals, bad = self.forward(at, group)
+            if bad < 0:
+                break
+        return totals
+
+    def add(self, group: Group, weight: Array, receive: Receive) -> Array:
+        """Add a group's sums and return its log-likelihoods (B,); without a table, `receive` gets the posteriors."""
+        for at in range(len(self.kinds)):
+            cuts: list[Array] = []
+            totals, bad = self.forward(at, group, cuts)
+            if bad < 0:
+                self.backward(at, group, weight, cuts, receive)
+                return totals
+        raise self.inference.impossible(bad)
+
+    def backward(self, at: int, group: Group, weight: Array, cuts: list[Array], receive: Receive) -> None:
+        """Go from the last piece to the first; the forward messages of all but the last are computed again."""
+        kind, (visits, joint, first) = self.kinds[at], self.sums[at]
+        back, last = kind.carry(), len(group.pieces) - 1
+        for number in range(last, -1, -1):
+            lo, hi = group.pieces[number]
+            index, table = self.piece(at, lo, hi)
+            ends = _ends(group, number)
+            if number < last:
+                kind.forward(index, table, ends, number == 0, cuts[number], np.zeros(len(ends)))
+            own = visits if self.lookup else np.zeros((hi - lo, kind.width))
+            kind.backward(index, table, ends, number == 0, number == last, back, weight, own, joint, first)
+            if not self.lookup:
+                receive(lo, hi, own[:, : kind.S])
+
+
+class _Viterbi:
+    """Most probable paths, a group at a time."""
+
+    def __init__(self, inference: Inference) -> None:
+        self.inference, self.rows, density = inference, inference.rows, inference.density
+        self.kind = Paths(density.log_start, density.log_transitions, inference.compiled)
+        self.steps = np.arange(piece_rows(density.S))
+
+    def piece(self, lo: int, hi: int) -> tuple[Array, Array]:
+        """Return the position of each row in a table of log densities, and the table."""
+        symbols = self.rows.symbols
+        if symbols is not None:
+            return symbols.index[lo:hi], self.inference.table[0]
+        return self.steps[: hi - lo], self.rows.scores(self.inference.density.emissions, lo, hi)[0]
+
+    def write(self, group: Group, out: Array) -> None:
+        """Write the paths of a group's sequences to `out`."""
+        carry, final = np.zeros(self.inference.density.S), len(group.pieces) - 1
+        cuts: list[Array] = []
+        for number, (lo, hi) in enumerate(group.pieces):
+            cuts.append(carry.copy())
+            last = self.kind.best(*self.piece(lo, hi), _ends(group, number), number == 0, carry)
+            if (last < 0).any():
+                raise self.inference.impossible(_ForwardBackward(self.inference).forward(-1, group)[1])
+            carry -= carry.max()  # keeps the digits of paths of millions of steps
+        for number in range(final, -1, -1):
+            (lo, hi), ends = group.pieces[number], _ends(group, number)
+            if number < final:
+                self.kind.best(*self.piece(lo, hi), ends, number == 0, cuts[number])
+            last = np.array([self.kind.follow(ends, last, out[lo:hi])])  # the last state of the piece before
+
+
+def _ends(group: Group, number: int) -> Array:
+    """Ends of sequences within a piece, counted from its first row."""
+    lo, hi = group.pieces[number]
+    return group.ends if len(group.pieces) == 1 else np.array([hi - lo])
+
+
+# -- Baum–Welch --------------------------------------------------------------------------------------------------------
+class Estimate(NamedTuple):
+    """The state of EM: a density, and the sums of the E-step from which it was estimated."""
+
+    density: HMMDensity
+    stats: HMMStats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BaumWelch:
+    """EM for one model and one set of sequences.
+
+    EM finds a local maximum, so several short runs on the first rows compete. Each starts from emissions learnt from
+    windows of consecutive rows, which may share a state, and from random transitions with more or less weight on
+    staying in a state.
+    """
+
+    model: HMM
+    rows: SequenceRows
+    states: Axis
+    rule: Rule  # "ml" or "map"
+    max_iter: int = 200
+    threads: int = 1
+
+    def step(self, estimate: Estimate) -> tuple[Estimate, float]:
+        """One EM step; returns the next estimate and the objective of the given one."""
+        inference = Inference(estimate.density, self.rows, self.max_iter, self.threads)
+        stats, objective = inference.expected(self.states)
+        if self.rule == "map":
+            objective += self.model.log_prior(estimate.density)
+        return self._estimate(stats), objective
+
+    def _estimate(self, stats: HMMStats) -> Estimate:
+        return Estimate(self.model.estimate(stats, self.rule), stats)
+
+    @property
+    def weight(self) -> float:
+        """Weighted number of rows, which gains are divided by."""
+        return float(self.rows.sequences.weight @ self.rows.sequences.lengths)
+
+    def run(
+        self, start: HMMDensity | ArrayLike | None, n_starts: int, tol: float, rng: np.random.Generator
+    ) -> tuple[Estimate, em.Trace]:
+        """Run EM from a density, responsibilities (n, S), the known states, or the best of several short runs."""
+        reached: list[float] = []
+        if isinstance(start, HMMDensity):
+            first = Estimate(start)
+        elif start is not None:
+            first = self._from_shares(np.asarray(start, dtype=float))
+        elif self.rows.states is not None:
+            stats = self.model.collect(self.rows, self.states)
+            first = Estimate(self.model.estimate(stats, "mean"), stats)
+        else:
+            first, reached = self._best_start(n_starts, rng)
+        last, trace = em.run(self.step, first, self.weight, self.max_iter, tol, label="EM")
+        trace.starts = reached
+        return last, trace
+
+    # -- starts ------------------------------------------------------------------------------------------------------
+    def _from_shares(self, shares: Array) -> Estimate:
+        """Estimate from responsibilities, with successive states taken as independent."""
+        S, sequences = self.states.size, self.rows.sequences
+        if shares.shape != (self.rows.n, S) or not np.allclose(shares.sum(axis=1), 1.0) or shares.min() < 0:
+            raise InputError(
+                f"start has shape {shares.shape}; responsibilities are {(self.rows.n, S)}, ≥ 0, and each row sums to 1."
+            )
+        weight = np.repeat(sequences.weight, sequences.lengths)[:, None]
+        follows = np.setdiff1d(np.arange(1, self.rows.n), sequences.begins)
+        emissions = self.rows.collect(shares * weight, self.states, 0, self.rows.n)
+        stats = HMMStats(
+            {"class": self.states, "next": self.states},
+            (shares * weight)[sequences.begins].sum(axis=0),
+            (shares * weight)[follows - 1].T @ shares[follows],
+            (shares * weight).sum(axis=0),
+            emissions,
+        )
+        return self._estimate(stats)
+
+    def _best_start(self, n_starts: int, rng: np.random.Generator) -> tuple[Estimate, list[float]]:
+        """The best of several short runs on the first rows."""
+        sample = replace(self, rows=self.rows.head(HEAD))
+
+        def attempt(turn: int) -> tuple[Estimate, em.Trace]:
+            first = sample._random_start(*START_KINDS[turn % len(START_KINDS)], rng)
+            return em.run(sample.step, first, sample.weight, SHORT, 0.0, warn=False)
+
+        return em.best_of(partial(attempt, turn) for turn in range(max(n_starts, 1)))
+
+    def _random_start(self, width: int, stay: float, rng: np.random.Generator) -> Estimate:
+        """Emissions of each state from the prior and a random window of rows; random transitions."""
+        S, n = self.states.size, self.rows.n
+        width = max(1, min(width, n // S))
+        begins = rng.choice(n // width, S, replace=False) * width
+        rows, codes = (begins[:, None] + np.arange(width)).ravel(), np.repeat(np.arange(S), width)
+        seeds = self.rows.take(rows, codes).collect_known(self.states) * WINDOW_WEIGHT
+        start, transition = (alpha > 0 for alpha in self.model.priors(S))
+        moves = transition * (rng.dirichlet(np.ones(S), S) * (1 - stay) + stay * np.eye(S))
+        moves = np.where(moves.sum(axis=1, keepdims=True) > 0, moves, transition)
+        moves /= moves.sum(axis=1, keepdims=True)
+        return Estimate(HMMDensity.of(start / start.sum(), moves, self.rows.family.estimate(seeds, "mean")))
+
+
+def choose_family(rows: SequenceRows, states: Axis | None, rule: Rule) -> Family:
+    """Return the family with its choices made from the first rows; by state, if all of their states are known."""
+    head = rows.head(HEAD)
+    known = head.states is not None and (head.states >= 0).all()
+    if not known or states is None:
+        head, states = replace(head, states=np.zeros(head.n, dtype=np.intp)), Axis.of(1)
+    block, members = head.known(states)
+    return rows.family.choose(collect_checked(rows.family, block, members, ()), (block, members), rule)

@@ -1,0 +1,229 @@
+"""Judging a model by rows: leave-one-out, k-fold, intervals of the llr and the influence of learnt rows.
+
+Every function works on a predictor, the sums of its model, and encoded rows; nothing is refitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
+from deciban.evidence import scores as score
+from deciban.families.abilities import HasDraws, SharesParameters, ability
+from deciban.families.product import blocks_of, footprint
+from deciban.families.protocol import Rows, finite
+from deciban.model.ledger import Key, removed
+from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
+from deciban.model.predictor import Predictor
+from deciban.read.labels import place_labels
+from deciban.read.stream import Batch
+from deciban.statistics import Array, Axis, Members, Stats, all_but_one
+
+BLOCK = 2**22  # numbers worked on at a time
+
+
+class LeftOut(NamedTuple):
+    """Scores of learnt rows by models that have not learnt them."""
+
+    blocks: list[Array]  # (n, K) log-likelihoods of each block, not calibrated
+    log_prior: Array  # (n, K) the learnt log prior without the row
+    lesson: Lesson
+
+
+class LLRInterval(NamedTuple):
+    """Credible intervals of llrs, shape (n,) each: the posterior median, and the ends of the equal-tailed interval."""
+
+    median: Array
+    low: Array
+    high: Array
+
+
+def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
+    """Return the learnt log prior without each row, shape (n, K).
+
+    It is (N_c − w)/(N − w) for the row's class and N_j/(N − w) for the others.
+    """
+    left = np.repeat(rows[None, :], len(codes), axis=0)
+    own = np.arange(len(codes)), codes
+    left[own] = np.maximum(left[own] - weight, 0.0)
+    total = left.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_total = np.log(total)
+        prior = np.log(rows) - log_total[:, None]
+        prior[own] = np.log(left[own]) - log_total
+    prior[total <= 0] = -np.log(len(rows))  # no rows are left: uniform
+    return prior
+
+
+def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[Array]:
+    """Return the leave-one-out scores of each block, shape (n, K)."""
+    model = predictor.model
+    each = blocks_of(model.family, model.stats.family, rows, predictor.density)
+    return [
+        family.leave_one_out(stats, encoded, members, model.rule, density) for family, stats, encoded, density in each
+    ]
+
+
+def leave_out(predictor: Predictor, batch: Batch, groups: Any = None, key: Key | None = None) -> LeftOut:
+    """Score learnt rows as if each, or each group, had never been learnt; refuse rows that were not."""
+    model = predictor.model
+    if model.ledger is not None:
+        batch = removed(model.ledger, batch, model.reader.columns, key)[1]  # with the weights they have by now
+    learnt = known_lesson(model, batch)
+    rows, members = learnt.rows, learnt.members
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = footprint(model.family, rows, members)
+    finite(sums, model.family, rows, model.reader.columns)
+    model.stats.require(ModelStats({"class": members.classes}, members.weights(), sums), NotLearntError)
+    if groups is not None:
+        return LeftOut(*_leave_groups_out(predictor, rows, members, np.asarray(groups)), learnt)
+    prior = left_out_prior(model.stats.rows, members.codes, members.row_weights())
+    return LeftOut(left_out_blocks(predictor, rows, members), prior, learnt)
+
+
+def known_lesson(model: Model, batch: Batch) -> Lesson:
+    """Encode a batch whose labels are all classes of the model, on the model's class axis."""
+    codes = learnt_codes(model, batch.labels, len(batch.table))
+    return Lesson(batch, model.encode(batch.table), Members.hard(codes, model.stats.axis, batch.weight))
+
+
+def learnt_codes(model: Model, labels: Any, n: int) -> Array:
+    """Return the class codes of labels; a label that the model does not know was never learnt."""
+    try:
+        return place_labels(labels, n, model.classes)
+    except UnknownLabelError as error:
+        raise error.turned_into(NotLearntError) from None
+
+
+def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups: Array) -> tuple[list[Array], Array]:
+    """Score each group by the sums without it; return also the log prior without it."""
+    if groups.shape != (len(members),):
+        raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one a row.")
+    model, columns = predictor.model, predictor.model.reader.columns
+    _, codes = np.unique(groups, return_inverse=True)
+    scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
+    prior = np.empty((len(members), members.K))
+    for group in range(codes.max() + 1):
+        at = np.flatnonzero(codes == group)
+        left = model.stats - collect(model.family, rows[at], members.take(at), columns)
+        try:
+            density = estimate(model.family, left, model.rule, columns)
+        except DecibanError as error:
+            raise error.but(f"without group {groups[at[0]]!r}: ", *error.args) from None
+        for part, found in zip(scores, predictor.block_scores(rows[at], density)):
+            part[at] = found
+        weight = np.maximum(left.rows, 0)
+        prior[at] = score.log_probability(weight / weight.sum())
+    return scores, prior
+
+
+def cross_validate(
+    model: Model,
+    lesson: Lesson,
+    folds: Sequence[Array],
+    answer: Callable[[Array, Array], Array],
+) -> Array:
+    """Answer for each fold by the sums of the others: one pass, k estimates, no refits; choices are kept.
+
+    `answer(scores, rows_per_class)` turns log-likelihoods (m, K) into what is asked for.
+    """
+    rows, members = lesson.rows, lesson.members
+    columns = model.reader.columns
+    parts = [collect(model.family, rows[fold], members.take(fold), columns) for fold in folds]
+    answers = []
+    for rest, fold in zip(all_but_one(parts), folds):
+        density = estimate(model.family, rest, model.rule, columns)
+        answers.append(answer(density.log_density(rows[fold]), rest.rows))
+    return np.concatenate(answers)[np.argsort(np.concatenate(folds), kind="stable")]
+
+
+# -- how certain an answer is, and which rows it rests on ------------------------------------------------------------
+def llr_interval(
+    predictor: Predictor,
+    rows: Rows,
+    pair: tuple[int, int | None],
+    log_prior: Array,
+    level: float,
+    draws: int,
+    rng: np.random.Generator,
+) -> LLRInterval:
+    """Return credible intervals of the llrs, by scoring rows with parameters drawn from the posterior."""
+    if not 0 < level < 1:
+        raise InputError(f"level={level}: give a probability between 0 and 1.")
+    model = predictor.model
+    family = ability(model.family, HasDraws)
+    if family is None:
+        raise NotAvailableError(f"{type(model.family).__name__} cannot draw parameters from its posterior.")
+    llrs = []
+    for _ in range(draws):
+        scores = predictor.block_scores(rows, family.draw(model.stats.family, rng))
+        llrs.append(score.llr(predictor.calibrated(scores, rows), *pair, log_prior))
+    return LLRInterval(*np.quantile(np.stack(llrs), (0.5, (1 - level) / 2, (1 + level) / 2), axis=0))
+
+
+def influence(predictor: Predictor, target: Rows, lesson: Lesson, one: int, other: int) -> Array:
+    """Return by how much the llr of one row changes if each learnt row is unlearnt, shape (n,); exact."""
+    model, members = predictor.model, lesson.members
+    model.stats.without(model.sums(lesson), NotLearntError)
+    before = predictor.scores(target, raw=True)[0]
+    changed = np.zeros(len(members))
+    sharing = ability(model.family, SharesParameters)
+    shared = sharing is not None and sharing.shared
+    codes: Any = members.codes
+    concerned = np.arange(len(codes)) if shared else np.flatnonzero(np.isin(codes, (one, other)))
+    for at in _portions(concerned, model.stats):
+        after = (_without_each if shared else _without_own)(model, lesson, at, target, before)
+        changed[at] = (after[:, one] - after[:, other]) - (before[one] - before[other])
+    return changed
+
+
+def _without_each(model: Model, lesson: Lesson, at: Array, target: Rows, before: Array) -> Array:
+    """Score the target by models that lack one row each, shape (m, K): one model at a time."""
+    after = np.repeat(before[None, :], len(at), axis=0)
+    for place, i in enumerate(at):
+        row = lesson.rows[i : i + 1]
+        left = model.stats.family - model.family.collect(row, lesson.members.take(slice(i, i + 1)))
+        after[place] = model.family.estimate(left, model.rule).log_density(target)[0]
+    return after
+
+
+def _without_own(model: Model, lesson: Lesson, at: Array, target: Rows, before: Array) -> Array:
+    """As `_without_each` where only the row's own class changes: one group per row, each that class without the row."""
+    after = np.repeat(before[None, :], len(at), axis=0)
+    members = lesson.members
+    codes: Any = members.codes[at]
+    weight = None if members.weight is None else members.weight[at]
+    each = Axis.of(len(at))
+    own = model.family.collect(lesson.rows[at], Members.hard(np.arange(len(at)), each, weight))
+    groups = _with_classes(model.stats.family.select("class", codes), each) - own
+    after[np.arange(len(at)), codes] = model.family.estimate(groups, model.rule).log_density(target)[0]
+    return after
+
+
+def _with_classes(stats: Any, axis: Axis) -> Any:
+    """Return the same sums with other names along the class axis, nested ones too."""
+    renamed = replace(stats, labels={**stats.labels, "class": axis})
+    for f, values in stats.items():
+        if f.metadata["kind"] == "nested":
+            parts = (
+                {name: _with_classes(part, axis) for name, part in values.items()}
+                if isinstance(values, dict)
+                else _with_classes(values, axis)
+            )
+            renamed = replace(renamed, **{f.name: parts})
+    return renamed
+
+
+def _portions(rows: Array, stats: ModelStats) -> list[Array]:
+    """Cut rows into portions whose groups fit in memory."""
+    width = max(_sizes(stats.family), default=1) // max(len(stats.rows), 1)
+    step = max(1, BLOCK // max(width, 1))
+    return [rows[at : at + step] for at in range(0, len(rows), step)]
+
+
+def _sizes(stats: Stats) -> list[int]:
+    return [np.size(values) for _, values in stats.items() if isinstance(values, np.ndarray)]

@@ -1,0 +1,109 @@
+"""Scores of rows: a model together with its density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from deciban.evidence.scores import log_posterior
+from deciban.families.abilities import Counts, HasCandidates, ability
+from deciban.families.product import blocks_of
+from deciban.families.protocol import Density, Family, Rows
+from deciban.model.calibration import total
+from deciban.model.model import Lesson, Model
+from deciban.model.prequential import Prequential
+from deciban.read.labels import encode_labels
+from deciban.statistics import Array
+
+
+class Predictor:
+    """A model and its density, which is estimated when it is first needed.
+
+    A face replaces one predictor by the next in a single assignment, so that readers in other threads always see a
+    model with its own density.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    density : Density, optional
+        The density of the model, where it is known already.
+    check : callable, optional
+        Checks the numbers of a model that came from a file; called once, before the density is estimated.
+    """
+
+    def __init__(
+        self, model: Model, density: Density | None = None, check: Callable[[Model], Density] | None = None
+    ) -> None:
+        self.model = model
+        self._density, self._check = density, check
+
+    def next(self, model: Model) -> Predictor:
+        """Return the predictor of another model, with the checks that are still to be made."""
+        return Predictor(model, check=self._check)
+
+    @property
+    def density(self) -> Density:
+        """The densities of all classes under the model's rule."""
+        if self._density is None:
+            self.verify()
+            self._density = self.model.density()
+        return self._density
+
+    def verify(self) -> None:
+        """Check the numbers of a model that came from a file, if that was not done yet."""
+        if self._check is not None:
+            check, self._check = self._check, None
+            self._density = check(self.model)
+
+    # -- scores ----------------------------------------------------------------------------------------------------
+    def block_scores(self, rows: Rows, density: Density | None = None) -> list[Array]:
+        """Return the log densities of each block, shape (n, K); a bad value in the rows is reported."""
+        pairs = blocks_of(self.model.family, self.density if density is None else density, rows)
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = [part.log_density(encoded) for _, part, encoded in pairs]
+            finite = all(np.isfinite(each.sum()) for each in scores)
+        if not finite:
+            self.model.family.check(rows, self.model.reader.labels)
+        return scores
+
+    def scores(self, rows: Rows, raw: bool = False) -> Array:
+        """Return calibrated log-likelihoods up to terms that all classes share, shape (n, K)."""
+        return self.calibrated(self.block_scores(rows), rows, raw)
+
+    def log_likelihood(self, rows: Rows, raw: bool = False) -> Array:
+        """Return calibrated log-likelihoods with every constant, shape (n, K)."""
+        return self.scores(rows, raw) + np.reshape(self.density.log_base(rows), (-1, 1))
+
+    def calibrated(self, scores: list[Array], rows: Rows, raw: bool = False) -> Array:
+        """Add the scores of the blocks, calibrated unless `raw`."""
+        model = self.model
+        if raw or model.calibration is None:
+            return total(scores)
+        return model.calibration.apply(scores, block_lengths(model.family, rows), model.classes)
+
+    @property
+    def scores_batches_first(self) -> bool:
+        """Whether batches are scored before they are learnt: models of text are."""
+        return any(ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family))
+
+    def prequential(self, lesson: Lesson, log_prior: Array) -> Prequential:
+        """Return the running log loss with a batch that is not learnt yet."""
+        model = self.model
+        log_p = log_posterior(self.scores(lesson.rows), log_prior)
+        names, codes = encode_labels(lesson.batch.labels, len(log_p))
+        known = {name: at for at, name in enumerate(model.classes)}
+        place = np.array([known.get(name, -1) for name in names], dtype=np.intp)[codes]
+        own = np.where(place < 0, np.nan, log_p[np.arange(len(place)), place])
+        return (model.prequential or Prequential()).told(own, lesson.batch.weight)
+
+
+def block_lengths(family: Family[Any], rows: Rows) -> list[Array | None]:
+    """Return the lengths of each block's rows, shape (n,); None where the block does not count events."""
+    lengths: list[Array | None] = []
+    for part, encoded in blocks_of(family, rows):
+        counts = ability(part, Counts)
+        lengths.append(None if counts is None else counts.lengths(encoded))
+    return lengths

@@ -1,0 +1,58 @@
+"""A progress bar for work that takes longer than a second; on a terminal only, written to standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+DELAY = 1.0  # seconds of work before the bar is shown
+
+
+@contextmanager
+def progress_bar(label: str | None, total: float | None) -> Iterator[Callable[[float, str], None]]:
+    """Yield a function update(completed, message); without a label, or off a terminal, it does nothing.
+
+    The bar shows `completed` of `total`, the message, and the time left; with total None only that work goes on.
+
+    >>> with progress_bar("EM", 10) as update:
+    ...     update(1, "gain 0.5 per row")
+    """
+    if label is None or not sys.stderr.isatty():
+        yield lambda completed, message: None
+        return
+    bar = _Bar(label, total)
+    try:
+        yield bar.update
+    finally:
+        bar.close()
+
+
+class _Bar:
+    """Opened at the first update after DELAY, so that short work imports nothing and prints nothing."""
+
+    def __init__(self, label: str, total: float | None) -> None:
+        self.label, self.total, self.start = label, total, time.monotonic()
+        self.shown: Any = None  # rich.progress.Progress
+
+    def update(self, completed: float, message: str) -> None:
+        if self.shown is None:
+            if time.monotonic() - self.start <= DELAY:
+                return
+            self._open()
+        self.shown.update(self.task, completed=completed, message=message)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[message]}"))
+        self.shown = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+        self.task = self.shown.add_task(self.label, total=self.total, message="")
+        self.shown.start()
+
+    def close(self) -> None:
+        if self.shown is not None:
+            self.shown.stop()

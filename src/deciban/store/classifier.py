@@ -1,0 +1,220 @@
+"""Classifiers as files: what is stored, and the checks when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import DecibanError, ModelFileError
+from deciban.evaluate.calibration import Calibrator
+from deciban.families.known import KnownDensities
+from deciban.families.product import Product, ProductStats, blocks_of
+from deciban.families.protocol import Density, Family, check_rule
+from deciban.families.released import Released
+from deciban.model.calibration import Calibration
+from deciban.model.ledger import Ledger
+from deciban.model.model import Model, ModelStats, Reader, Reason
+from deciban.model.predictor import Predictor
+from deciban.read.columns import Column
+from deciban.read.schema import Schema
+from deciban.statistics import Axis, Ragged, Stats
+from deciban.store.checks import arrays, require, sizes
+from deciban.store.estimators import Estimator, find, name_of
+
+ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)  # what parts of two models raise
+MANY = 2**20  # columns that nothing in the file need hold
+# families whose features are the columns
+BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical", "Transformed", "Binned", "Gamma"}
+FORMER = ("stats_", "family_", "asked_", "columns_", "reasons_", "decayed_", "unlearnt_")  # before there was model_
+
+
+@dataclass(frozen=True, eq=False)
+class Stored(Estimator):
+    """A classifier as a file holds it."""
+
+    @property
+    def model(self) -> Any:
+        """The model, whichever version of deciban wrote the file."""
+        return self.fitted["model_"] if "model_" in self.fitted else _of_former_attributes(self.fitted, self.parameters)
+
+    @property
+    def family(self) -> Any:
+        """The family of the model."""
+        return self.model.family
+
+    @property
+    def rows(self) -> float:
+        """Σ w of the rows learnt."""
+        return self.model.weight
+
+    def restored(self, check: Callable[[], None] | None = None, key: Any = None) -> Any:
+        """Return the classifier; `check` looks at its numbers when they are first needed."""
+        cls = find(str(self.estimator))
+        require(hasattr(cls, "use"), self.estimator, "to be a classifier")
+        clf = self.with_parameters(cls)
+        if not self.fitted:  # a parameter of another model
+            return clf
+        model = self.model
+        require(isinstance(model, Model), self.estimator, "a model")
+        model = _with_keys_of_blocks(model)
+        _check(model)
+        names = model.reader.given
+        require(self.fitted.get("n_features_in_") == len(names) > 0, "n_features_in_", "the number of columns")
+        named = self.fitted.get("feature_names_in_")
+        require(named is None or tuple(named) == tuple(names), "feature_names_in_", "the names of the columns")
+        clf.n_features_in_ = len(names)
+        if named is not None:
+            clf.feature_names_in_ = named
+
+        def checked(latest: Model) -> Density:
+            if check is not None:
+                check()
+            return _checked_density(latest)
+
+        clf.use(Predictor(model, check=checked))
+        return clf if key is None else clf.with_key(key)
+
+
+def record_of(clf: Any) -> Stored:
+    """Return the record of a classifier; the key of its ledger stays with its owner."""
+    parameters = clf.get_params(deep=False)
+    parameters |= {"ledger": bool(clf.ledger)} if "ledger" in parameters else {}
+    if not clf.__sklearn_is_fitted__():
+        return Stored(name_of(type(clf)), parameters, {})
+    predictor = clf.predictor_
+    predictor.verify()
+    model = predictor.model
+    # where nothing was chosen, no choice can be out of date
+    model = replace(model, unlearnt=bool(model.unlearnt and model.asked != model.family))
+    fitted = {"model_": model, "n_features_in_": clf.n_features_in_}
+    if hasattr(clf, "feature_names_in_"):
+        fitted["feature_names_in_"] = clf.feature_names_in_
+    return Stored(name_of(type(clf)), parameters, fitted)
+
+
+# -- files of former versions ----------------------------------------------------------------------------------------
+def _of_former_attributes(fitted: dict[str, Any], parameters: dict[str, Any]) -> Model:
+    """Return the model of a file that held attributes of the classifier instead of a model."""
+    require(all(name in fitted for name in FORMER), "the classifier", ", ".join(FORMER))
+    reasons = fitted["reasons_"]
+    require(isinstance(reasons, dict), "reasons_", "a reason for each block")
+    return Model(
+        fitted["family_"],
+        fitted["stats_"],
+        Reader(fitted["columns_"], fitted.get("schema_")),
+        parameters.get("rule", "mean"),
+        fitted["asked_"],
+        tuple(Reason(str(why)) for why in reasons.values()),
+        fitted.get("calibration_"),
+        fitted.get("ledger_"),
+        fitted.get("prequential_"),
+        fitted["decayed_"],
+        fitted["unlearnt_"],
+    )
+
+
+def _with_keys_of_blocks(model: Model) -> Model:
+    """Return a model whose sums are found by the columns of a block; former files have joined names as keys."""
+    sums = model.stats.family if isinstance(model.stats, ModelStats) else None
+    if not isinstance(model.family, Product) or not isinstance(sums, ProductStats) or not isinstance(sums.blocks, dict):
+        return model
+    keys = model.family.keys
+    former = [",".join(map(str, key)) for key in keys]
+    if list(sums.blocks) != former or list(sums.blocks) == keys:
+        return model
+    blocks = dict(zip(keys, sums.blocks.values()))
+    return replace(model, stats=replace(model.stats, family=replace(sums, blocks=blocks)))
+
+
+# -- whether the parts of a model belong together --------------------------------------------------------------------
+def _check(model: Model) -> None:
+    stats, reader = model.stats, model.reader
+    require(isinstance(stats, ModelStats) and isinstance(stats.axis, Axis), "the statistics", "sums with classes")
+    require(type(stats.axis.names) is tuple, "the statistics", "classes with names")
+    require(isinstance(model.family, Family) and isinstance(model.asked, Family), "the model", "a family")
+    require(isinstance(reader, Reader), "the model", "a reader")
+    columns = reader.columns
+    if type(columns) is range:
+        held = sum(array.size for _, array, _, _ in arrays((stats, model.family), ""))
+        require(len(columns) <= MANY + held, "the columns", "a number for each column")
+    else:
+        right = type(columns) is tuple and len(set(columns)) == len(columns)
+        require(right, "the columns", "names that differ")
+    if reader.schema is not None:
+        right = isinstance(reader.schema, Schema) and type(reader.schema.columns) is tuple
+        right = right and all(isinstance(column, Column) for column in reader.schema.columns)
+        require(right, "the schema", "columns")
+        require(reader.schema.features == columns, "the schema", "the columns of the model")
+    right = type(model.reasons) is tuple and all(isinstance(reason, Reason) for reason in model.reasons)
+    require(right, "the reasons", "a text for each block")
+    require(all(isinstance(flag, bool) for flag in (model.decayed, model.unlearnt)), "decayed", "true or false")
+    require(model.ledger is None or isinstance(model.ledger, Ledger), "the ledger", "digests of rows")
+    _check_calibration(model.calibration)
+    check_rule(str(model.rule))
+    _check_sums(model.family, stats.family, stats.axis.size, columns)
+
+
+def _check_calibration(calibration: Any) -> None:
+    if calibration is None:
+        return
+    require(isinstance(calibration, Calibration) and type(calibration.classes) is tuple, "the calibration", "classes")
+    made = calibration.calibrator
+    require(isinstance(made, Calibrator), "the calibration", "a calibrator")
+    offsets = getattr(made, "offsets", None)
+    fits = offsets is None or np.shape(offsets) == (len(calibration.classes),)
+    require(fits, "the calibration", "an offset for each class")
+
+
+def _check_sums(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None:
+    """Refuse sums or densities of another number of classes or columns than the model's."""
+    if isinstance(family, Product):
+        places = family.positions(columns)
+        fits = isinstance(stats, ProductStats) and isinstance(stats.blocks, dict) and list(stats.blocks) == family.keys
+        require(fits, "a product", "the sums of its blocks")
+        for at, (part, sums) in zip(places, blocks_of(family, stats)):
+            _check_sums(part, sums, K, [columns[j] for j in at])
+        return
+    require(isinstance(stats, Stats), type(family).__name__, "sums")
+    D = len(columns)
+    if isinstance(family, Released):
+        _check_density(family, family.density, K, columns)
+        _check_sums(family.family, family.names, K, columns)
+    elif isinstance(family, KnownDensities):
+        each = [sizes(density) for density in family.densities]
+        right = len(each) == K and all(found["K"] == 1 and found.get("D", D) == D for found in each)
+        require(right, "known densities", "one for each class, of all columns")
+    elif type(family).__name__ in BY_COLUMN:
+        for axis in (stats.labels.get(name) for name in ("feature", "word", "category")):
+            size = D if axis is None else len(axis.parts) if isinstance(axis, Ragged) else axis.size
+            require(size == D, type(family).__name__, f"sums of {D} columns")
+
+
+def _check_density(family: Any, density: Any, K: int, columns: Sequence[Any]) -> None:
+    """Refuse a density of another number of classes or columns than the model's: kernels do not check them."""
+    if isinstance(family, Product):
+        for at, (part, inner) in zip(family.positions(columns), blocks_of(family, density)):
+            _check_density(part, inner, K, at)
+        return
+    found = sizes(density)
+    inner = family.family if isinstance(family, Released) else family
+    plain = type(inner).__name__ in BY_COLUMN
+    right = found["K"] == K and (not plain or found.get("D", len(columns)) == len(columns))
+    require(right, f"the density of {type(inner).__name__}", f"{K} classes and {len(columns)} columns")
+
+
+def _checked_density(model: Model) -> Density:
+    """Estimate the density of a model that came from a file, and check that it belongs to the model."""
+    try:
+        density = model.density()
+        _check_density(model.family, density, model.stats.axis.size, model.reader.columns)
+    except DecibanError:
+        raise
+    except ODD as error:
+        raise ModelFileError(
+            f"the sums and the family that were loaded do not belong together ({error}). "
+            "The file was changed: restore a copy, or fit the model again."
+        ) from None
+    return density

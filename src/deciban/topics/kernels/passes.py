@@ -1,0 +1,363 @@
+"""Passes over documents and over words: γ, the share of each topic in an entry, and sums of c·γ.
+
+Every pass has a compiled version, in `passes_compiled`, run by several threads, and one in numpy, at the end of this
+module, for small inputs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from deciban.kernels.choice import Array, compiled
+from deciban.topics.kernels.layout import SINGLE_THREAD, Columns, Rows, ThreadPool
+
+TINY = 1e-30  # added to sums that are divided by
+PASSES = 50  # approximate number of passes of a fit, whose total work decides whether to compile
+TOKEN_WORK = 1000  # elementary operations that take as long as one token of Gibbs sampling in Python
+
+
+# -- passes that exclude the token itself ------------------------------------------------------------------------------
+def excluding_documents(
+    rows: Rows,
+    table: Array,
+    inverse_totals: Array,
+    shares: Array,
+    low: float,
+    floor: float,
+    inverse_norms: Array,
+    pool: ThreadPool = SINGLE_THREAD,
+) -> tuple[Array, Array, Array]:
+    """Self-excluding pass over documents: Σ c γ (n, K), 1/Σ t·p (nnz,), and the scale of γ (nnz,).
+
+        γ ∝ max(t − g, low) · max(p − g·inverse_totals, floor),   g = t·p·inverse_norms
+
+    `inverse_norms` is the second result of the last pass, 0 before the first; `inverse_totals` (K,) is 1/(n_k + Vβ).
+    """
+    work = rows.size * table.shape[1]
+    low, floor = table.dtype.type(low), table.dtype.type(floor)
+    if not compiled(PASSES * work):
+        return _excluding_documents(rows, table, inverse_totals, shares, low, floor, inverse_norms)
+    from deciban.topics.kernels.passes_compiled import excluding_documents as run
+
+    counts = np.empty_like(shares)
+    norms, scale = np.empty_like(inverse_norms), np.empty_like(inverse_norms)
+    fixed = (*rows, table, inverse_totals, shares, low, floor, inverse_norms, counts, norms, scale)
+    pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
+    return counts, norms, scale
+
+
+def excluding_words(
+    columns: Columns,
+    shares: Array,
+    inverse_norms: Array,
+    scale: Array,
+    table: Array,
+    inverse_totals: Array,
+    low: float,
+    floor: float,
+    pool: ThreadPool = SINGLE_THREAD,
+) -> Array:
+    """Σ c γ of each word (V, K), with the γ of a pass over documents: its shares, inverse norms and scale."""
+    work = len(columns.entries) * table.shape[1]
+    low, floor = table.dtype.type(low), table.dtype.type(floor)
+    if not compiled(PASSES * work):
+        return _excluding_words(columns, shares, inverse_norms, scale, table, inverse_totals, low, floor)
+    from deciban.topics.kernels.passes_compiled import excluding_words as run
+
+    sums = np.empty_like(table)
+    fixed = (*columns, shares, inverse_norms, scale, table, inverse_totals, low, floor, sums)
+    pool.run(lambda begin, end: run(*fixed, begin, end), columns.starts, work)
+    return sums
+
+
+def exact_pass(
+    rows: Rows,
+    columns: Columns,
+    prior: Array,
+    beta: float,
+    counts: tuple[Array, Array, Array],
+    gamma: Array,
+    pool: ThreadPool = SINGLE_THREAD,
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    """Pass of exact CVB0: the new γ of every entry, and the counts that they give, of documents, words and in all.
+
+    `counts` are those of the old γ, which is overwritten.
+    """
+    of_document, of_word, totals = counts
+    work = gamma.size
+    beta = gamma.dtype.type(beta)
+    everything = np.arange(rows.size, dtype=np.int32)
+    groups = ((rows.indptr, everything), (columns.starts, columns.entries))
+    if not compiled(PASSES * work):
+        gamma = _exact_pass(rows, prior, beta, of_document, of_word, totals, gamma)
+        sums = [_group_sums(starts, entries, rows.data[:, None] * gamma) for starts, entries in groups]
+    else:
+        from deciban.topics.kernels.passes_compiled import exact_pass as run
+        from deciban.topics.kernels.passes_compiled import sum_entries
+
+        fixed = (rows.indptr, rows.indices, prior, beta, of_document, of_word, totals, gamma)
+        pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
+        sums = [np.empty_like(of_document), np.empty_like(of_word)]
+        for (starts, entries), out in zip(groups, sums):
+            given = (starts, entries, rows.data, gamma, out)
+            pool.run(lambda begin, end, given=given: sum_entries(*given, begin, end), starts, work)  # type: ignore[misc]
+    return gamma, (sums[0], sums[1], sums[1].sum(axis=0))
+
+
+# -- passes that do not ------------------------------------------------------------------------------------------------
+def plain_counts(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
+    """Σ c γ of each document (n, K), γ = t·p/Σ t·p.
+
+    A pass over words is the same function of `transposed` rows, with `table` and `shares` exchanged.
+    """
+    work = rows.size * table.shape[1]
+    if not compiled(PASSES * work):
+        return _plain_counts(rows, table, shares)
+    from deciban.topics.kernels.passes_compiled import plain_counts as run
+
+    counts = np.empty_like(shares)
+    fixed = (*rows, table, shares, counts)
+    pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
+    return counts
+
+
+def row_log_likelihoods(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
+    """(n,) Σ c log Σ t·p of each document."""
+    work = rows.size * table.shape[1]
+    if not compiled(PASSES * work):
+        return _row_log_likelihoods(rows, table, shares)
+    from deciban.topics.kernels.passes_compiled import row_log_likelihoods as run
+
+    out = np.empty(len(rows))
+    pool.run(lambda begin, end: run(*rows, table, shares, out, begin, end), rows.indptr, work)
+    return out
+
+
+# -- new documents, with fixed topics ----------------------------------------------------------------------------------
+def fold_in(
+    rows: Rows,
+    table: Array,
+    prior: Array,
+    most: int = 100,
+    tolerance: float = 1e-4,
+    pool: ThreadPool = SINGLE_THREAD,
+    often: bool = False,
+) -> Array:
+    """CVB0 of new documents with fixed topics: Σ c γ, (n, K). `often`: it is called after every pass of a fit.
+
+    >>> rows = Rows(np.array([0, 1]), np.array([0], np.int32), np.ones(1))
+    >>> fold_in(rows, np.array([[0.5, 0.25]]), np.array([1.0, 1.0])).round(3)
+    array([[0.667, 0.333]])
+    """
+    work = rows.size * table.shape[1] * 10
+    if not compiled(PASSES * work if often else work):
+        return _fold_in(rows, table, prior, most, tolerance)
+    from deciban.topics.kernels.passes_compiled import fold_in as run
+
+    counts = np.empty((len(rows), table.shape[1]), table.dtype)
+    fixed = (*rows, table, prior, most, tolerance, counts)
+    pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
+    return counts
+
+
+def prequential(rows: Rows, table: Array, prior: Array, pool: ThreadPool = SINGLE_THREAD) -> Array:
+    """(n,) log p of each document, its words in order, each predicted from those before it; sums to 1 over documents.
+
+        p(w_i | w_1 … w_i−1) = Σ_k t_k p(w_i|k) / Σ t,   t = α + Σ γ of the words before
+
+    >>> rows = Rows(np.array([0, 1]), np.array([1], np.int32), np.ones(1))
+    >>> float(np.exp(prequential(rows, np.array([[0.5, 0.75], [0.5, 0.25]]), np.array([1.0, 1.0]))[0]))
+    0.375
+    """
+    work = float(rows.data.sum()) * table.shape[1]
+    if not compiled(work):
+        return _prequential(rows, table, prior)
+    from deciban.topics.kernels.passes_compiled import prequential as run
+
+    out = np.empty(len(rows))
+    pool.run(lambda begin, end: run(*rows, table, prior, out, begin, end), rows.indptr, work)
+    return out
+
+
+# -- rows of a table of counts -----------------------------------------------------------------------------------------
+def word_rows(
+    words: Array, counts: Array, scale: float, beta: float, inverse_totals: Array, pool: ThreadPool = SINGLE_THREAD
+) -> Array:
+    """p(w|t) of some words: (counts·scale + β)·inverse_totals, (words, K)."""
+    work = len(words) * counts.shape[1]
+    scale, beta = counts.dtype.type(scale), counts.dtype.type(beta)
+    if not compiled(PASSES * work):
+        return (counts[words] * scale + beta) * inverse_totals
+    from deciban.topics.kernels.passes_compiled import word_rows as run
+
+    table = np.empty((len(words), counts.shape[1]), counts.dtype)
+    fixed = (words, counts, scale, beta, inverse_totals, table)
+    pool.run(lambda begin, end: run(*fixed, begin, end), np.arange(len(words) + 1), work)
+    return table
+
+
+def add_rows(words: Array, added: Array, factor: float, counts: Array, pool: ThreadPool = SINGLE_THREAD) -> None:
+    """Add factor · added to the rows of some words, which are all different."""
+    work = added.size
+    factor = counts.dtype.type(factor)
+    if not compiled(PASSES * work):
+        counts[words] += factor * added
+        return
+    from deciban.topics.kernels.passes_compiled import add_rows as run
+
+    pool.run(lambda begin, end: run(words, added, factor, counts, begin, end), np.arange(len(words) + 1), work)
+
+
+# -- collapsed Gibbs sampling ------------------------------------------------------------------------------------------
+def gibbs_sweep(
+    limits: Array,
+    words: Array,
+    topics: Array,
+    of_document: Array,
+    of_word: Array,
+    totals: Array,
+    alpha: Array,
+    beta: float,
+    draws: Array,
+) -> None:
+    """Draw the topic of each token given all others; topics and counts change in place.
+
+    Tokens of document d are words[limits[d] : limits[d + 1]]; draws are uniform random numbers, one per token.
+    """
+    arguments = limits, words, topics, of_document, of_word, totals, alpha, beta, draws
+    if not compiled(len(words) * TOKEN_WORK):
+        _gibbs_sweep(*arguments)
+        return
+    from deciban.topics.kernels.passes_compiled import gibbs_sweep as run
+
+    run(*arguments)
+
+
+# -- numpy versions: arrays of entries × K -----------------------------------------------------------------------------
+def _group_sums(starts: Array, entries: Array, values: Array) -> Array:
+    """Sum values over groups of entries; group i is entries[starts[i] : starts[i + 1]]."""
+    groups = sp.csr_array((np.ones(len(entries), values.dtype), entries, starts), (len(starts) - 1, len(values)))
+    return groups @ values
+
+
+def _document_sums(rows: Rows, values: Array) -> Array:
+    return _group_sums(rows.indptr, np.arange(rows.size), values)
+
+
+def _excluded(t: Array, p: Array, inverse_norms: Array, inverse_totals: Array, low: float, floor: float) -> Array:
+    own = t * p * inverse_norms[:, None]
+    return np.maximum(t - own, low) * np.maximum(p - own * inverse_totals, floor)
+
+
+def _excluding_documents(
+    rows: Rows, table: Array, inverse_totals: Array, shares: Array, low: float, floor: float, inverse_norms: Array
+) -> tuple[Array, Array, Array]:
+    t, p = shares[rows.owners()], table[rows.indices]
+    parts = _excluded(t, p, inverse_norms, inverse_totals, low, floor)
+    scale = rows.data / (parts.sum(axis=1) + TINY)
+    norms = 1 / ((t * p).sum(axis=1) + TINY)
+    return _document_sums(rows, scale[:, None] * parts), norms.astype(table.dtype), scale.astype(table.dtype)
+
+
+def _excluding_words(
+    columns: Columns,
+    shares: Array,
+    inverse_norms: Array,
+    scale: Array,
+    table: Array,
+    inverse_totals: Array,
+    low: float,
+    floor: float,
+) -> Array:
+    word = np.repeat(np.arange(len(table)), np.diff(columns.starts))
+    at = columns.entries
+    t, p = shares[columns.documents], table[word]
+    parts = _excluded(t, p, inverse_norms[at], inverse_totals, low, floor) * scale[at, None]
+    return _group_sums(columns.starts, np.arange(len(at)), parts)
+
+
+def _exact_pass(
+    rows: Rows, prior: Array, beta: float, of_document: Array, of_word: Array, totals: Array, gamma: Array
+) -> Array:
+    document = np.maximum(of_document[rows.owners()] - gamma, 0) + prior
+    word = np.maximum(of_word[rows.indices] - gamma, 0) + beta
+    new = document * word / (np.maximum(totals - gamma, 0) + len(of_word) * beta)
+    return (new / new.sum(axis=1, keepdims=True)).astype(gamma.dtype)
+
+
+def _plain_counts(rows: Rows, table: Array, shares: Array) -> Array:
+    p = table[rows.indices]
+    whole = np.einsum("jk,jk->j", shares[rows.owners()], p)
+    ratio = (rows.data / (whole + TINY)).astype(table.dtype)
+    return shares * _document_sums(rows, ratio[:, None] * p)
+
+
+def _row_log_likelihoods(rows: Rows, table: Array, shares: Array) -> Array:
+    whole = np.einsum("jk,jk->j", shares[rows.owners()].astype(float), table[rows.indices].astype(float))
+    with np.errstate(divide="ignore"):
+        return np.bincount(rows.owners(), rows.data * np.log(whole), len(rows))
+
+
+def _fold_in(rows: Rows, table: Array, prior: Array, most: int, tolerance: float) -> Array:
+    """All documents at once; each stops when its own counts have converged."""
+    owner, p = rows.owners(), table[rows.indices]
+    c, lengths = rows.data[:, None], rows.lengths()
+    gamma = np.zeros_like(p)
+    counts = np.zeros((len(rows), table.shape[1]), table.dtype)
+    going = lengths > 0
+    for _ in range(most):
+        active = going[owner]
+        rest = np.maximum(counts[owner] - gamma, 0)
+        new = (rest + prior) * p
+        new /= new.sum(axis=1, keepdims=True)
+        gamma = np.where(active[:, None], new, gamma)
+        old, counts = counts, _document_sums(rows, c * gamma)
+        going = going & (np.abs(counts - old).sum(axis=1) > tolerance * lengths)
+        if not going.any():
+            break
+    return counts
+
+
+def _prequential(rows: Rows, table: Array, prior: Array) -> Array:
+    """One token at a time, in all documents at once."""
+    steps = np.ceil(rows.data).astype(np.int64)
+    entry = np.repeat(np.arange(rows.size), steps)
+    place = np.arange(len(entry)) - np.repeat(np.cumsum(steps) - steps, steps)
+    c = np.minimum(rows.data[entry] - place, 1.0)
+    owner = rows.owners()[entry]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(rows)))])
+    t, total = np.tile(prior.astype(float), (len(rows), 1)), np.zeros(len(rows))
+    for step in range(int(np.diff(starts).max(initial=0))):
+        here = np.flatnonzero(np.diff(starts) > step)
+        token = starts[here] + step
+        part = t[here] * table[rows.indices[entry[token]]]
+        whole = part.sum(axis=1)
+        total[here] += c[token] * (np.log(whole) - np.log(t[here].sum(axis=1)))
+        t[here] += (c[token] / whole)[:, None] * part
+    return total
+
+
+def _gibbs_sweep(
+    limits: Array,
+    words: Array,
+    topics: Array,
+    of_document: Array,
+    of_word: Array,
+    totals: Array,
+    alpha: Array,
+    beta: float,
+    draws: Array,
+) -> None:
+    """One token after the other: each depends on all others."""
+    whole = len(of_word) * beta
+    owner = np.repeat(np.arange(len(limits) - 1), np.diff(limits))
+    for i, (d, w) in enumerate(zip(owner.tolist(), words.tolist())):
+        nd, nw, k = of_document[d], of_word[w], topics[i]
+        for counts in (nd, nw, totals):
+            counts[k] -= 1
+        sums = np.cumsum((nd + alpha) * (nw + beta) / (totals + whole))
+        k = min(int(np.searchsorted(sums, draws[i] * sums[-1], side="right")), len(sums) - 1)
+        for counts in (nd, nw, totals):
+            counts[k] += 1
+        topics[i] = k

@@ -1,0 +1,345 @@
+"""Compiled versions of `passes`. Sums over topics may be reordered, which lets LLVM vectorise them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from deciban.kernels.choice import Array
+from deciban.kernels.intrinsics import prefetch
+from deciban.kernels.jit import any_order_kernel, inline, kernel
+from deciban.topics.kernels.passes import TINY
+from deciban.topics.kernels.vectors import MOST_VECTORS, WIDTH, plain_row
+
+DISTANCE = 4  # entries between the prefetch of a table row and its use
+CACHE_LINE = 64  # bytes
+
+# LLVM compiles a loop that sums and stores in two versions: vectorised, and scalar for arrays that may overlap. The
+# distance between the arrays decides at run time, and small arrays may lie so close that the scalar version runs. The
+# versions add in different orders, so that the same input could give other last bits in another run. Therefore buffers
+# that such loops store to have this many unused numbers on either side, more than the widest vectors hold.
+PADDING = 256
+
+
+@inline
+def _unpadded(buffer: Array) -> Array:
+    """Return a buffer without its padding."""
+    return buffer[PADDING : buffer.size - PADDING]
+
+
+@inline
+def _prefetch_row(table: Array, indices: Array, entry: int, end: int) -> None:
+    """Prefetch the table row of a later entry, before `end`."""
+    K = table.shape[1]
+    later = indices[min(entry + DISTANCE, end - 1)] * K
+    for k in range(0, K, CACHE_LINE // table.itemsize):
+        prefetch(table, later + k)
+
+
+# -- passes that exclude the token itself ------------------------------------------------------------------------------
+# The counts of document and word are taken without the token whose γ is computed. Its own share g is not stored (that
+# would take entries × K numbers) but computed again: g = t·p·inverse_norms, with 1/Σ t·p of the last pass.
+# What is left of the document is at least the smallest prior, `low`; what is left of the word at least `floor`.
+@any_order_kernel
+def excluding_documents(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    table: Array,
+    inverse_totals: Array,
+    shares: Array,
+    low: float,
+    floor: float,
+    inverse_norms: Array,
+    counts: Array,
+    norms: Array,
+    scale: Array,
+    begin: int,
+    end: int,
+) -> None:
+    """Write Σ c γ of each document to counts, 1/Σ t·p to norms, and c over the sum that γ is divided by to scale."""
+    K = table.shape[1]
+    part = _unpadded(np.empty(K + 2 * PADDING, table.dtype))
+    one, tiny = table.dtype.type(1), table.dtype.type(TINY)
+    for d in range(begin, end):
+        t, n = shares[d], counts[d]
+        n[:] = 0
+        for j in range(indptr[d], indptr[d + 1]):
+            _prefetch_row(table, indices, j, indptr[end])
+            p, q = table[indices[j]], inverse_norms[j]
+            whole, left = tiny, tiny
+            for k in range(K):
+                both = t[k] * p[k]
+                own = both * q
+                of_document, of_word = t[k] - own, p[k] - own * inverse_totals[k]
+                of_document = of_document if of_document > low else low
+                of_word = of_word if of_word > floor else floor
+                part[k] = of_document * of_word
+                whole += both
+                left += part[k]
+            norms[j], scale[j] = one / whole, data[j] / left
+            c = scale[j]
+            for k in range(K):
+                n[k] += c * part[k]
+
+
+@any_order_kernel
+def excluding_words(
+    starts: Array,
+    documents: Array,
+    entries: Array,
+    shares: Array,
+    inverse_norms: Array,
+    scale: Array,
+    table: Array,
+    inverse_totals: Array,
+    low: float,
+    floor: float,
+    sums: Array,
+    begin: int,
+    end: int,
+) -> None:
+    """Write Σ c γ of each word to sums, with the γ of the pass over documents."""
+    K = table.shape[1]
+    for w in range(begin, end):
+        a, p = sums[w], table[w]
+        a[:] = 0
+        for j in range(starts[w], starts[w + 1]):
+            t, q, c = shares[documents[j]], inverse_norms[entries[j]], scale[entries[j]]
+            for k in range(K):
+                own = t[k] * p[k] * q
+                of_document, of_word = t[k] - own, p[k] - own * inverse_totals[k]
+                of_document = of_document if of_document > low else low
+                of_word = of_word if of_word > floor else floor
+                a[k] += c * (of_document * of_word)
+
+
+@any_order_kernel
+def exact_pass(
+    indptr: Array,
+    indices: Array,
+    prior: Array,
+    beta: float,
+    of_document: Array,
+    of_word: Array,
+    totals: Array,
+    gamma: Array,
+    begin: int,
+    end: int,
+) -> None:
+    """Update γ of every entry by exact CVB0: all counts without the token's own γ."""
+    V, K = of_word.shape
+    zero = gamma.dtype.type(0)
+    whole = gamma.dtype.type(V * beta)
+    part = _unpadded(np.empty(K + 2 * PADDING, gamma.dtype))
+    for d in range(begin, end):
+        nd = of_document[d]
+        for j in range(indptr[d], indptr[d + 1]):
+            nw, g, left = of_word[indices[j]], gamma[j], zero
+            for k in range(K):
+                document, word, rest = nd[k] - g[k], nw[k] - g[k], totals[k] - g[k]
+                document, word = max(document, zero) + prior[k], max(word, zero) + beta
+                part[k] = document * word / (max(rest, zero) + whole)
+                left += part[k]
+            for k in range(K):
+                g[k] = part[k] / left
+
+
+@any_order_kernel
+def sum_entries(starts: Array, entries: Array, data: Array, gamma: Array, sums: Array, begin: int, end: int) -> None:
+    """Write Σ c γ over the entries of each word, or of each document, to sums."""
+    for w in range(begin, end):
+        a = sums[w]
+        a[:] = 0
+        for j in range(starts[w], starts[w + 1]):
+            g, c = gamma[entries[j]], data[entries[j]]
+            for k in range(gamma.shape[1]):
+                a[k] += c * g[k]
+
+
+# -- passes that do not ------------------------------------------------------------------------------------------------
+@any_order_kernel
+def plain_counts(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    table: Array,
+    shares: Array,
+    counts: Array,
+    begin: int,
+    end: int,
+) -> None:
+    """Write Σ c γ of each row to counts, γ = t·p/Σ t·p."""
+    K = table.shape[1]
+    tiny = table.dtype.type(TINY)
+    vectors = (K + WIDTH - 1) // WIDTH
+    if K >= WIDTH and vectors <= MOST_VECTORS:
+        for d in range(begin, end):
+            plain_row(vectors, table, indices, data, shares, counts, indptr[d], indptr[d + 1], d, tiny)
+        return
+    for d in range(begin, end):
+        t, n = shares[d], counts[d]
+        n[:] = 0
+        for j in range(indptr[d], indptr[d + 1]):
+            _prefetch_row(table, indices, j, indptr[end])
+            p, whole = table[indices[j]], tiny
+            for k in range(K):
+                whole += t[k] * p[k]
+            c = data[j] / whole
+            for k in range(K):
+                n[k] += c * p[k]
+        for k in range(K):
+            n[k] *= t[k]
+
+
+@any_order_kernel
+def row_log_likelihoods(
+    indptr: Array, indices: Array, data: Array, table: Array, shares: Array, out: Array, begin: int, end: int
+) -> None:
+    """Write Σ c log Σ t·p of each document to out, in float64."""
+    for d in range(begin, end):
+        t, total = shares[d], 0.0
+        for j in range(indptr[d], indptr[d + 1]):
+            p, whole = table[indices[j]], 0.0
+            for k in range(table.shape[1]):
+                whole += t[k] * p[k]
+            total += data[j] * math.log(whole)
+        out[d] = total
+
+
+# -- new documents, with fixed topics ----------------------------------------------------------------------------------
+@any_order_kernel
+def fold_in(
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    table: Array,
+    prior: Array,
+    most: int,
+    tolerance: float,
+    counts: Array,
+    begin: int,
+    end: int,
+) -> None:
+    """Write Σ c γ of each document to counts: CVB0 with fixed p(w|t).
+
+    γ_j ∝ (n − γ_j + α) p(w_j|t), for all entries of a document at once, starting from γ ∝ α·p, until counts change by
+    less than `tolerance` per token.
+    """
+    K, zero = table.shape[1], table.dtype.type(0)
+    longest = 0
+    for d in range(begin, end):
+        longest = max(longest, indptr[d + 1] - indptr[d])
+    gamma = _unpadded(np.empty(longest * K + 2 * PADDING, table.dtype)).reshape(longest, K)
+    old = np.empty(K, table.dtype)
+    for d in range(begin, end):
+        first, length = indptr[d], indptr[d + 1] - indptr[d]
+        n, whole, moved = counts[d], 0.0, math.inf
+        n[:] = 0
+        gamma[:length] = 0
+        for j in range(length):
+            whole += data[first + j]
+        for _ in range(most):
+            old[:] = n
+            n[:] = 0
+            for j in range(length):
+                p, g, c, left = table[indices[first + j]], gamma[j], data[first + j], zero
+                for k in range(K):
+                    rest = old[k] - g[k]
+                    g[k] = ((rest if rest > zero else zero) + prior[k]) * p[k]
+                    left += g[k]
+                left = table.dtype.type(1) / left
+                for k in range(K):
+                    g[k] *= left
+                    n[k] += c * g[k]
+            moved = 0.0
+            for k in range(K):
+                moved += abs(n[k] - old[k])
+            if moved <= tolerance * whole:
+                break
+
+
+@kernel
+def prequential(
+    indptr: Array, indices: Array, data: Array, table: Array, prior: Array, out: Array, begin: int, end: int
+) -> None:
+    """Write Σ log p(word | words before it) of each document to out; the topics' weights start at the prior."""
+    K = table.shape[1]
+    t, part = np.empty(K), _unpadded(np.empty(K + 2 * PADDING))
+    for d in range(begin, end):
+        size, total = 0.0, 0.0
+        for k in range(K):
+            t[k] = prior[k]
+            size += prior[k]
+        for j in range(indptr[d], indptr[d + 1]):
+            p, rest = table[indices[j]], data[j]
+            while rest > 0:
+                c = min(rest, 1.0)
+                whole = 0.0
+                for k in range(K):
+                    part[k] = t[k] * p[k]
+                    whole += part[k]
+                total += c * (math.log(whole) - math.log(size))
+                for k in range(K):
+                    t[k] += c * part[k] / whole
+                size += c
+                rest -= c
+        out[d] = total
+
+
+# -- rows of a table of counts -----------------------------------------------------------------------------------------
+@any_order_kernel
+def word_rows(
+    words: Array, counts: Array, scale: float, beta: float, inverse_totals: Array, table: Array, begin: int, end: int
+) -> None:
+    """Write (counts·scale + β)·inverse_totals of some words to table."""
+    for i in range(begin, end):
+        n, p = counts[words[i]], table[i]
+        for k in range(counts.shape[1]):
+            p[k] = (n[k] * scale + beta) * inverse_totals[k]
+
+
+@any_order_kernel
+def add_rows(words: Array, added: Array, factor: float, counts: Array, begin: int, end: int) -> None:
+    """Add factor · added to the counts of some words."""
+    for i in range(begin, end):
+        n, a = counts[words[i]], added[i]
+        for k in range(counts.shape[1]):
+            n[k] += factor * a[k]
+
+
+# -- collapsed Gibbs sampling ------------------------------------------------------------------------------------------
+@kernel
+def gibbs_sweep(
+    limits: Array,
+    words: Array,
+    topics: Array,
+    of_document: Array,
+    of_word: Array,
+    totals: Array,
+    alpha: Array,
+    beta: float,
+    draws: Array,
+) -> None:
+    """Draw the topic of each token, one after the other, and update the counts."""
+    K, V = of_word.shape[1], of_word.shape[0]
+    sums = np.empty(K)
+    for d in range(limits.size - 1):
+        nd = of_document[d]
+        for i in range(limits[d], limits[d + 1]):
+            nw, k = of_word[words[i]], topics[i]
+            nd[k] -= 1
+            nw[k] -= 1
+            totals[k] -= 1
+            total = 0.0
+            for t in range(K):
+                total += (nd[t] + alpha[t]) * (nw[t] + beta) / (totals[t] + V * beta)
+                sums[t] = total
+            u, k = draws[i] * total, 0
+            while k < K - 1 and sums[k] <= u:
+                k += 1
+            nd[k] += 1
+            nw[k] += 1
+            totals[k] += 1
+            topics[i] = k

@@ -1,0 +1,39 @@
+"""Products of families: what is true of blocks side by side."""
+
+import numpy as np
+import pytest
+
+from deciban import Gaussian, GenerativeClassifier, Poisson
+
+rng = np.random.default_rng(0)
+N = 120
+y = np.array(["ill", "well"])[rng.integers(0, 2, N)]
+X = rng.normal(3.0, 1.0, (N, 6)) @ (np.eye(6) + 0.4 * rng.normal(size=(6, 6)))
+X[:, :4] += (y == "ill")[:, None] * np.array([1.0, -1.0, 0.5, 2.0])
+X[:, 5] = rng.poisson(2.0 + (y == "ill"), N)
+BLOCKS = {
+    "a pair and three": {(0, 1): Gaussian("full"), (2, 3, 4): Gaussian("full")},
+    "three structures": {(0, 1, 2): Gaussian("full"), 3: Gaussian("diagonal"), 4: Gaussian("tied diagonal")},
+    "counts behind numbers": {(0, 1): Gaussian("full"), (2, 3): Gaussian("tied"), 4: Gaussian(), 5: Poisson()},
+    "linear blocks": {(0, 1, 2): Gaussian("tied"), (3, 4): Gaussian("tied"), 5: Poisson()},
+}
+
+
+@pytest.mark.parametrize("rule", ["ml", "map", "mean"])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_discriminant_of_a_product_is_its_llr(name, rule):
+    D = 5 + (5 in BLOCKS[name])
+    clf = GenerativeClassifier(BLOCKS[name], rule=rule).fit(X[:, :D], y)
+    A, b, c = clf.discriminant("ill", "well")
+    rows = X[:, :D]
+    quadratic = 0.0 if A is None else np.einsum("nd,de,ne->n", rows, A, rows)
+    np.testing.assert_allclose(quadratic + rows @ b + c, clf.llr(rows, "ill", "well"), rtol=1e-9, atol=1e-9)
+    assert (A is None) == (name == "linear blocks")
+
+
+def test_columns_of_different_blocks_do_not_meet_in_the_discriminant():
+    A = GenerativeClassifier(BLOCKS["a pair and three"]).fit(X[:, :5], y).discriminant("ill", "well").A
+    assert (A[:2, 2:] == 0).all()
+    assert (A[2:, :2] == 0).all()
+    assert (np.abs(A[:2, :2]) > 0).all()
+    assert (np.abs(A[2:, 2:]) > 0).all()
