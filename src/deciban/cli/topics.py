@@ -40,7 +40,7 @@ def topics(
     """Find the topics of texts (latent Dirichlet allocation): how common each is, and its most telling words."""
     sizes = sizes_of(topics, "--topics")
     from deciban.cli.rows import open_rows, report_skipped
-    from deciban.topics.model import TopicModel
+    from deciban.topics.topic_model import TopicModel
 
     source = open_rows(terminal, rows, read_as, skip_bad)
     texts = _texts(source, text)

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from deciban.errors import InputError
 from deciban.plots.canvas import AGAINST, GREY, PALETTE, canvas, finish
-from deciban.topics.words import LAMBDA, Ranking, places, ranked
+from deciban.topics.words import LAMBDA, Ranking, map_positions, ranked
 
 
 def topic_map(model: Any, *, words: int = 2, ax: Axes | None = None) -> Axes:
@@ -25,7 +25,7 @@ def topic_map(model: Any, *, words: int = 2, ax: Axes | None = None) -> Axes:
     1
     """
     ax = canvas(ax, width=6.0, height=5.0)
-    at, share = places(model.topics_), model.prevalence_
+    at, share = map_positions(model.topics_), model.prevalence_
     colours = [PALETTE[k % len(PALETTE)] for k in range(len(share))]
     ax.scatter(at[:, 0], at[:, 1], s=9000 * share, c=colours, alpha=0.5, linewidths=0.8, edgecolors=colours)
     for (x, y), named in zip(at, model.top_words(max(words, 1), "relevance")):
