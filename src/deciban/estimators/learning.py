@@ -20,10 +20,10 @@ from deciban.model import model
 from deciban.model.choose import needs_every_row
 from deciban.model.prequential import Prequential
 from deciban.model.stream import Summing
+from deciban.read.batches import Batch, Rows, together
 from deciban.read.files import is_place
 from deciban.read.memory import hand_back
 from deciban.read.reservoir import Reservoir
-from deciban.read.stream import Batch, Rows, together
 from deciban.statistics import Members
 
 

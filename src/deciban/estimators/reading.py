@@ -10,10 +10,10 @@ import numpy as np
 from deciban.conventions import validate_data
 from deciban.estimators.ledgered import Ledgered
 from deciban.model import model
+from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import is_place
 from deciban.read.labels import encode_labels
 from deciban.read.schema import Schema, TypedTable
-from deciban.read.stream import Batch, Rows, split_label, typed_rows
 from deciban.read.tables import Table
 from deciban.statistics import Members
 

@@ -14,8 +14,8 @@ from deciban.evidence import scores as score
 from deciban.model import model
 from deciban.model.calibration import total
 from deciban.model.prequential import Prequential
+from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
-from deciban.read.stream import Batch
 from deciban.statistics import Array
 
 
