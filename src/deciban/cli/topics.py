@@ -65,11 +65,11 @@ def topics(
 
 def _texts(source: Any, wanted: str | None) -> list[str]:
     """The column of texts: as named, or the only one."""
+    from deciban.read.batches import with_progress
     from deciban.read.schema import Schema
-    from deciban.read.stream import watched
     from deciban.read.tables import stacked
 
-    given = stacked(list(watched(source)))
+    given = stacked(list(with_progress(source)))
     if wanted is None:
         kinds = {column.name: column.kind for column in Schema.infer(given).columns}
         found = [name for name, kind in kinds.items() if kind == "text"]
