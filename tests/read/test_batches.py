@@ -4,16 +4,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deciban.read import source as batches
+from deciban.read import source
 from deciban.read.arrow import taken, whole_numbers
-from deciban.read.source import cuts, regrouped
+from deciban.read.source import regrouped, text_slices
 
 TEXTS = ["x" * n for n in (3, 9, 1, 1, 1, 20, 0, 0, 4, 5, 5, 1)] + [None, "ü" * 4]
 
 
 @pytest.fixture(autouse=True)
 def few_bytes(monkeypatch):
-    monkeypatch.setattr(batches, "TEXT", 10)
+    monkeypatch.setattr(source, "BATCH_TEXT", 10)
 
 
 def tables(sizes):
@@ -36,7 +36,7 @@ def test_without_texts_tables_end_by_rows_alone():
 
 def test_the_parts_of_a_frame_are_those_of_a_file():
     after = pa.chunked_array([TEXTS[4:6], TEXTS[6:8]])
-    assert list(cuts([after], 4)) == [slice(0, 1), slice(1, 2), slice(2, 4)]
+    assert list(text_slices([after], 4)) == [slice(0, 1), slice(1, 2), slice(2, 4)]
 
 
 @pytest.mark.parametrize("rows", [[0, 3, 9], [9, 3, 3], [], [13]])

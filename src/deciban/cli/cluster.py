@@ -76,11 +76,11 @@ def _frame(source: Any, ignore: list[str]) -> tuple[Any, Any]:
     """All rows as they were read, and their columns as the schema types them; texts say nothing here."""
     import pyarrow as pa
 
+    from deciban.read.batches import with_progress
     from deciban.read.schema import Schema
-    from deciban.read.stream import watched
     from deciban.read.tables import stacked
 
-    given = stacked(list(watched(source)))
+    given = stacked(list(with_progress(source)))
     declared = dict.fromkeys(ignore, "identifier")
     typed = Schema.infer(given, None, declared).apply(given)
     columns = {name: typed.column(j) for j, name in enumerate(typed.columns) if typed.kind(j) != "text"}

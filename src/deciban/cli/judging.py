@@ -33,7 +33,7 @@ def judged(clf: Any, source: Source, label: str, learnt: bool, groups: str | Non
 def _parts(clf: Any, source: Source, label: str, learnt: bool, options: dict[str, Any]) -> Iterator[Evaluation]:
     from dataclasses import replace
 
-    from deciban.read.stream import Rows
+    from deciban.read.batches import Rows
 
     schema = replace(schema_of(clf), label=label)
     for batch in Rows(source, label, None, lambda table, name: schema).batches():

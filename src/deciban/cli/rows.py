@@ -17,11 +17,10 @@ import numpy as np
 from deciban.cli.models import column_named, existing
 from deciban.cli.terminal import Terminal
 from deciban.errors import HERE, InputError, UsageError
+from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
-from deciban.read.opening import COMPRESSED, STDIN
-from deciban.read.source import Source
-from deciban.read.stream import fitting_rows, watched
+from deciban.read.source import COMPRESSED, STDIN, Source
 from deciban.read.tables import Table
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def read_options(text: str | None) -> tuple[str | None, dict[str, Any]]:
 def typed_batches(source: Source, clf: Any) -> Iterator[Some]:
     """Batch by batch; errors say where in the source a row is, and with --skip-bad such rows are counted."""
     schema, start = schema_of(clf), 0
-    for given in watched(source):
+    for given in with_progress(source):
         table, typed = fitting_rows(given, schema, source)
         if len(table):
             yield Some(table, typed, start)

@@ -40,7 +40,7 @@ def topics(
     """Find the topics of texts (latent Dirichlet allocation): how common each is, and its most telling words."""
     sizes = sizes_of(topics, "--topics")
     from deciban.cli.rows import open_rows, report_skipped
-    from deciban.topics.model import TopicModel
+    from deciban.topics.topic_model import TopicModel
 
     source = open_rows(terminal, rows, read_as, skip_bad)
     texts = _texts(source, text)
@@ -65,11 +65,11 @@ def topics(
 
 def _texts(source: Any, wanted: str | None) -> list[str]:
     """The column of texts: as named, or the only one."""
+    from deciban.read.batches import with_progress
     from deciban.read.schema import Schema
-    from deciban.read.stream import watched
     from deciban.read.tables import stacked
 
-    given = stacked(list(watched(source)))
+    given = stacked(list(with_progress(source)))
     if wanted is None:
         kinds = {column.name: column.kind for column in Schema.infer(given).columns}
         found = [name for name, kind in kinds.items() if kind == "text"]

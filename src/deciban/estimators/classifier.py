@@ -34,10 +34,10 @@ from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, l
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.model.scorer import DocumentScorer
+from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import is_place
 from deciban.read.labels import place_labels
 from deciban.read.schema import Schema, TypedTable
-from deciban.read.stream import Batch, Rows, split_label, typed_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array
 from deciban.store import save

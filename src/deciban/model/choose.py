@@ -31,12 +31,12 @@ from deciban.families.product import Block, Key, Product, as_key
 from deciban.families.protocol import Family, Rule
 from deciban.families.transformed import Transformed
 from deciban.model.calibration import Calibration
+from deciban.read.batches import Batch
 from deciban.read.columns import KINDS, NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
 from deciban.read.schema import Schema
-from deciban.read.stream import Batch
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
 from deciban.text import Text
@@ -290,7 +290,7 @@ def schema_reader(
         return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
     families = families.families if isinstance(families, Product) else families
     if isinstance(families, Mapping):
-        return lambda table, label: Schema.infer(table, label, _kinds(families), only=True)
+        return lambda table, label: Schema.infer(table, label, _kinds(families))
     wanted = KIND_FOR.get(type(families).__name__, "number")
     return lambda table, label: Schema.infer(
         table, label, {str(name): wanted for name in table.columns if str(name) != label}

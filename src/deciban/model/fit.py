@@ -18,11 +18,11 @@ from deciban.model.judge import left_out_blocks
 from deciban.model.ledger import Key, Ledger, added, started
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor, block_lengths
+from deciban.read.batches import Batch, together
+from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import is_place
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import Reservoir, chosen_rows
-from deciban.read.stream import Batch, together
-from deciban.read.stream import Rows as GivenRows
 from deciban.read.tables import HEAD
 from deciban.statistics import Members
 

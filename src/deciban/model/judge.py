@@ -19,8 +19,8 @@ from deciban.families.protocol import Rows, finite
 from deciban.model.ledger import Key, removed
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor
+from deciban.read.batches import Batch
 from deciban.read.labels import place_labels
-from deciban.read.stream import Batch
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
 
 BLOCK = 2**22  # numbers worked on at a time

@@ -24,8 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import HERE, Argument, InputError, MergeError, NotAvailableError, NotLearntError, Remedy
+from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
-from deciban.read.stream import Batch
 from deciban.read.tables import Table
 from deciban.statistics import Array
 

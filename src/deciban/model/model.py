@@ -23,9 +23,9 @@ from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Key, Ledger, added, removed
 from deciban.model.prequential import Prequential
+from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
 from deciban.read.schema import Schema
-from deciban.read.stream import Batch
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 
