@@ -52,9 +52,9 @@ def parameters(clf: Any, level: float = 0.9) -> Iterator[Parameter]:
 
 def _words(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
     """The probabilities of words, those first that tell most: by how frequent they are, and how unevenly."""
-    axis, sums = family.readable(stats)
+    axis, sums, *_ = family.word_sums(stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
-    marginal = family.family(axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
+    marginal = family.count_family(axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
     lines = list(_lines(words, "p", classes, marginal, level))
     K = len(classes)
     of_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]

@@ -10,7 +10,7 @@ its parts have them. It says so in `supports(kind)`. Ask once, at a fit, not for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from deciban.statistics import Array, Members, Stats
@@ -87,6 +87,17 @@ class HasChoices(Protocol):
         """
 
 
+class LeftOutScores(Protocol):
+    """Leave-one-out scores by candidates that share their sums."""
+
+    @property
+    def size(self) -> int:
+        """Number of sums that it holds."""
+
+    def __call__(self, candidate: Any, rows: Array) -> Array:
+        """Return the scores of some rows by a candidate, shape (m, K)."""
+
+
 @runtime_checkable
 class HasCandidates(Protocol):
     """Families with choices that must be made before rows are summed, and that labels judge."""
@@ -111,8 +122,8 @@ class HasCandidates(Protocol):
     def same_sums(self, other: Any) -> bool:
         """Whether both candidates read the same statistics."""
 
-    def left_out_scores(self, stats: Any, X: Rows, members: Members, rule: Rule) -> Callable[[Any, Array], Array]:
-        """Return f(candidate, rows) -> leave-one-out scores (m, K); it reuses sums shared by candidates."""
+    def left_out_scores(self, stats: Any | None, X: Rows, members: Members, rule: Rule) -> LeftOutScores:
+        """Return f(candidate, rows) that reuses sums shared by candidates; without `stats`, it sums the rows itself."""
 
 
 @runtime_checkable

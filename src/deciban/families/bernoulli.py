@@ -125,14 +125,14 @@ class Bernoulli(Family[Any]):
         codes, weight = own_codes(members), members.row_weights()
         pairs, at = np.unique(codes + 1j * weight, return_inverse=True)
         if len(pairs) <= 2 * members.K:
-            alike = BernoulliDensity(*self._without(stats, pairs.real.astype(np.intp), pairs.imag, rule))
+            alike = BernoulliDensity(*self.without_row(stats, pairs.real.astype(np.intp), pairs.imag, rule))
             own = alike.log_density(X)[np.arange(len(at)), at]
         else:
             own = (self._own_sparse if sp.issparse(X) else self._own_dense)(stats, X, codes, weight, rule)
         scores[np.arange(len(codes)), codes] = own
         return scores
 
-    def _without(self, stats: Any, k: Array, w: Array, rule: Rule) -> tuple[Array, ...]:
+    def without_row(self, stats: Any, k: Array, w: Array, rule: Rule) -> tuple[Array, ...]:
         """(pairs, D) each: log p less a row of weight w that had a one, and log(1 − p) less one that had a zero."""
         ones, zeros, both = stats.ones[k], stats.zeros[k], self.a + self.b
         total = left_over(ones + zeros, w[:, None])
@@ -143,14 +143,14 @@ class Bernoulli(Family[Any]):
     def _own_dense(self, stats: Any, X: Array, codes: Array, weight: Array, rule: Rule) -> Array:
         own = np.empty(len(X))
         for rows in blocks(*X.shape):
-            on, off = self._without(stats, codes[rows], weight[rows], rule)
+            on, off = self.without_row(stats, codes[rows], weight[rows], rule)
             own[rows] = np.where(np.isnan(X[rows]), 0.0, np.where(X[rows] == 1, on, off)).sum(axis=1)
         return own
 
     def _own_sparse(self, stats: Any, X: Any, codes: Array, weight: Array, rule: Rule) -> Array:
         own = np.empty(len(codes))
         for rows in blocks(*X.shape):
-            on, off = self._without(stats, codes[rows], weight[rows], rule)
+            on, off = self.without_row(stats, codes[rows], weight[rows], rule)
             row, column, _ = entries(X[rows])
             off[row, column] = on[row, column]
             own[rows] = off.sum(axis=1)

@@ -1,207 +1,226 @@
-"""Documents that were counted already: under the columns of another vocabulary, or among others."""
+"""Documents as the family takes them: selections of one batch that share the counts made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.read.tables import text_column
+from deciban.read.tables import Columns, text_column
 from deciban.statistics import Array, Axis
-from deciban.text.counting import Counted, count_known, count_openly
+from deciban.text.counting import Counted, count_found, count_known, count_lengths
 from deciban.text.documents import Documents
-from deciban.text.reading import KnownWords
+from deciban.text.reading import VocabularyReader
 from deciban.text.tokens import Tokens
 
-
-def some_rows(done: Counted, rows: Any) -> Counted:
-    """Of rows that were counted some."""
-    return Counted(done.matrix[rows], done.vocabulary, done.lengths[rows])
+UNKNOWN = -1  # length of a document that was not read yet
+MISSING = ""  # the text that stands for a missing document
 
 
-def moved(done: Counted, known: KnownWords) -> Counted:
-    """Rows under the columns of a vocabulary."""
-    theirs, rows = known.vocabulary, done.matrix
-    if not theirs.unk and theirs.names.equals(done.vocabulary.names):
-        return done
-    place, shape = theirs.positions(done.vocabulary), (rows.shape[0], theirs.columns)
-    if place.min(initial=0) >= 0:
-        return Counted(
-            sp.csr_array((rows.data, place.astype(np.int32)[rows.indices], rows.indptr), shape), theirs, done.lengths
-        )
-    column = np.where(place < 0, len(theirs) if theirs.unk else -1, place)[rows.indices]
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    kept = column >= 0
-    matrix = sp.coo_array((rows.data[kept], (row[kept], column[kept])), shape).tocsr()
-    return Counted(matrix, theirs, done.lengths)
+class DocumentCounts:
+    """Counts of the documents of one batch; mutable. `encode` makes it, and all selections of its rows share it.
 
+    It holds for each `Tokens`
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows that were looked at ahead, and where they stand among those that are looked at now.
+    - the counts of documents that `TextRows.count` has counted, under the vocabulary found in them;
+    - the length of every document that was read, for whatever purpose.
 
-    >>> ahead = Sample({}, np.array([0, 1, 2]), np.array([3, 5, 8]))
-    >>> now = ahead.among(np.array([5, 6, 8, 9]))
-    >>> now.rows, now.at
-    (array([1, 2]), array([0, 2]))
+    Documents that are read several times (candidates are judged, then sums collected, then scores calibrated on a
+    sample) are therefore counted once.
     """
 
-    counted: dict[Any, Counted]  # of the whole sample
-    rows: Array  # (m,) rows of the sample
-    at: Array  # (m,) where they stand now, ascending
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._counted: dict[Tokens, tuple[Array, Counted]] = {}  # positions, ascending, and their counts
+        self._lengths: dict[Tokens, Array] = {}  # (n,)
 
-    def among(self, positions: Array) -> Sample:
-        """As it is for whoever looks at some of the rows, in any order."""
-        near = np.minimum(np.searchsorted(self.at, positions), len(self.at) - 1)
-        found = np.flatnonzero(self.at[near] == positions) if len(self.at) else np.zeros(0, np.intp)
-        return Sample(self.counted, self.rows[near[found]], found)
+    def any(self, tokens: Tokens) -> bool:
+        """Whether any document has counts."""
+        return tokens in self._counted
 
-    def count_known(self, known: KnownWords, n: int, count: Callable[[Array, Tokens], Counted]) -> Counted | None:
-        """All n rows that are looked at now, `count` counting those that were not before; None if none was."""
-        openly = self.counted.get(known.tokens)
-        if openly is None or not len(self.at):
-            return None
-        before = moved(openly, known)
-        new = np.delete(np.arange(n), self.at)
-        if not len(new) and np.array_equal(self.rows, np.arange(before.matrix.shape[0])):
-            return before
-        after = moved(count(new, known.tokens), known)
-        order = np.empty(n, np.intp)
-        order[self.at], order[new] = self.rows, before.matrix.shape[0] + np.arange(len(new))
-        both = sp.vstack([before.matrix, after.matrix], "csr")
-        return Counted(both[order], known.vocabulary, np.concatenate([before.lengths, after.lengths])[order])
+    def holds(self, tokens: Tokens, at: Array) -> bool:
+        """Whether all of these documents have counts."""
+        return tokens in self._counted and len(self._match(tokens, at)[0]) == len(at)
 
+    def find(self, tokens: Tokens, at: Array) -> tuple[Array, Counted | None]:
+        """Return which of the documents have counts, as positions in `at`, and their counts."""
+        if tokens not in self._counted:
+            return np.zeros(0, np.intp), None
+        found, rows = self._match(tokens, at)
+        done, counted = self._counted[tokens]
+        whole = len(rows) == len(done) and bool((rows[1:] > rows[:-1]).all())
+        return found, counted if whole else counted.take(rows)
 
-# -- rows ----------
-# Documents as a family takes them: not counted yet, for counting and summing are one pass.
-#
-# What was counted once is kept: leaving out, lengths and the choice between transforms look at the same rows again.
+    def _match(self, tokens: Tokens, at: Array) -> tuple[Array, Array]:
+        """Return positions in `at`, and for each the row of the counts that belongs to it."""
+        done, _ = self._counted[tokens]
+        if not len(done):
+            return np.zeros(0, np.intp), np.zeros(0, np.intp)
+        near = np.minimum(np.searchsorted(done, at), len(done) - 1)
+        found = np.flatnonzero(done[near] == at)
+        return found, near[found]
 
-EMPTY = ""
+    def keep(self, tokens: Tokens, at: Array, counted: Counted) -> None:
+        """Keep the counts of documents at ascending positions, in the place of those kept before."""
+        self._counted[tokens] = at, counted
+
+    def lengths(self, tokens: Tokens, at: Array) -> Array:
+        """Return the lengths of documents, `UNKNOWN` for those that were not read yet."""
+        return self._lengths[tokens][at] if tokens in self._lengths else np.full(len(at), UNKNOWN)
+
+    def keep_lengths(self, tokens: Tokens, at: Array, lengths: Array) -> None:
+        """Keep the lengths of documents."""
+        if tokens not in self._lengths:
+            self._lengths[tokens] = np.full(self.n, UNKNOWN)
+        self._lengths[tokens][at] = lengths
+
+    def clear(self) -> None:
+        """Drop all counts, to free memory; lengths stay."""
+        self._counted.clear()
 
 
 @dataclass(frozen=True, eq=False)
 class TextRows:
-    """n documents, some perhaps missing.
+    """n documents of a batch, some of them perhaps missing.
 
-    >>> rows = TextRows.of(["to be", None])
+    >>> rows = TextRows.of(["to be", None, "or not to be"])
     >>> rows.shape, rows.present
-    ((2, 1), array([ True, False]))
+    ((3, 1), array([ True, False,  True]))
+    >>> rows[[0, 2]].count(Tokens()).matrix.toarray()
+    array([[1, 0, 0, 1],
+           [1, 1, 1, 1]])
     """
 
-    texts: Documents  # empty where missing
-    present: Array | None = None  # (n,) of bool; None where all are there
-    known: Axis | None = None  # the words of the model that is asked or taught, once it has learnt some
-    counted: dict[Tokens | KnownWords, Counted] = field(default_factory=dict)  # openly, or by a vocabulary
-    measured: dict[Tokens, Array] = field(default_factory=dict)  # (n,) how many words each has
-    chosen: Array | None = None  # (n,) which of the texts these are; None for all
-    samples: list[Sample] = field(default_factory=list)  # of these rows some that were counted ahead
+    texts: Documents  # of the whole batch, empty where missing
+    counts: DocumentCounts  # of the whole batch
+    at: Array  # (n,) positions of these rows in the batch
+    present: Array | None = None  # (n,) of bool; None where no document is missing
+    known: Axis | None = None  # the words of the model that reads or learns these rows, if it has learnt before
 
     @classmethod
     def of(cls, texts: Any, known: Axis | None = None) -> TextRows:
-        """Documents of a list, array or column; None and NaN are missing."""
+        """Take a list, an array, a column of a frame or `Columns`; None and NaN are missing."""
         if isinstance(texts, TextRows):
             return texts if texts.known is known else replace(texts, known=known)
-        if isinstance(texts, str | bytes | Documents):
-            return cls(Documents.of(texts), None, known)
-        if isinstance(texts, np.ndarray) and texts.ndim == 2 and texts.shape[1] == 1:
-            texts = texts[:, 0]
-        column = None if isinstance(texts, list) else text_column(texts)
-        texts = texts if column is None else column.texts
-        if hasattr(texts, "null_count"):
-            present = texts.is_valid().to_numpy() if texts.null_count else None
-            return cls(Documents.of(texts.fill_null(EMPTY) if texts.null_count else texts), present, known)
-        plain, present = _without_gaps(texts)
-        return cls(Documents.of(plain), present, known)
+        if isinstance(texts, Columns):
+            texts = texts.texts()
+        documents, present = _without_gaps(texts)
+        n = len(documents)
+        return cls(documents, DocumentCounts(n), np.arange(n), present, known)
 
-    @cached_property
+    @classmethod
+    def joined(cls, parts: Sequence[TextRows]) -> TextRows:
+        """Concatenate the rows of several batches."""
+        documents, present = Documents.joined([part.documents for part in parts]), None
+        if any(part.present is not None for part in parts):
+            each = [np.ones(len(part), bool) if part.present is None else part.present for part in parts]
+            present = np.concatenate(each)
+        return cls(documents, DocumentCounts(len(documents)), np.arange(len(documents)), present)
+
+    @property
     def documents(self) -> Documents:
-        """The texts, taken when they are read: what was counted already need not be."""
-        return self.texts if self.chosen is None else self.texts.take(self.chosen)
+        """The texts of these rows."""
+        return self.texts if len(self.at) == len(self.texts) and self._in_order() else self.texts.take(self.at)
+
+    def _in_order(self) -> bool:
+        return bool((self.at[1:] > self.at[:-1]).all())
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self), 1
+        return len(self.at), 1
 
     @property
     def dtype(self) -> np.dtype:
         return np.dtype(object)
 
     def __len__(self) -> int:
-        return len(self.texts) if self.chosen is None else len(self.chosen)
+        return len(self.at)
 
     def __getitem__(self, rows: Any) -> TextRows:
         present = None if self.present is None else self.present[rows]
-        counted = {how: some_rows(done, rows) for how, done in self.counted.items()}
-        measured = {tokens: lengths[rows] for tokens, lengths in self.measured.items()}
-        if isinstance(rows, slice):
-            return TextRows(self.documents.take(rows), present, self.known, counted, measured)
-        rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        samples = [sample.among(rows) for sample in self.samples]
-        chosen = rows if self.chosen is None else self.chosen[rows]
-        return TextRows(self.texts, present, self.known, counted, measured, chosen, samples)
+        return replace(self, at=self.at[rows], present=present)
 
-    def note(self, rows: Array, some: TextRows) -> TextRows:
-        """Keep what will be counted of some rows, in ascending order, for when they are asked for again."""
-        self.samples.append(Sample(some.counted, np.arange(len(rows)), rows))
-        return some
-
-    def there(self) -> tuple[TextRows, Array | None]:
-        """The documents that are not missing, and where they stand; None where all are there."""
+    def without_missing(self) -> tuple[TextRows, Array | None]:
+        """Return the documents that are not missing, and their positions; None where all are there."""
         if self.present is None or self.present.all():
             return self, None
-        at = np.flatnonzero(self.present)
-        return self[at], at
+        here = np.flatnonzero(self.present)
+        return self[here], here
 
-    def count_openly(self, tokens: Tokens) -> Counted:
-        """Rows of counts of every word there is."""
-        if tokens not in self.counted:
-            self._keep(tokens, tokens, count_openly(self.documents, tokens))
-            self.__dict__.pop("documents", None)  # they are not read again
-        return self.counted[tokens]
+    # -- counts --------------------------------------------------------------------------------------------------------
+    def counted(self, tokens: Tokens) -> bool:
+        """Whether `count` has counted all of these documents."""
+        return self.counts.holds(tokens, self.at)
 
-    def count_known(self, known: KnownWords) -> Counted:
-        """Rows of counts of the words of a vocabulary."""
-        if known not in self.counted:
-            openly = self.counted.get(known.tokens)
-            done = self._count_known(known) if openly is None else moved(openly, known)
-            self._keep(known, known.tokens, done)
-        return self.counted[known]
+    def count(self, tokens: Tokens) -> Counted:
+        """Count all features that occur in these documents, and keep the counts for whoever shares the batch.
 
-    def _count_known(self, known: KnownWords) -> Counted:
-        for sample in self.samples:
-            done = sample.count_known(known, len(self), lambda new, tokens: self[new].count_openly(tokens))
-            if done is not None:
-                return done
-        return count_known(self.documents, known)
+        The vocabulary is that of the documents which were counted together. It holds every word of these rows, and may
+        hold others.
+        """
+        found, counted = self.counts.find(tokens, self.at)
+        if counted is not None and len(found) == len(self):
+            return counted
+        counted = count_found(self.documents, tokens)
+        if self._in_order():
+            self.counts.keep(tokens, self.at, counted)
+        self.counts.keep_lengths(tokens, self.at, counted.lengths)
+        return counted
 
-    def _keep(self, how: Tokens | KnownWords, tokens: Tokens, done: Counted) -> None:
-        self.counted[how], self.measured[tokens] = done, done.lengths
+    def count_by(self, reader: VocabularyReader) -> Counted:
+        """Count these documents under the columns of a vocabulary; counts that are kept are used."""
+        tokens, vocabulary = reader.tokens, reader.vocabulary
+        found, kept = self.counts.find(tokens, self.at)
+        if kept is None or not len(found):
+            counted = count_known(self.documents, reader)
+        elif len(found) == len(self):
+            counted = kept.under(vocabulary)
+        else:
+            new = np.delete(np.arange(len(self)), found)
+            parts = kept.under(vocabulary), count_found(self[new].documents, tokens).under(vocabulary)
+            order = np.empty(len(self), np.intp)
+            order[found], order[new] = np.arange(len(found)), len(found) + np.arange(len(new))
+            matrix = sp.vstack([part.matrix for part in parts], "csr")[order]
+            counted = Counted(matrix, vocabulary, np.concatenate([part.lengths for part in parts])[order])
+        self.counts.keep_lengths(tokens, self.at, counted.lengths)
+        return counted
 
     def lengths(self, tokens: Tokens) -> Array:
-        """(n,) how many words each document has, in a vocabulary or not."""
-        if tokens not in self.measured:
-            self.count_openly(tokens)
-        return self.measured[tokens].astype(float)
+        """Return the number of features of each document, shape (n,); documents that were not read yet are read."""
+        lengths = self.counts.lengths(tokens, self.at)
+        if self.present is not None:
+            lengths = np.where(self.present, lengths, 0)
+        new = np.flatnonzero(lengths == UNKNOWN)
+        if len(new):
+            lengths[new] = count_lengths(self[new].documents, tokens)
+            self.counts.keep_lengths(tokens, self.at[new], lengths[new])
+        return lengths.astype(float)
 
 
-def _without_gaps(texts: Any) -> tuple[Any, Array | None]:
-    """The texts with the missing ones empty, and which are there."""
+def _without_gaps(texts: Any) -> tuple[Documents, Array | None]:
+    """Return the documents, empty where missing, and which are present; None where all are."""
+    if isinstance(texts, str | bytes | Documents):
+        return Documents.of(texts), None
+    if isinstance(texts, np.ndarray) and texts.ndim == 2 and texts.shape[1] == 1:
+        texts = texts[:, 0]
+    column = None if isinstance(texts, list) else text_column(texts)
+    texts = texts if column is None else column.texts
+    if hasattr(texts, "null_count"):
+        present = texts.is_valid().to_numpy() if texts.null_count else None
+        return Documents.of(texts.fill_null(MISSING) if texts.null_count else texts), present
     texts = texts.tolist() if isinstance(texts, np.ndarray) else texts if isinstance(texts, list) else list(texts)
     if set(map(type, texts)) <= {str, bytes}:
-        return texts, None
-    present = np.array([not _missing(text) for text in texts], dtype=bool)
+        return Documents.of(texts), None
+    present = np.array([not _is_missing(text) for text in texts], dtype=bool)
     if present.all():
-        return texts, None
-    return [text if here else EMPTY for text, here in zip(texts, present.tolist())], present
+        return Documents.of(texts), None
+    return Documents.of([text if here else MISSING for text, here in zip(texts, present.tolist())]), present
 
 
-def _missing(text: Any) -> bool:
+def _is_missing(text: object) -> bool:
     if text is None or type(text).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(text, float) and text != text
