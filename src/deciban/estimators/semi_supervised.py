@@ -181,7 +181,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         """
         return self._fitted.log_likelihood(X)
 
-    def predict(self, X: ArrayLike, **options: Any) -> Array:
+    def predict(self, X: ArrayLike, **options: object) -> Array:
         """Return the class of least expected cost.
 
         Parameters
@@ -198,7 +198,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         """
         return self._fitted.predict(X, **options)
 
-    def predict_proba(self, X: ArrayLike, **options: Any) -> Array:
+    def predict_proba(self, X: ArrayLike, **options: object) -> Array:
         """Return P(class|x).
 
         Parameters
@@ -215,7 +215,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         """
         return self._fitted.predict_proba(X, **options)
 
-    def predict_log_proba(self, X: ArrayLike, **options: Any) -> Array:
+    def predict_log_proba(self, X: ArrayLike, **options: object) -> Array:
         """Return log P(class|x).
 
         Parameters
@@ -232,7 +232,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         """
         return self._fitted.predict_log_proba(X, **options)
 
-    def decision_function(self, X: ArrayLike, **options: Any) -> Array:
+    def decision_function(self, X: ArrayLike, **options: object) -> Array:
         """Return the posterior log-odds of two classes, or log posteriors of several.
 
         Parameters
@@ -249,7 +249,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         """
         return self._fitted.decision_function(X, **options)
 
-    def llr(self, X: ArrayLike, *names: Any, **options: Any) -> Array:
+    def llr(self, X: ArrayLike, *names: object, **options: object) -> Array:
         """Return the log-likelihood ratio for one class over another.
 
         Parameters
@@ -268,7 +268,7 @@ class SemiSupervised(ClassifierMixin, BaseEstimator):
         """
         return self._fitted.llr(X, *names, **options)
 
-    def unlearn(self, *_: Any, **__: Any) -> None:
+    def unlearn(self, *_: object, **__: object) -> None:
         """Raise NotAvailableError: labelled rows influenced the responsibilities of unlabelled ones.
 
         Parameters
