@@ -334,7 +334,7 @@ class Mixture(Family):
         return replace(self, component=component, guess=stats)
 
     def refined(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:
-        """Continue EM over all rows from the frozen estimate; classes that have none start anew.
+        """Continue EM over all rows from the frozen estimate; classes that have none start from the beginning.
 
         Parameters
         ----------
