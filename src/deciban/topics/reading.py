@@ -64,7 +64,7 @@ class TextCounting:
         """Count known words and, in columns behind them, new ones; returns the counts and all words."""
         try:
             X, found = count_rows(texts, self.tokens, threads=self.threads)
-        except InputError:  # there is no word at all; whatever else is wrong, `count` refuses too
+        except InputError:  # no word at all; `count` raises every other error again
             return self.count(texts, words), np.asarray(words, dtype=object)
         return extended(X, names_of(found), words)
 
