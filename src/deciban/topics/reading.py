@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import HERE, DomainError, InputError, shortlist
+from deciban.errors import DomainError, InputError, column_error, shortlist
 from deciban.kernels.choice import Array
-from deciban.read.numbers import column_name, find_bad, name_of, plain_numbers
+from deciban.read.numbers import column_name, find_bad, plain_numbers
 from deciban.text.counting import count_rows
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens
@@ -104,14 +104,9 @@ def counts_of(X: Any, columns: Any = ()) -> Any:
     assert found is not None
     row, column, value = found
     said = "Negative values in data passed to a topic model: " if value < 0 else ""
-    raise DomainError(
-        f"{said}column {name_of(columns, column)} holds {value:.6g} (",
-        HERE,
-        "); counts of words must be finite and ≥ 0.",
-        row=row,
-        columns=[column_name(columns, column)],
-        remedy="Give counts, not differences or logarithms.",
-    )
+    remedy, why = "Give counts, not differences or logarithms.", "; counts of words must be finite and ≥ 0."
+    error = column_error(DomainError, column_name(columns, column), f"holds {value:.6g}", remedy, row, why)
+    raise error.but(said, *error.args)
 
 
 def require_words(X: Any) -> None:
