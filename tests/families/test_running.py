@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from deciban import Bernoulli, Gaussian, Product, Text, kernels
+from deciban.families.accumulators import accumulator
 from deciban.statistics import Axis, Members
 from deciban.text.rows import TextRows
 
@@ -40,7 +41,7 @@ def test_a_stream_of_texts_has_the_sums_of_its_batches(options, weighted, body):
     with kernels.forced(body):
         (X, members), *rest = batches(weighted)
         text = Text(pseudo_count=1.0, **options).without_labels(X, members)
-        running, expected = text.accumulator(X, members, ["text"]), text.collect(X, members)
+        running, expected = accumulator(text, X, members, ["text"]), text.collect(X, members)
         for more in rest:
             running.add(*more)
             expected = expected + text.collect(*more)
@@ -51,7 +52,7 @@ def test_a_stream_of_texts_has_the_sums_of_its_batches(options, weighted, body):
 def test_what_looks_at_sums_to_choose_looks_at_those_of_the_first_rows():
     (X, members), more, _ = batches(False)
     text = Text("multinomial", "counts", "evidence")
-    running = text.accumulator(X, members, ["text"])
+    running = accumulator(text, X, members, ["text"])
     running.choose(X, members, "mean")
     assert running.family == text.choose(text.collect(X, members), (X, members))
     running.add(*more)
@@ -62,7 +63,7 @@ def test_a_product_runs_block_by_block():
     rng, both = np.random.default_rng(0), Product({0: Gaussian("diagonal"), (1, 2): Bernoulli()})
     table = np.column_stack([rng.normal(size=20), rng.integers(0, 2, (20, 2))])
     parts = [(both.encode(table[at : at + 10], range(3)), Members.hard(np.arange(10) % 2, 2)) for at in (0, 10)]
-    running = both.accumulator(*parts[0], range(3))
+    running = accumulator(both, *parts[0], range(3))
     running.choose(*parts[0], "mean")
     running.add(*parts[1])
     frozen = both.choose(both.collect(*parts[0]), parts[0])

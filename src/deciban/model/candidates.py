@@ -20,7 +20,7 @@ from deciban.evaluate.calibration import LengthAware, Offsets
 from deciban.evaluate.scale_fit import informative_penalty
 from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, LeftOutScores, ability
-from deciban.families.product import Product
+from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule
 from deciban.model.calibration import shares
 from deciban.model.judge import left_out_prior
@@ -41,9 +41,7 @@ LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not ke
 def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule) -> Family[Any]:
     """Return the family with the choices that must be made before rows are summed; in a product, block by block."""
     if isinstance(family, Product):
-        return family.with_families(
-            chosen(block, part, members, rule) for block, part in zip(family.families.values(), X.parts)
-        )
+        return family.with_families(chosen(block, part, members, rule) for block, part in blocks_of(family, X))
     offers = ability(family, HasCandidates)
     if offers is None or not offers.open:
         return family

@@ -181,7 +181,7 @@ class ClassCounter:
         self.passed = passed or DocumentPass(Documents([]), tokens, vocabulary, fast=True)
         self.reader, self.weighted, self.presence = self.passed.reader(), weighted, presence
         fast, levels = self.passed.fast, range(len(self.passed.sizes(self.reader)))
-        self.tallies = [StreamCounts(K, weighted or steps is not None, fast) for _ in levels]
+        self.levels = [StreamCounts(K, weighted or steps is not None, fast) for _ in levels]
         self.present = [StreamCounts(K, weighted, fast) for _ in levels] if presence else []
         self.once = [Presence(fast) for _ in levels]
         self.amounts = None if steps is None else [Amounts(steps, fast) for _ in levels]
@@ -207,7 +207,7 @@ class ClassCounter:
             weights = None if weight is None else weight[here]
             for level, (stream, size) in enumerate(zip(streams, self.passed.sizes(self.reader))):
                 amounts = None if self.amounts is None else self.amounts[level]
-                self.tallies[level].add(stream, size, codes[here], weights, K, amounts)
+                self.levels[level].add(stream, size, codes[here], weights, K, amounts)
                 if self.presence:
                     self.present[level].add(self.once[level](stream, size), size, codes[here], weights, K)
             lengths.append(features)
@@ -217,7 +217,7 @@ class ClassCounter:
         """Return the counts of all batches so far."""
         known, places = self.passed.places([self.reader])
         held = _placed([self.present], places, len(self.rows), known.columns) if self.presence else None
-        counts = _placed([self.tallies], places, len(self.rows), known.columns)
+        counts = _placed([self.levels], places, len(self.rows), known.columns)
         return ClassCounts(known, counts, self.rows.copy(), np.zeros(0, np.int64), held)
 
 
@@ -259,7 +259,7 @@ def count_classes(
     parts = passed.run(count)
     known, places = passed.places([counter.reader for counter, _ in parts])
     rows = np.bincount(present, weighed, K).astype(np.float64)
-    tallies = [counter.tallies for counter, _ in parts]
+    tallies = [counter.levels for counter, _ in parts]
     counts = _placed(tallies, places, K, known.columns)
     held = _placed([counter.present for counter, _ in parts], places, K, known.columns)
     if limited:

@@ -55,7 +55,7 @@ class PlainReader:
     """
 
     def __init__(self, tokens: Tokens, names: Iterable[str] = (), grow: bool = True) -> None:
-        self.tokens, self.grow = tokens, grow
+        self.tokens, self.grow, self.columns = tokens, grow, None
         self.number = {name: at for at, name in enumerate(names)}
 
     @property
@@ -143,7 +143,7 @@ def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:
             level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), other, np.int32)
             level[runs[whole]] = whole
             found_columns.append(np.append(level, other).astype(np.int32))
-    reader.columns = found_columns  # type: ignore[attr-defined]
+    reader.columns = found_columns
 
 
 def _padded(names: pa.LargeStringArray) -> tuple[Array, Array]:
@@ -244,7 +244,7 @@ class DocumentPass:
         lengths = np.sum([stream.lengths for stream in streams], axis=0)  # a copy: relabelling may overwrite them
         if self.vocabulary is None:
             return streams, lengths
-        if not hasattr(reader, "columns"):  # numbers are columns; features outside have the number after the last
+        if reader.columns is None:  # numbers are columns; features outside have the number after the last
             known = streams if self.vocabulary.unk else [without_id(streams[0], len(self.vocabulary), self.fast)]
             return known, lengths
         known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, reader.columns)]

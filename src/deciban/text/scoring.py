@@ -27,7 +27,7 @@ class OneText(Protocol):
     def __call__(self, text: str) -> tuple[Array, int]:
         """Return the scores of a text, (K,), or its log-probabilities, and the number of its features."""
 
-    def finished(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
+    def with_finish(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
         """Return one that gives log-probabilities."""
 
 
@@ -158,7 +158,7 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _OneOfMany:
-    """Scores one text at a time as it would many; the twin of `SingleDocumentScorer`."""
+    """Scores one text at a time as it would many; the numpy version of `SingleDocumentScorer`."""
 
     scorer: Scorer
     finish: Finish | None = None

@@ -166,7 +166,7 @@ class TextStats(Stats):
     def __post_init__(self) -> None:
         """Let a `Vocabulary` spell the words of a learnt axis: all densities along the axis then share its readers."""
         axis = self.labels["word"]
-        if isinstance(axis, Axis) and not isinstance(axis.names, LazyNames) and not axis.declared:
+        if isinstance(axis, Axis) and not axis.declared and not isinstance(axis.names, LazyNames):
             words = Vocabulary(text_array(list(axis.names)), "learnt")
             object.__setattr__(self, "labels", {**self.labels, "word": word_axis(words, "learnt")})
 

@@ -6,7 +6,7 @@ Every computation has a compiled version, in `streams_compiled`, and one in nump
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import exp, log
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +15,6 @@ import numpy as np
 
 from deciban.kernels.choice import Array, readable, weights_or_empty
 
-Analyse = Callable[[str], Iterable[str]]  # a text → its features
 Result = TypeVar("Result")
 
 MOST_IN_INT32 = 2**31 - 1
