@@ -85,7 +85,7 @@ def _explained(
     import numpy as np
 
     from deciban.cli.rows import open_rows, typed_batches
-    from deciban.read.schema import joined
+    from deciban.read.tables import stacked
 
     classes = clf.stats_.classes
     sides = [None if name is None else class_named(name, classes) for name in (over, against)]
@@ -105,7 +105,7 @@ def _explained(
             break
     if wanted is not None and seen < last:
         raise UsageError(f"--row {last}: {source.name} has {seen:,} rows.")
-    told = clf.explain(joined(found), *sides, prior=prior_of(prior or [], classes), chain=chain)
+    told = clf.explain(stacked(found), *sides, prior=prior_of(prior or [], classes), chain=chain)
     told.rows = told.rows + 1 if wanted is None else np.array(sorted(set(wanted)))
     return told
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 from deciban.cli.command import refuse_together
 from deciban.cli.models import class_named
-from deciban.read.schema import joined
 from deciban.read.tables import stacked
 
 
@@ -282,7 +281,7 @@ def labelled(clf: Any, source: Source, label: str | None, constant: str | None, 
 def typed_whole(clf: Any, source: Source) -> tuple[Any, Any]:
     """All rows, as the model takes them and as they were read."""
     parts = list(typed_batches(source, clf))
-    return joined([some.typed for some in parts]), stacked([some.given for some in parts])
+    return stacked([some.typed for some in parts]), stacked([some.given for some in parts])
 
 
 def label_values(clf: Any, given: Any, name: str, new: bool = False) -> Any:

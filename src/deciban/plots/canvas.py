@@ -49,7 +49,7 @@ def drawn_scores(scores: Evaluation | ArrayLike, is_h1: ArrayLike | None, over: 
             raise InputError("give llrs and is_h1, one flag a row; or an Evaluation, such as clf.evaluate(X, y).")
         return DrawnScores(*two_class_scores(scores, is_h1), "h1", "h0")
     if is_h1 is not None:
-        raise InputError("an Evaluation knows the class of each row. Leave is_h1 out.")
+        raise InputError("an Evaluation has the class of each row. Leave is_h1 out.")
     pair = two_class_scores(*scores.scores(over))
     name = scores.classes[1] if over is None else over
     others = [label for label in scores.classes if label != name]

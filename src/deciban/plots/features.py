@@ -298,7 +298,7 @@ def _position(clf: GenerativeClassifier, feature: str | int) -> int:
         return columns.index(feature)
     if isinstance(feature, int) and 0 <= feature < len(columns):
         return feature
-    raise InputError(f"no such feature: {feature!r}; the model knows {shortlist(columns, 10)}.")
+    raise InputError(f"no such feature: {feature!r}; the columns are {shortlist(columns, 10)}.")
 
 
 def _axis_name(clf: GenerativeClassifier, at: int) -> str:

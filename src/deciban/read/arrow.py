@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.errors import InputError
+from deciban.errors import InputError, column_error
 from deciban.read.tables import MARKERS, Table
 
 if TYPE_CHECKING:
@@ -72,11 +72,8 @@ def _mixed(name: str, values: list[Any]) -> pa.Array:
     types = sorted({type(value).__name__ for value in values if value is not None})
     if set(types) <= {"int", "float", "bool", "Decimal", "int64", "float64"}:
         return pa.array([None if value is None else float(value) for value in values])
-    raise InputError(
-        f"column {name!r} mixes {' and '.join(types)}, which have no order.",
-        columns=[name],
-        remedy="Turn all its values into strings.",
-    )
+    what = f"mixes {' and '.join(types)}, which have no order"
+    raise column_error(InputError, name, what, "Turn all its values into strings.")
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
@@ -180,11 +177,8 @@ def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -
     elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_null(array.type):
         found = pc.cast(array, pa.float64(), safe=False)
     else:
-        raise InputError(
-            f"column {column.name!r} holds {array.type}, not numbers.",
-            columns=[column.name],
-            remedy="Declare another kind for it, or drop it.",
-        )
+        remedy = "Declare another kind for it, or drop it."
+        raise column_error(InputError, column.name, f"holds {array.type}, not numbers", remedy)
     numbers = found.to_numpy(zero_copy_only=False)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
@@ -261,9 +255,8 @@ def timestamps(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refus
         if pa.types.is_timestamp(array.type):
             return array
         if not pa.types.is_date(array.type) and not pa.types.is_null(array.type):
-            raise InputError(
-                f"column {column.name!r} holds {array.type}, but it is a date: {column.reason}.", columns=[column.name]
-            )
+            what = f"holds {array.type}, but it is a date: {column.reason}"
+            raise column_error(InputError, column.name, what)
         return pc.cast(array, pa.timestamp("us"))
     array = without_markers(array, trim=True)
     found = parse_dates(array, column.format or "ISO")

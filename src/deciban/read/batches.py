@@ -7,10 +7,9 @@ the one fitted from memory. Arrays, sparse matrices and lists of texts are one b
 from __future__ import annotations
 
 import os
-import queue
 import sys
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -23,15 +22,16 @@ from deciban.errors import HERE, DecibanError, InputError
 from deciban.read.files import is_place, open_source
 from deciban.read.labels import Labels, labelled_rows, one_label_a_row
 from deciban.read.numbers import row_weights
-from deciban.read.schema import Schema, TypedTable, joined
+from deciban.read.schema import Schema, TypedTable
 from deciban.read.source import Source, text_slices
-from deciban.read.tables import HEAD, Table
+from deciban.read.tables import HEAD, Table, stacked
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 Array = NDArray[Any]
 T = TypeVar("T")
+PROGRESS_AFTER = 1.0  # seconds before a progress bar is shown
 FEWEST_LABELS = 20  # fewer labels that are all equal, or all different, may be chance
 
 
@@ -152,14 +152,14 @@ class Rows:
 def together(batches: Sequence[Batch]) -> Batch:
     """Several batches of typed rows without weights as one."""
     labels = np.concatenate([np.asarray(batch.labels) for batch in batches])
-    return Batch(joined([batch.table for batch in batches]), labels)  # type: ignore[misc]
+    return Batch(stacked([batch.table for batch in batches]), labels)
 
 
 def typed_rows(X: Source | str | os.PathLike[str] | Any, schema: Schema) -> TypedTable:
     """All rows of a frame, a table or a file, typed by a schema; labels are not read."""
     if not is_place(X):
         return schema.apply(Table.of(X))
-    return joined([schema.apply(table) for table in with_progress(open_source(X))])
+    return stacked([schema.apply(table) for table in with_progress(open_source(X))])
 
 
 def fitting_rows(table: Table, schema: Schema, source: Source, labelled: bool = False) -> tuple[Table, TypedTable]:
@@ -249,91 +249,50 @@ def _no_label(where: str, name: str, columns: Iterable[Any]) -> InputError:
 
 
 # -- reading in the background -----------------------------------------------------------------------------------------
-def prefetched(items: Iterable[T], depth: int = 1) -> Iterator[T]:
-    """The same items, of which `depth` are computed in advance by another thread; errors are raised in their place.
+def prefetched(items: Iterable[T], depth: int = 2) -> Iterator[T]:
+    """The same items, of which up to `depth` are computed in advance by another thread; errors come in their place.
 
     >>> list(prefetched(n * n for n in range(4)))
     [0, 1, 4, 9]
     """
-    ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(depth)  # (None, None) is the end
-    stopped = threading.Event()
+    from concurrent.futures import ThreadPoolExecutor
 
-    def put(item: T | None, error: BaseException | None = None) -> None:
-        while not stopped.is_set():
-            try:
-                ready.put((item, error), timeout=0.1)
-                return
-            except queue.Full:
-                continue
-
-    def work() -> None:
-        try:
-            for item in items:
-                put(item)
-                if stopped.is_set():
-                    return
-            put(None)
-        except BaseException as error:
-            put(None, error)
-
-    thread = threading.Thread(target=work, name="deciban-reader", daemon=True)
-    thread.start()
+    iterator, end = iter(items), object()
+    reader = ThreadPoolExecutor(1, "deciban-reader")
     try:
-        while True:
-            item, error = ready.get()
-            if error is not None:
-                raise error
-            if item is None:
-                return
-            yield item
+        ahead = deque(reader.submit(next, iterator, end) for _ in range(depth))
+        while (item := ahead.popleft().result()) is not end:
+            ahead.append(reader.submit(next, iterator, end))
+            yield item  # type: ignore[misc]
     finally:
-        stopped.set()
-        thread.join()
-
-
-# -- progress ----------------------------------------------------------------------------------------------------------
-PROGRESS_AFTER = 1.0  # seconds before a bar is shown
+        reader.shutdown(cancel_futures=True)
 
 
 def with_progress(source: Source, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Table]:
     """The batches of a source; if reading takes longer than a second, a terminal shows speed and time left."""
-    if source.quiet or not sys.stderr.isatty():
-        yield from source.batches(texts=texts)
-        return
-    start, rows, bar = time.monotonic(), 0, _ProgressBar(source)
+    start, rows, bar = time.monotonic(), 0, None
+    shown = not source.quiet and sys.stderr.isatty()
     try:
         for table in source.batches(texts=texts):
             rows += len(table)
             yield table
-            if time.monotonic() - start > PROGRESS_AFTER:
-                bar.update(rows, time.monotonic() - start)
+            seconds = time.monotonic() - start
+            if shown and seconds > PROGRESS_AFTER:
+                bar = bar or _progress_bar(source)
+                speed = f"{rows / seconds:,.0f} rows/s, {source.read / seconds / 1e6:,.0f} MB/s"
+                bar.update(bar.task_ids[0], completed=source.read, speed=speed)
     finally:
-        bar.close()
+        if bar is not None:
+            bar.stop()
 
 
-class _ProgressBar:
-    """A progress bar on standard error, created at the first update."""
+def _progress_bar(source: Source) -> Progress:
+    """A progress bar on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.progress: Progress | None = None
-
-    def update(self, rows: int, seconds: float) -> None:
-        if self.progress is None:
-            self.progress = self._created()
-        speed = f"{rows / seconds:,.0f} rows/s, {self.source.read / seconds / 1e6:,.0f} MB/s"
-        self.progress.update(self.task, completed=self.source.read, speed=speed)
-
-    def _created(self) -> Progress:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"))
-        progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-        self.task = progress.add_task(f"reading {self.source.name}", total=self.source.size, speed="")
-        progress.start()
-        return progress
-
-    def close(self) -> None:
-        if self.progress is not None:
-            self.progress.stop()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(f"reading {source.name}", total=source.size, speed="")
+    bar.start()
+    return bar

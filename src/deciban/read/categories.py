@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from deciban.errors import HERE, DomainError, InputError, shortlist
-from deciban.read.numbers import column_name, name_of
-from deciban.read.schema import Named
-from deciban.read.tables import RowIndex, array_of
+from deciban.errors import DomainError, InputError, column_error, shortlist
+from deciban.read.numbers import column_name
+from deciban.read.tables import array_of
 
 Array = NDArray[Any]
 MISSING = -1
-NOT_NEGATIVE = "integer categories are ≥ 0, and −1 is missing"
-TO_STRINGS = "Turn the column into strings to use its numbers as names."
+DROP_INFINITE = "Mark it missing (NaN), or drop the row."
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +50,8 @@ class Codes:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: RowIndex) -> Codes:
-        return Codes(self.values[rows], self.names)
+    def __getitem__(self, rows: Any) -> Any:
+        return type(self)(self.values[rows], self.names)  # type: ignore[arg-type]
 
     def on(self, places: Sequence[dict[Any, int]]) -> Array:
         """(n, D) codes under other codings, {name: code} of each feature; unknown names get the code after the last."""
@@ -93,6 +91,36 @@ class Codes:
         return Codes(values, (tuple(tuples[i] for i in found),))
 
 
+@dataclass(frozen=True, eq=False)
+class Named(Codes):
+    """Codes that NumPy takes for an array of their names, None where missing.
+
+    >>> Named(np.array([[1], [-1]]), (("red", "white"),))[:, 0]
+    array(['white', None], dtype=object)
+    """
+
+    names: tuple[tuple[str, ...], ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(object)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        return np.column_stack([spelt(*column) for column in zip(self.values.T, self.names)]).astype(dtype or object)
+
+    def __getitem__(self, at: Any) -> Any:
+        return np.asarray(self)[at] if isinstance(at, tuple) else super().__getitem__(at)
+
+    def astype(self, dtype: DTypeLike) -> Array:
+        """As an array."""
+        return np.asarray(self).astype(dtype)
+
+
+def spelt(codes: Array, names: Sequence[Any]) -> Array:
+    """(n,) names of codes as objects, None where missing."""
+    return np.array([*names, None], dtype=object)[codes]
+
+
 def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
     """Codes of a table of names, an array or selected columns; errors name its features by `columns`."""
     X = array_of(X)
@@ -108,17 +136,20 @@ def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
         if whole is not None:
             return Codes(whole, None)
         return _encoded([_encode_numbers(np.where(np.isnan(c), MISSING, c), np.isnan(c)) for c in X.T], len(X))
-    return _encoded([_encode_column(X[:, j].tolist(), columns, j) for j in range(X.shape[1])], len(X))
+    return _encoded([_encode_column(X[:, j].tolist(), column_name(columns, j)) for j in range(X.shape[1])], len(X))
 
 
 def refuse_negative(X: Codes, columns: Sequence[str]) -> None:
     """Raise a DomainError for the first integer below −1."""
     if X.names is None and X.values.min(initial=0) < MISSING:
         row, column = (int(at) for at in np.argwhere(X.values < MISSING)[0])
-        what = f"column {name_of(columns, column)} holds {X.values[row, column]} ("
-        raise DomainError(
-            what, HERE, f"); {NOT_NEGATIVE}.", row=row, columns=[column_name(columns, column)], remedy=TO_STRINGS
-        )
+        raise _negative(column_name(columns, column), X.values[row, column], row)
+
+
+def _negative(name: Any, value: float, row: int | None = None) -> DomainError:
+    remedy = "Turn the column into strings to use its numbers as names."
+    why = "; integer categories are ≥ 0, and −1 is missing."
+    return column_error(DomainError, name, f"holds {value}", remedy, row, why)
 
 
 def _table(X: Any) -> Array:
@@ -140,9 +171,7 @@ def _whole_numbers(X: Array) -> Array | None:
     """Floats as integers, NaN as −1; None if they are not all whole numbers."""
     gaps = np.isnan(X)
     if np.isinf(X).any():
-        raise DomainError(
-            "the table of categories holds an infinite number.", remedy="Mark it missing (NaN), or drop the row."
-        )
+        raise DomainError("the table of categories holds an infinite number.", remedy=DROP_INFINITE)
     whole = np.where(gaps, MISSING, X).astype(np.int64)
     return whole if np.array_equal(whole[~gaps], X[~gaps]) else None
 
@@ -155,45 +184,31 @@ def _encode_numbers(column: Array, gaps: Array | None = None) -> tuple[Array, tu
     return values, tuple(names.tolist())
 
 
-def _encode_column(column: list[Any], columns: Sequence[str], j: int) -> tuple[Array, tuple[Any, ...]]:
+def _encode_column(column: list[Any], name: str | int) -> tuple[Array, tuple[Any, ...]]:
     try:
         found: dict[Any, int] = dict.fromkeys(column, MISSING)
     except TypeError:
-        raise InputError(
-            f"column {name_of(columns, j)} holds something that cannot be a name, such as a list.",
-            columns=[column_name(columns, j)],
-        ) from None
-    names = _sorted_names([name for name in found if not _missing(name)], columns, j)
+        raise column_error(InputError, name, "holds something that cannot be a name, such as a list") from None
+    names = _sorted_names([value for value in found if not _missing(value)], name)
     found.update(zip(names, range(len(names))))
     return np.fromiter(map(found.__getitem__, column), np.intp, len(column)), tuple(names)
 
 
-def _sorted_names(names: list[Any], columns: Sequence[str], j: int) -> list[Any]:
+def _sorted_names(names: list[Any], column: str | int) -> list[Any]:
     samples = {_kind(kind): name for kind, name in {type(name): name for name in names}.items()}
     kinds = set(samples)
     if len(kinds) > 1:
-        raise InputError(
-            f"column {name_of(columns, j)} mixes {' and '.join(sorted(kinds))} "
-            f"({shortlist([repr(s) for s in samples.values()])}), which have no order.",
-            columns=[column_name(columns, j)],
-            remedy="Turn all its values into strings.",
-        )
+        shown = shortlist([repr(sample) for sample in samples.values()])
+        what = f"mixes {' and '.join(sorted(kinds))} ({shown}), which have no order"
+        raise column_error(InputError, column, what, "Turn all its values into strings.")
     names = [name.item() if isinstance(name, np.generic) else name for name in names]
     if kinds == {"numbers"}:
         if any(isinstance(name, float) and math.isinf(name) for name in names):
-            raise DomainError(
-                f"column {name_of(columns, j)} holds an infinite number.",
-                columns=[column_name(columns, j)],
-                remedy="Mark it missing (NaN), or drop the row.",
-            )
+            raise column_error(DomainError, column, "holds an infinite number", DROP_INFINITE)
         names = [name for name in names if name != MISSING]
         low = min(names, default=0)
         if low < MISSING and all(name == int(name) for name in names):
-            raise DomainError(
-                f"column {name_of(columns, j)} holds {low}; {NOT_NEGATIVE}.",
-                columns=[column_name(columns, j)],
-                remedy=TO_STRINGS,
-            )
+            raise _negative(column, low)
     return sorted(names)
 
 

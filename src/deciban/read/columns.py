@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from deciban.errors import HERE, Argument, DomainError, HyperparameterError, InputError, MergeError, Remedy
+from deciban.errors import Argument, DomainError, HyperparameterError, InputError, MergeError, Remedy, column_error
 from deciban.read import arrow
 from deciban.read.arrow import Array
 
@@ -47,9 +47,8 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise HyperparameterError(
-                f"column {self.name!r}: {self.kind!r} is not one of {', '.join(KINDS)}.", columns=[self.name]
-            )
+            what = f"column {self.name!r}: {self.kind!r} is not one of {', '.join(KINDS)}."
+            raise HyperparameterError(what, columns=[self.name])
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -69,12 +68,9 @@ class Column:
         elif {self.kind, other.kind} == {"yes/no", "category"}:
             kept = self if self.kind == "category" else other
         else:
-            raise MergeError(
-                f"column {self.name!r} is a {self.kind} in one ({self.reason}) and a {other.kind} in the other "
-                f"({other.reason}).",
-                columns=[self.name],
-                remedy=Remedy("Declare it when fitting: ", Argument("kinds", {self.name: self.kind}), "."),
-            )
+            what = f"is a {self.kind} in one ({self.reason}) and a {other.kind} in the other ({other.reason})"
+            remedy = Remedy("Declare it when fitting: ", Argument("kinds", {self.name: self.kind}), ".")
+            raise column_error(MergeError, self.name, what, remedy)
         return replace(
             kept,
             missing=self.missing + other.missing,
@@ -86,18 +82,9 @@ class Column:
 
     def refusal(self, value: str, row: int, why: str) -> DomainError:
         """The error for a value that does not fit the column."""
-        return DomainError(
-            f"column {self.name!r} holds {value[:60]!r} (",
-            HERE,
-            f"), {why}.",
-            row=row,
-            columns=[self.name],
-            remedy=Remedy(
-                "Correct the value, leave it empty, or declare the column: ",
-                Argument("kinds", {self.name: "category"}),
-                ".",
-            ),
-        )
+        declared = Argument("kinds", {self.name: "category"})
+        remedy = Remedy("Correct the value, leave it empty, or declare the column: ", declared, ".")
+        return column_error(DomainError, self.name, f"holds {value[:60]!r}", remedy, row, f", {why}.")
 
     def __str__(self) -> str:
         gaps = f"{self.missing:,} of {self.rows:,} missing" if self.missing else "none missing"
@@ -129,11 +116,8 @@ def infer(name: str, values: pa.ChunkedArray, kind: str | None = None) -> Column
         return _declared_text(name, values)
     array = arrow.one_array(values)
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        raise InputError(
-            f"column {name!r} holds {array.type}, which is no value of a table.",
-            columns=[name],
-            remedy="Drop it, or turn it into several columns.",
-        )
+        remedy = "Drop it, or turn it into several columns."
+        raise column_error(InputError, name, f"holds {array.type}, which is no value of a table", remedy)
     column = Column(name, "constant", "", rows=len(array))
     text = arrow.is_text(array.type)
     if text:
@@ -161,11 +145,8 @@ def _declared(column: Column, array: pa.Array, kind: str) -> Column:
             found = arrow.timestamps(array, replace(column, format=form), _ignore)
             if found.null_count == array.null_count or len(formats) == 1:
                 return replace(column, format=form, parts=PARTS)
-        raise DomainError(
-            f"column {column.name!r} holds no dates that can be read.",
-            columns=[column.name],
-            remedy="Write them as 2026-11-15T23:43:00.",
-        )
+        remedy = "Write them as 2026-11-15T23:43:00."
+        raise column_error(DomainError, column.name, "holds no dates that can be read", remedy)
     if kind in NUMBERS and arrow.is_text(array.type):
         first = array.drop_null().slice(0, 1000).to_pylist()
         return replace(column, thousands=any(map(arrow.THOUSANDS.fullmatch, first)))

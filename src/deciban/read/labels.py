@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deciban import kernels
-from deciban.errors import HERE, DomainError, InputError, Remedy, UnknownLabelError, shortlist
+from deciban.errors import DomainError, InputError, Remedy, UnknownLabelError, column_error, shortlist
 from deciban.read import arrow
 from deciban.read.source import SKIP_BAD
 from deciban.read.tables import Table
@@ -64,29 +64,19 @@ def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
     codes, names = arrow.category_codes(column, trim=True)
     missing = np.flatnonzero(codes < 0)
     if len(missing):
-        raise InputError(
-            f"column {name!r} of labels is missing (",
-            HERE,
-            f"), and in {len(missing) - 1:,} rows more.",
-            row=int(missing[0]),
-            columns=[name],
-            remedy=Remedy("Drop these rows, or skip them (", SKIP_BAD, ")."),
-        )
+        remedy = Remedy("Drop these rows, or skip them (", SKIP_BAD, ").")
+        why = f", and in {len(missing) - 1:,} rows more."
+        raise column_error(InputError, name, "of labels is missing", remedy, int(missing[0]), why)
     if not whole:
         return Labels(names, codes)
     try:
         numbers = [int(label) for label in names]
     except ValueError:
         wrong = next(label for label in names if not label.lstrip("-").isdigit())
-        raise DomainError(
-            f"column {name!r} holds the label {wrong[:60]!r} (",
-            HERE,
-            "), but all labels before it are whole numbers.",
-            row=int(np.flatnonzero(codes == names.index(wrong))[0]),
-            columns=[name],
-            label=wrong,
-            remedy="Correct it, or write all labels as text.",
-        ) from None
+        row = int(np.flatnonzero(codes == names.index(wrong))[0])
+        what, why = f"holds the label {wrong[:60]!r}", ", but all labels before it are whole numbers."
+        correct = "Correct it, or write all labels as text."
+        raise column_error(DomainError, name, what, correct, row, why, wrong) from None
     order = np.argsort(numbers)
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import HERE, DomainError, InputError, NotANumberError, WeightError
+from deciban.errors import HERE, DomainError, InputError, NotANumberError, WeightError, column_error
 from deciban.read.tables import Columns, array_of
 
 Array = NDArray[Any]
@@ -87,8 +87,8 @@ def refuse(X: Matrix, columns: Sequence[str], bad: Callable[[Array], Array], mus
     found = find_bad(X, bad)
     if found is not None:
         row, column, value = found
-        what = f"column {name_of(columns, column)} holds {value:.6g} ("
-        raise DomainError(what, HERE, f"); {must}.", row=row, columns=[column_name(columns, column)], remedy=remedy)
+        name = column_name(columns, column)
+        raise column_error(DomainError, name, f"holds {value:.6g}", remedy, row, f"; {must}.")
 
 
 def refuse_infinite(X: Matrix, columns: Sequence[str]) -> None:
@@ -102,25 +102,15 @@ def column_name(columns: Sequence[Any], column: int) -> Any:
     return columns[column] if column < len(columns) else column
 
 
-def name_of(columns: Sequence[Any], column: int) -> str:
-    """A column's name as messages write it: quoted; its position where it has no name."""
-    return repr(str(columns[column])) if column < len(columns) else str(column)
-
-
 def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
     """The error for the first value that float() does not take."""
     for row, column in np.ndindex(X.shape):
         try:
             float(X[row, column])
         except (TypeError, ValueError) as error:
-            return NotANumberError(
-                f"column {name_of(columns, column)} holds {X[row, column]!r} (",
-                HERE,
-                f"), which is not a number ({error}).",
-                row=row,
-                columns=[column_name(columns, column)],
-                remedy="Declare the column Categorical(), or convert it.",
-            )
+            name, why = column_name(columns, column), f", which is not a number ({error})."
+            remedy = "Declare the column Categorical(), or convert it."
+            return column_error(NotANumberError, name, f"holds {X[row, column]!r}", remedy, row, why)
     return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 
 

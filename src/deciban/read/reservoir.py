@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.read.labels import Labels
-from deciban.read.schema import TypedTable, joined
 from deciban.read.tables import Array, Table, stacked
 
 MOST_ROWS = 20_000  # calibration is fitted on the leave-one-out scores of so many rows
@@ -65,8 +64,7 @@ class Reservoir:
         """The sample: rows, labels and weights, in the order of the stream."""
         self._drop_surplus()
         _, tables, labels, weights = zip(*self._held)
-        whole = joined(tables) if isinstance(tables[0], TypedTable) else stacked(tables)
-        return whole, np.concatenate(labels), np.concatenate(weights)
+        return stacked(tables), np.concatenate(labels), np.concatenate(weights)
 
     def _drop_surplus(self) -> None:
         """Keep the `most` rows with the smallest numbers."""

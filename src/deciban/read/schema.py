@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from deciban.errors import Argument, DecibanError, InputError, MergeError, Remedy, shortlist
 from deciban.read import arrow
 from deciban.read.arrow import CategoryCodes, arrow_column, taken
+from deciban.read.categories import Named, spelt
 from deciban.read.columns import IGNORED, NAMES, NUMBERS, Column, infer
 from deciban.read.labels import Labels, are_whole_numbers, label_values
-from deciban.read.tables import HEAD, RowIndex, Table, ValueType, joined_origin
+from deciban.read.tables import HEAD, RowIndex, Table, ValueType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,40 +29,6 @@ Array = NDArray[Any]
 
 
 # -- typed tables ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False)
-class Named:
-    """An (n, d) array of names, held as codes; as a NumPy array, objects with None for missing.
-
-    >>> Named(np.array([[1], [-1]]), (("red", "white"),))[:, 0]
-    array(['white', None], dtype=object)
-    """
-
-    values: Array  # (n, d) of int; −1 is missing
-    names: tuple[tuple[str, ...], ...]  # of each column, sorted
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.values.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(object)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
-        columns = [_objects((codes, names)) for codes, names in zip(self.values.T, self.names)]
-        return np.column_stack(columns).astype(dtype or object)
-
-    def __getitem__(self, at: Any) -> Any:
-        return np.asarray(self)[at] if isinstance(at, tuple) else Named(self.values[at], self.names)
-
-    def astype(self, dtype: DTypeLike) -> Array:
-        """As an array."""
-        return np.asarray(self).astype(dtype)
-
-
 @dataclass(frozen=True, eq=False)
 class TypedColumns:
     """The values of d columns with n rows each."""
@@ -108,14 +75,10 @@ class TypedTable(Table):
         column = self.data.values[position]
         return _objects(column) if isinstance(column, tuple) else column
 
-
-def joined(tables: Sequence[TypedTable]) -> TypedTable:
-    """The rows of several typed tables with the same columns, one below the other."""
-    if len(tables) == 1:
-        return tables[0]
-    columns = tuple(_joined(parts) for parts in zip(*(table.data.values for table in tables)))
-    held = TypedColumns(sum(map(len, tables)), columns)
-    return TypedTable(held, tables[0].columns, tables[0].named, joined_origin(tables))
+    @staticmethod
+    def _stacked(parts: Sequence[TypedColumns]) -> TypedColumns:
+        columns = tuple(map(_joined, zip(*(part.values for part in parts))))
+        return TypedColumns(sum(part.rows for part in parts), columns)
 
 
 def _joined(parts: Sequence[Any]) -> Values:
@@ -133,7 +96,7 @@ def _joined(parts: Sequence[Any]) -> Values:
 
 def _objects(column: Values) -> Array:
     if isinstance(column, tuple):
-        return np.array([*column[1], None], dtype=object)[column[0]]
+        return spelt(*column)
     found = np.empty(len(column), dtype=object)
     found[:] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
     return found

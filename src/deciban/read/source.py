@@ -112,10 +112,6 @@ class Source(ABC):
         """The place of a row in words, and its number there; rows are counted from 0, without those skipped."""
         return f"{self.name}, row {row + 1}", row + 1
 
-    def where(self, row: int) -> str:
-        """The place of a row in words."""
-        return self.place(row)[0]
-
     def located(self, error: DecibanError, row: int | None) -> DecibanError:
         """The same error at the place of a row of this source, or at the source if the row is not known."""
         return error.at(self.name) if row is None else error.at(*self.place(row))

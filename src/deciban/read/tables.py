@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from deciban.errors import DecibanError, InputError
+from deciban.errors import DecibanError, InputError, column_error
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deciban.read.source import Source
 
 Array = NDArray[Any]
+T = TypeVar("T", bound="Table")
 RowIndex = slice | Sequence[int] | Array  # some rows: a slice, positions, or a mask
 ValueType = Literal["number", "yes/no", "category", "text"]
 HEAD = 65_536  # rows of positive weight from which choices are taken
@@ -209,17 +210,26 @@ class Table:
             return "number"
         return "yes/no" if str(dtype) == "Boolean" else "category"
 
+    @staticmethod
+    def _stacked(parts: Sequence[Any]) -> Any:
+        if isinstance(parts[0], TextColumn):
+            return TextColumn([text for part in parts for text in part.array()[:, 0]])
+        if sp.issparse(parts[0]):
+            return sp.vstack(parts, format="csr")
+        if isinstance(parts[0], np.ndarray):
+            return np.concatenate(parts)
+        import narwhals.stable.v1 as nw
+
+        return nw.concat(parts)
+
     def _column(self, position: int) -> Array:
         series = self.data[:, position]
         if series.dtype.is_numeric():
             return series.to_numpy()
         if _dtype_is(series, "Datetime", "Date", "Duration", "Time"):
-            name = self.columns[position]
-            raise InputError(
-                f"column {name!r} holds dates or times ({series.dtype}).",
-                columns=[name],
-                remedy="Take the parts that matter (hour, weekday, …) as columns of their own.",
-            )
+            remedy = "Take the parts that matter (hour, weekday, …) as columns of their own."
+            what = f"holds dates or times ({series.dtype})"
+            raise column_error(InputError, self.columns[position], what, remedy)
         column = np.empty(len(series), dtype=object)
         column[:] = series.to_list()
         if _dtype_is(series, "Boolean") and not any(value is None for value in column):
@@ -262,33 +272,18 @@ def array_of(X: Any) -> Any:
     return X.numbers() if isinstance(X, Columns) else X
 
 
-def stacked(tables: Sequence[Table]) -> Table:
+def stacked(tables: Sequence[T]) -> T:
     """The rows of several tables with the same columns, one below the other.
 
     >>> stacked([Table.of([[1, 2]]), Table.of([[3, 4]])]).shape
     (2, 2)
     """
-    first = tables[0]
     if len(tables) == 1:
-        return first
-    parts: list[Any] = [table.data for table in tables]
-    if first.texts:
-        data: Any = TextColumn([text for part in parts for text in part.array()[:, 0]])
-    elif first.framed:
-        import narwhals.stable.v1 as nw
-
-        data = nw.concat(parts)
-    else:
-        data = sp.vstack(parts, format="csr") if first.sparse else np.concatenate(parts)
-    return Table(data, first.columns, first.named, joined_origin(tables))
-
-
-def joined_origin(tables: Sequence[Table]) -> Origin | None:
-    """The origin of the rows of several tables of one input, one below the other."""
-    origins = [table.origin for table in tables]
-    if any(origin is None for origin in origins):
-        return None
-    return Origin(np.concatenate([origin.rows for origin in origins]), origins[0].source)  # type: ignore[union-attr]
+        return tables[0]
+    origins = [table.origin for table in tables if table.origin is not None]
+    known = len(origins) == len(tables)
+    origin = Origin(np.concatenate([origin.rows for origin in origins]), origins[0].source) if known else None
+    return replace(tables[0], data=tables[0]._stacked([table.data for table in tables]), origin=origin)
 
 
 def text_column(X: Any) -> TextColumn | None:

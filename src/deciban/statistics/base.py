@@ -240,7 +240,7 @@ class Stats:
         labels = {axis: labels.get(axis, names) for axis, names in self.labels.items()}
         moved = {axis: labels[axis].positions(n) for axis, n in self.labels.items() if labels[axis] != n}  # type: ignore[arg-type]  # an axis has one type
 
-        def spread(values: Any, f: StatsField) -> Any:
+        def spread(values: Array, f: StatsField) -> Array:
             for at, axis in enumerate(f.metadata["axes"]):
                 if axis in moved:
                     shape = (*values.shape[:at], labels[axis].size, *values.shape[at + 1 :])
@@ -391,7 +391,7 @@ def _subtract_to_zero(a: Array, b: Array) -> Array:
 
 
 # A nested field holds one statistic or a dict of them; these functions treat both alike.
-def _parts(values: Any) -> list[Stats]:
+def _parts(values: Stats | dict[str, Stats]) -> list[Stats]:
     return list(values.values()) if isinstance(values, dict) else [values]
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from deciban.errors import DomainError, InputError, shortlist
+from deciban.errors import DomainError, InputError, column_error, shortlist
 from deciban.kernels.choice import Array
-from deciban.read.numbers import find_bad, plain_numbers
+from deciban.read.numbers import column_name, find_bad, plain_numbers
 from deciban.text.counting import count_rows
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens
@@ -64,7 +64,7 @@ class TextCounting:
         """Count known words and, in columns behind them, new ones; returns the counts and all words."""
         try:
             X, found = count_rows(texts, self.tokens, threads=self.threads)
-        except InputError:  # there is no word at all; whatever else is wrong, `count` refuses too
+        except InputError:  # no word at all; `count` raises every other error again
             return self.count(texts, words), np.asarray(words, dtype=object)
         return extended(X, names_of(found), words)
 
@@ -108,12 +108,10 @@ def counts_of(X: ArrayLike, columns: Sequence[str] | Array = ()) -> sp.csr_array
     found = find_bad(counts, lambda values: ~((values >= 0) & (values < np.inf)))
     assert found is not None
     row, column, value = found
-    name = repr(str(columns[column])) if column < len(columns) else str(column)
-    prefix = "Negative values in data passed to a topic model: " if value < 0 else ""
-    raise DomainError(
-        f"{prefix}column {name} holds {value:.6g} (row {row}); counts of words must be finite and ≥ 0. "
-        "Give counts, not differences or logarithms."
-    )
+    said = "Negative values in data passed to a topic model: " if value < 0 else ""
+    remedy, why = "Give counts, not differences or logarithms.", "; counts of words must be finite and ≥ 0."
+    error = column_error(DomainError, column_name(columns, column), f"holds {value:.6g}", remedy, row, why)
+    raise error.but(said, *error.args)
 
 
 def require_words(X: sp.csr_array) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import HERE, DomainError, HyperparameterError, NotAvailableError, PrecisionWarning
+from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning, column_error
 from deciban.families.gaussian.densities import DiagonalNormal, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior
 from deciban.families.gaussian.prior import Prior, axis_log_prior, matrix_log_prior, pooled_mean, pooled_target
@@ -19,7 +19,7 @@ from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule
 from deciban.linalg import EPS
-from deciban.read.numbers import column_name, dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
+from deciban.read.numbers import column_name, dense_numbers, find_bad, numbers, refuse, refuse_infinite
 from deciban.read.tables import array_of
 from deciban.statistics import Array, Members
 
@@ -113,14 +113,9 @@ class Gaussian(Family[Any]):
         missing = find_bad(X, np.isnan) if learning and self._complete else None
         if missing is not None:
             row, column, _ = missing
-            raise DomainError(
-                f"column {name_of(columns, column)} is missing (",
-                HERE,
-                "); a full Gaussian learns from complete rows only.",
-                row=row,
-                columns=[column_name(columns, column)],
-                remedy="Fill the gap, drop the row, or use structure='diagonal'.",
-            )
+            remedy = "Fill the gap, drop the row, or use structure='diagonal'."
+            why = "; a full Gaussian learns from complete rows only."
+            raise column_error(DomainError, column_name(columns, column), "is missing", remedy, row, why)
 
     def collect(self, X: Any, members: Members) -> GaussianStats | DiagonalStats:
         """Sums about the origin: of products too, where the structure needs them or they are to be kept."""
