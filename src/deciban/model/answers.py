@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,23 @@ from deciban.read.labels import place_labels
 from deciban.statistics import Array
 
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "log_likelihood", "llr")
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_model(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method that reads the model several times: all of it sees the same model, also while others learn."""
+
+    @wraps(method)
+    def answered(*args: P.args, **kwargs: P.kwargs) -> R:
+        owner: Any = args[0]
+        pinned = object.__new__(type(owner))
+        pinned.__dict__.update(owner.__dict__)
+        return method(pinned, *args[1:], **kwargs)  # type: ignore[arg-type]
+
+    return answered
 
 
 class Answers:
@@ -38,6 +56,7 @@ class Answers:
         """Weight of the rows learnt of each class, shape (K,)."""
 
     # -- evidence: no prior in it ----------------------------------------------------------------------------------
+    @one_model
     def llr(
         self,
         X: Any,
@@ -75,6 +94,7 @@ class Answers:
         likelihood = self.log_likelihood(X, constant=False, **options)
         return scores.convert(scores.llr(likelihood, one, other, self.log_prior(prior)), unit)
 
+    @one_model
     def log_marginal(self, X: Any, prior: Any = None, **options: Any) -> Array:
         """Return log Σ_c P(c) f(x|c): how well the model as a whole explains each row.
 
@@ -95,6 +115,7 @@ class Answers:
         return scores.log_marginal(self.log_likelihood(X, **options), self.log_prior(prior))
 
     # -- posteriors ------------------------------------------------------------------------------------------------
+    @one_model
     def predict_log_proba(self, X: Any, prior: Any = None, **options: Any) -> Array:
         """Return the log posterior probability of each class.
 
@@ -135,6 +156,7 @@ class Answers:
         """
         return np.exp(self.predict_log_proba(X, prior, **options))
 
+    @one_model
     def decision_function(self, X: Any, prior: Any = None, **options: Any) -> Array:
         """Return posterior log-odds of ``classes_[1]`` for two classes, else log posteriors.
 
@@ -156,6 +178,7 @@ class Answers:
         return self.answer("decision_function", likelihood, self.log_prior(prior))
 
     # -- decisions -------------------------------------------------------------------------------------------------
+    @one_model
     def predict(self, X: Any, prior: Any = None, cost: Any = None, **options: Any) -> Array:
         """Return the class of least expected cost; at equal costs the most probable one.
 
@@ -178,6 +201,7 @@ class Answers:
         likelihood = self.log_likelihood(X, constant=False, **options)
         return self.answer("predict", likelihood, self.log_prior(prior), cost)
 
+    @one_model
     def decide(
         self,
         X: Any,
@@ -215,6 +239,7 @@ class Answers:
         return decisions.Decisions.of(likelihood, given, self.classes_, costs, unsure=unsure, reject_cost=reject_cost)
 
     # -- judging ---------------------------------------------------------------------------------------------------
+    @one_model
     def evaluate(self, X: Any, y: Any, *, prior: Any = None, cost: Any = None, **options: Any) -> Evaluation:
         """Evaluate the answers on new rows: error, log loss, Cllr and its calibration loss, confusion and more.
 
@@ -241,6 +266,7 @@ class Answers:
         codes = place_labels(y, len(likelihood), classes)
         return Evaluation(likelihood, codes, classes, np.exp(self.log_prior(prior)), self.cost_matrix(cost))
 
+    @one_model
     def estimate_prior(self, X: Any, **options: Any) -> shift.EstimatedPrior:
         """Estimate the class proportions of an unlabelled batch, with standard errors.
 

@@ -14,7 +14,7 @@ import numpy as np
 from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
-from deciban.families.product import blocks_of, footprint
+from deciban.families.product import blocks_of, footprint, without_ability
 from deciban.families.protocol import Rows, finite
 from deciban.model.ledger import Key, removed
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
@@ -157,7 +157,7 @@ def llr_interval(
     model = predictor.model
     family = ability(model.family, HasDraws)
     if family is None:
-        raise NotAvailableError(f"{type(model.family).__name__} cannot draw parameters from its posterior.")
+        raise NotAvailableError(f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior.")
     llrs = []
     for _ in range(draws):
         scores = predictor.block_scores(rows, family.draw(model.stats.family, rng))

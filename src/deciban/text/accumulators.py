@@ -16,8 +16,7 @@ from deciban.families.accumulators import SumAccumulator
 from deciban.families.protocol import Rule
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members
-from deciban.text.counting import ClassCounter
-from deciban.text.rows import TextRows
+from deciban.text.counting import ClassCounter, TextRows
 from deciban.text.stats import once
 
 if TYPE_CHECKING:
@@ -55,8 +54,7 @@ class CountAccumulator:
 
     def add(self, X: TextRows, members: Members) -> None:
         """Count a batch."""
-        X, here = X.without_missing()
-        members = members if here is None else members.take(here)
+        X, members = X.with_members(members)
         self.classes = self.classes.union(members.classes)
         places = [self.place.setdefault(name, len(self.place)) for name in members.classes.names]
         codes = np.array(places, np.int64)[members.codes]

@@ -16,8 +16,8 @@ from deciban.families.counts import MultinomialDensity, PolyaDensity
 from deciban.families.dirichlet import log_rising
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
+from deciban.text.counting import TextRows
 from deciban.text.reading import VocabularyReader
-from deciban.text.rows import TextRows
 from deciban.text.scoring import Scorer
 from deciban.text.stats import UNK
 

@@ -27,11 +27,10 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Density, Family, Rule, require_rows
 from deciban.statistics import Array, Axis, Members
 from deciban.text.accumulators import CountAccumulator, TermAccumulator
-from deciban.text.counting import count_classes
+from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity
 from deciban.text.leave_one_out import LARGE, LeaveOneOut
 from deciban.text.reading import VocabularyReader
-from deciban.text.rows import TextRows
 from deciban.text.stats import (
     UNK,
     Idf,
@@ -204,8 +203,7 @@ class Text(Family[TextStats]):
     # -- sums ----------------------------------------------------------------------------------------------------------
     def collect(self, X: TextRows, members: Members) -> TextStats:
         """Sum terms per class and word, in one pass over the text unless the documents were counted before."""
-        X, here = X.without_missing()
-        members = members if here is None else members.take(here)
+        X, members = X.with_members(members)
         axis = X.known if self.kind == "learnt" and self.fixed_vocabulary is None else None
         known = self.fixed_vocabulary if axis is None else vocabulary_of(axis, self.kind)
         one_pass = not self.terms.unit and members.codes is not None and not X.counted(self.tokens)
@@ -419,8 +417,7 @@ class Text(Family[TextStats]):
         """Freeze the vocabulary that the limits leave of the first documents."""
         if not self._open_words:
             return self
-        X, here = X.without_missing()
-        members = members if here is None else members.take(here)
+        X, members = X.with_members(members)
         done = X.count(self.tokens)
         present = done.matrix.astype(bool).astype(float)
         rows, documents = members.weights(), members.total(present)
@@ -431,8 +428,7 @@ class Text(Family[TextStats]):
         """Freeze the inverse document frequencies of the first documents."""
         if not self.terms.idf or self.idf is not None:
             return self
-        X, here = X.without_missing()
-        members = members if here is None else members.take(here)
+        X, members = X.with_members(members)
         done, weight = X.count(self.tokens), members.row_weights()
         entry = np.repeat(weight, np.diff(done.matrix.indptr))
         documents = np.bincount(done.matrix.indices, entry, len(done.vocabulary))

@@ -32,9 +32,9 @@ from deciban.families.dirichlet import (
 )
 from deciban.families.protocol import Family, Rule, own_codes
 from deciban.kernels.choice import compiled, weights_or_empty
-from deciban.statistics import Array, Axis, Members
+from deciban.statistics import Array, Members
+from deciban.text.counting import TextRows
 from deciban.text.reading import VocabularyReader
-from deciban.text.rows import TextRows
 from deciban.text.stats import TextStats
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ PART = 4_096  # documents are scored at a time: few words occur in so few
 class LearntWords:
     """What a model has learnt of its words; candidates that differ in the prior alone share it."""
 
-    axis: Axis
     sums: TextStats  # `unk` last, multiplied by the idf
     totals: Array  # (V,) of each word, over the classes
     whole: Array  # (K,) of each class, over the words
@@ -63,10 +62,9 @@ class LearntWords:
         axis, sums, vocabulary, idf = text.word_sums(stats)
         free = axis.undeclared
         return cls(
-            axis,
             sums,
             np.ones(len(sums.counts)) @ sums.counts,  # faster than a sum
-            sums.counts @ np.ones(axis.size),
+            sums.counts @ np.ones(len(free)),
             np.roll(free, -1) if text.kind == "growing" else free,
             idf,
             VocabularyReader(vocabulary, text.tokens),
@@ -188,7 +186,7 @@ class PlainRemoval:
 
     def scores(self, candidate: Text) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
-        V = self.learnt.axis.size
+        V = len(self.learnt.totals)
         if candidate.reading == "bernoulli":
             if self.rule in ("ml", "map") and self.left.gone.nnz:  # an absence may be impossible
                 return Family.leave_one_out(candidate, self.stats, self.X, self.members, self.rule)
@@ -298,7 +296,7 @@ class CompiledRemoval:
 
     def scores(self, candidate: Text) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
-        V = self.learnt.axis.size
+        V = len(self.learnt.totals)
         alpha, alpha0 = word_prior(candidate.pseudo_counts(V), None, V)
         codes = own_codes(self.members)
         scores = _normalised(self._word_scores(alpha), self.learnt, codes, alpha, alpha0, self.rule)
