@@ -28,7 +28,7 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.names import named
 from deciban.families.poisson import Poisson
 from deciban.families.product import Block, Key, Product, as_key
-from deciban.families.protocol import Family, Rule
+from deciban.families.protocol import Density, Family, Rule
 from deciban.families.transformed import Transformed
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
@@ -153,7 +153,7 @@ def density_score(family: Family[Any], X: Array, members: Members, grid: float |
     return float(members.row_weights()[seen] @ each[seen])
 
 
-def _within_cell(density: Any, X: Array, own: Any, grid: float) -> Array:
+def _within_cell(density: Density, X: Array, own: tuple[Array, Array], grid: float) -> Array:
     """Return the log of the mean density over a cell, relative to the density at its middle."""
 
     def at(step: float) -> Array:
@@ -365,7 +365,7 @@ def _family(value: Any) -> Any:
     return named(value) if isinstance(value, str) else value
 
 
-def _is_kind(value: Any) -> bool:
+def _is_kind(value: object) -> bool:
     return isinstance(value, str) and value in KINDS
 
 

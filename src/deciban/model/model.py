@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import Argument, HyperparameterError, InputError, MergeError, NotLearntError, Remedy, SingularError
 from deciban.families.abilities import HasChoices, ability
@@ -21,10 +22,10 @@ from deciban.families.product import Product, ProductStats, as_key, subset, with
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, collect_checked
 from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
-from deciban.model.ledger import Key, Ledger, added, removed
+from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch
-from deciban.read.labels import encode_labels
+from deciban.read.labels import Labels, encode_labels
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
@@ -174,18 +175,18 @@ class Model:
         return estimate(self.family, self.stats, self.rule, self.reader.columns)
 
     # -- learning --------------------------------------------------------------------------------------------------
-    def learn(self, lesson: Lesson, key: Key | None = None) -> Model:
+    def learn(self, lesson: Lesson, key: Secret = None) -> Model:
         """Add rows; new classes may arrive."""
-        ledger = None if self.ledger is None else added(self.ledger, lesson.batch, self.reader.columns, key)
+        ledger = None if self.ledger is None else learn_batch(self.ledger, lesson.batch, self.reader.columns, key)
         return self._with(self.stats + self.sums(lesson), ledger=ledger)
 
-    def unlearn(self, batch: Batch, key: Key | None = None) -> Model:
+    def unlearn(self, batch: Batch, key: Secret = None) -> Model:
         """Remove rows that were learnt before; NotLearntError where the ledger or the sums show that they were not."""
         ledger, now = self._removed(batch, key)
         left = self.stats.without(self.sums(self.lesson(now)), NotLearntError)
         return self._with(left, ledger=ledger, unlearnt=True)
 
-    def correct(self, batch: Batch, labels: Any, key: Key | None = None) -> Model:
+    def correct(self, batch: Batch, labels: ArrayLike | Labels | None, key: Secret = None) -> Model:
         """Move rows from their labels to others."""
         ledger, now = self._removed(batch, key, labels)
         more = self.sums(self.lesson(replace(now, labels=labels)))
@@ -243,7 +244,14 @@ class Model:
         return self._with(stats, ledger=ledger, calibration=None, decayed=False, unlearnt=False)
 
     # -- other models from the same sums ---------------------------------------------------------------------------
-    def reestimate(self, *, rule: Any = None, classes: Any = None, columns: Any = None, **hyper: Any) -> Model:
+    def reestimate(
+        self,
+        *,
+        rule: Rule | None = None,
+        classes: Sequence[Any] | None = None,
+        columns: Sequence[Any] | None = None,
+        **hyper: Any,
+    ) -> Model:
         """Return a model with another rule, other hyper-parameters, or some of the classes or columns."""
         model = replace(self, calibration=None)  # it was fitted to the densities as they are
         if rule is not None:
@@ -301,10 +309,12 @@ class Model:
     def _with(self, stats: ModelStats, **changes: Any) -> Model:
         return replace(self, stats=_finite(stats), **changes)
 
-    def _removed(self, batch: Batch, key: Key | None, labels: Any = None) -> tuple[Ledger | None, Batch]:
+    def _removed(
+        self, batch: Batch, key: Secret, labels: ArrayLike | Labels | None = None
+    ) -> tuple[Ledger | None, Batch]:
         """Return the ledger without the rows, and the batch with the weights that its rows have by now."""
         if self.ledger is not None:
-            return removed(self.ledger, batch, self.reader.columns, key, labels)
+            return unlearn_batch(self.ledger, batch, self.reader.columns, key, labels)
         if self.decayed:
             raise NotLearntError(
                 "this model has decayed, so the weight its rows have now is not the one they were learnt with. "
@@ -324,12 +334,12 @@ def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
     return Axis.of(names).union(Axis(tuple(found)))
 
 
-def encode(family: Family[Any], table: Table, stats: Any = None) -> Rows:
+def encode(family: Family[Any], table: Table, stats: Stats | None = None) -> Rows:
     """Encode a table for a family; `stats` holds the names that are known already."""
     return family.encode(Columns(table), table.columns, stats)
 
 
-def lesson(family: Family[Any], batch: Batch, stats: Any, declared: Sequence[Any] | None = None) -> Lesson:
+def lesson(family: Family[Any], batch: Batch, stats: Stats | None, declared: Sequence[Any] | None = None) -> Lesson:
     """Encode a batch, and place its labels on a class axis."""
     names, codes = encode_labels(batch.labels, len(batch.table))
     axis = class_axis(names, declared)

@@ -97,7 +97,7 @@ class Predictor:
         known = {name: at for at, name in enumerate(model.classes)}
         place = np.array([known.get(name, -1) for name in names], dtype=np.intp)[codes]
         own = np.where(place < 0, np.nan, log_p[np.arange(len(place)), place])
-        return (model.prequential or Prequential()).told(own, lesson.batch.weight)
+        return (model.prequential or Prequential()).add(own, lesson.batch.weight)
 
 
 def block_lengths(family: Family[Any], rows: Rows) -> list[Array | None]:
