@@ -14,7 +14,7 @@ from deciban.plots.features import draw_component, gaussian_moments
 
 if TYPE_CHECKING:
     from deciban.estimators.clustering import MixtureModel
-    from deciban.estimators.sequences import HiddenMarkovModel
+    from deciban.estimators.hidden_markov import HiddenMarkovModel
     from deciban.latent.mixture import FittedMixture
 
 
