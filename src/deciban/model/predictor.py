@@ -54,9 +54,10 @@ class Predictor:
 
     def verify(self) -> None:
         """Check the numbers of a model that came from a file, if that was not done yet."""
-        if self._check is not None:
-            check, self._check = self._check, None
+        check = self._check
+        if check is not None:
             self._density = check(self.model)
+            self._check = None  # only now: another thread must not use numbers that are not checked yet
 
     # -- scores ----------------------------------------------------------------------------------------------------
     def block_scores(self, rows: Rows, density: Density | None = None) -> list[Array]:

@@ -110,7 +110,7 @@ def em_trace(trace: object, *, rows: float | None = None, label: str | None = No
 
 def state_sequence(
     model: HiddenMarkovModel,
-    X: object,
+    X: ArrayLike,
     truth: ArrayLike | None = None,
     *,
     most: int = 400,

@@ -10,6 +10,7 @@ import numpy as np
 
 from deciban.errors import DecibanError, ModelFileError
 from deciban.evaluate.calibration import Calibrator
+from deciban.families.abilities import HasCandidates, ability
 from deciban.families.known import KnownDensities
 from deciban.families.product import Product, ProductStats, blocks_of
 from deciban.families.protocol import Density, Family, check_rule
@@ -25,8 +26,6 @@ from deciban.store.checks import MISMATCH, arrays, require, sizes
 from deciban.store.estimators import Estimator, find, name_of
 
 MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
-# families with one feature for each column
-BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical", "Transformed", "Binned", "Gamma"}
 # fitted attributes in files of versions without model_
 FORMER = ("stats_", "family_", "asked_", "columns_", "reasons_", "decayed_", "unlearnt_")
 
@@ -188,7 +187,7 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
         each = [sizes(density) for density in family.densities]
         right = len(each) == K and all(found["K"] == 1 and found.get("D", D) == D for found in each)
         require(right, "known densities", "one for each class, of all columns")
-    elif type(family).__name__ in BY_COLUMN:
+    elif ability(family, HasCandidates) is None:  # the features of a text are words, not columns
         for axis in (stats.labels.get(name) for name in ("feature", "word", "category")):
             size = D if axis is None else len(axis.parts) if isinstance(axis, Ragged) else axis.size
             require(size == D, type(family).__name__, f"sums of {D} columns")
@@ -202,8 +201,7 @@ def _check_density(family: Family[Any], density: Density, K: int, columns: Seque
         return
     found = sizes(density)
     inner = family.family if isinstance(family, Released) else family
-    plain = type(inner).__name__ in BY_COLUMN
-    right = found["K"] == K and (not plain or found.get("D", len(columns)) == len(columns))
+    right = found["K"] == K and found.get("D", len(columns)) == len(columns)
     require(right, f"the density of {type(inner).__name__}", f"{K} classes and {len(columns)} columns")
 
 
