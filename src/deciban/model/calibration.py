@@ -86,7 +86,7 @@ class Calibration:
         """Whether it still fits the model, in words."""
         if rows == self.fitted_on:
             return f"fitted on {self.fitted_on:,.0f} rows"
-        return f"stale (fitted on {self.fitted_on:,.0f} of {rows:,.0f} rows)"
+        return f"out of date: fitted on {self.fitted_on:,.0f} rows, the model now has {rows:,.0f}"
 
     def agrees(self, other: Any) -> bool:
         """Whether another calibration says the same."""
