@@ -102,10 +102,7 @@ class Calibration:
         """Describe whether the calibration is up to date; `rows` is the number of rows of the model now."""
         if rows == self.fitted_on:
             return f"fitted on {self.fitted_on:,.0f} rows"
-        return (
-            f"out of date: fitted on {self.fitted_on:,.0f} rows, the model now has {rows:,.0f}; "
-            "renew with recalibrate(X, y)"
-        )
+        return f"out of date: fitted on {self.fitted_on:,.0f} rows, the model now has {rows:,.0f}"
 
     def agrees(self, other: Calibration | None) -> bool:
         """Whether another calibration has the same classes and parameters."""
