@@ -13,7 +13,7 @@ from deciban.families.abilities import HasPosterior, ability
 from deciban.families.product import blocks_of
 from deciban.statistics import Array, Ragged
 from deciban.text import Text
-from deciban.text.stats import UNK
+from deciban.text.stats import UNK, count_family, word_sums
 
 SHARES = {"p", "theta"}  # parameters that are probabilities: two classes' are compared by their ratio
 
@@ -52,9 +52,9 @@ def parameters(clf: Any, level: float = 0.9) -> Iterator[Parameter]:
 
 def _words(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
     """The probabilities of words, those first that tell most: by how frequent they are, and how unevenly."""
-    axis, sums, *_ = family.word_sums(stats)
+    axis, sums, *_ = word_sums(family, stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
-    marginal = family.count_family(axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
+    marginal = count_family(family, axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
     lines = list(_lines(words, "p", classes, marginal, level))
     K = len(classes)
     of_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]

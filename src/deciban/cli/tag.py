@@ -35,12 +35,12 @@ def tag(
     """
     from deciban.read.sentences import read_sentences
 
-    model, looks = _model(tagged)
+    model, features = _model(tagged)
     if save is not None:
         model.save(save, note=f"tags as in {tagged}")
     given = read_sentences(existing(sentences), evaluate)
     lengths = [len(one.words) for one in given]
-    found = model.predict(looks.rows([one.words for one in given]), lengths).tolist()
+    found = model.predict(features.rows([one.words for one in given]), lengths).tolist()
     said = iter([str(state).split("|")[0] for state in found])
     answers = [[next(said) for _ in one.words] for one in given]
     if evaluate:
@@ -57,20 +57,20 @@ def _model(path: str) -> tuple[Any, Any]:
     """A model from a file, or learnt from sentences."""
     from deciban import Categorical, HiddenMarkovModel, Product
     from deciban.read.sentences import read_sentences
-    from deciban.text.word_shapes import UNNAMED, Looks
+    from deciban.text.word_shapes import RARE_WORD, WordFeatures
 
     if existing(path).endswith(".deciban"):
         model = open_model(path, "HiddenMarkovModel")
         names = [part.names for part in _categories(model)]
         if len(names) != 3:
             raise UsageError(f"{path} is no model of words. Make one: deciban tag TAGGED --save {path}.")
-        return model, Looks(frozenset(names[0]) - {UNNAMED}, frozenset(names[1]) - {""})
+        return model, WordFeatures(frozenset(names[0]) - {RARE_WORD}, frozenset(names[1]) - {""})
     learnt = read_sentences(path, True)
-    looks = Looks.of([one.words for one in learnt])
+    features = WordFeatures.of([one.words for one in learnt])
     family = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
     states = [tag for one in learnt for tag in one.tags or []]
     model = HiddenMarkovModel(family, transition_pseudo_count=0.1)
-    return model.fit(looks.rows([one.words for one in learnt]), states, [len(one.words) for one in learnt]), looks
+    return model.fit(features.rows([one.words for one in learnt]), states, [len(one.words) for one in learnt]), features
 
 
 def _categories(model: Any) -> list[Any]:

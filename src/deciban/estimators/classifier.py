@@ -25,7 +25,7 @@ from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import explain as explaining
 from deciban.model import judge
-from deciban.model.answers import Answers, answer
+from deciban.model.answers import Answers, answer, one_model
 from deciban.model.calibration import Calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.fit_checks import FitReport, check_fit
@@ -529,6 +529,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return other
 
     # -- answers ---------------------------------------------------------------------------------------------------
+    @one_model
     def log_likelihood(self, X: Any, *, raw: bool = False, constant: bool = True) -> Array:  # type: ignore[override]
         """Return the log-likelihood of every class.
 
@@ -550,6 +551,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         rows = predictor.model.encode(self._table(X))
         return predictor.log_likelihood(rows, raw) if constant else predictor.scores(rows, raw)
 
+    @one_model
     def explain(
         self, X: Any, over: Any = None, against: Any = None, *, prior: Any = None, chain: bool = False
     ) -> Explanation:
@@ -578,6 +580,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         pair = None if ranked else self.class_pair(over, against)
         return explaining.explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
 
+    @one_model
     def discriminant(self, over: Any = None, against: Any = None) -> explaining.Discriminant:
         """Return the llr as a linear or quadratic formula of x.
 
@@ -595,6 +598,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         return explaining.discriminant(self.predictor_, *self.class_pair(over, against))
 
+    @one_model
     def scorer(self, prior: Any = None) -> DocumentScorer:
         """Return a function that scores one document at a time, in microseconds; for a model of texts.
 
@@ -618,6 +622,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         predictor = self.predictor_
         return DocumentScorer(predictor.density, self.classes_, self.log_prior(prior), predictor.model.calibration)
 
+    @one_model
     def sample(self, n: int = 1, random_state: Any = None, *, prior: Any = None) -> tuple[Any, Array]:
         """Draw rows like the ones learnt.
 
@@ -644,6 +649,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return rows, self.classes_[codes]
 
     # -- judging ---------------------------------------------------------------------------------------------------
+    @one_model
     def leave_one_out(
         self,
         X: Any,
@@ -687,6 +693,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         learnt = isinstance(given, str) and given == "learnt"
         return self.answer(method, likelihood, log_prior if learnt else self.log_prior(given), cost)
 
+    @one_model
     def cross_val_predict(
         self,
         X: Any,
@@ -744,6 +751,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
         return judge.cross_validate(fitted.model_, lesson, folds, answered)
 
+    @one_model
     def evaluate(  # type: ignore[override]
         self,
         X: Any,
@@ -798,6 +806,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             wanted = np.exp(log_prior) if one_each else np.exp(self.log_prior(given))
         return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
 
+    @one_model
     def llr_interval(
         self,
         X: Any,
@@ -841,6 +850,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         ends = judge.llr_interval(predictor, rows, pair, self.log_prior(), level, draws, rng)
         return judge.LLRInterval(*(scores.convert(end, unit) for end in ends))
 
+    @one_model
     def influence(
         self, row: Any, X: Any, y: Any, over: Any = None, against: Any = None, *, sample_weight: Any = None
     ) -> Array:
@@ -878,6 +888,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         batch = Batch(table, y, self._weights(sample_weight, len(table)))
         return judge.influence(predictor, target, judge.known_lesson(model, batch), one, other)
 
+    @one_model
     def check_fit(self, X: Any, y: Any, *, random_state: Any = 0) -> FitReport:
         """Compare data with data drawn from the model, column by column and class by class.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,23 @@ LabelsLike: TypeAlias = ArrayLike | Labels | None  # a text is the name of a col
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "log_likelihood", "llr")
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def one_model(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method that reads the model several times: all of it sees the same model, also while others learn."""
+
+    @wraps(method)
+    def answered(*args: P.args, **kwargs: P.kwargs) -> R:
+        owner: Any = args[0]
+        pinned = object.__new__(type(owner))
+        pinned.__dict__.update(owner.__dict__)
+        return method(pinned, *args[1:], **kwargs)  # type: ignore[arg-type]
+
+    return answered
+
+
 class Answers:
     """The answers of a classifier that has `log_likelihood` and `classes_`."""
 
@@ -49,6 +67,7 @@ class Answers:
         """Weight of the rows learnt of each class, shape (K,)."""
 
     # -- evidence: no prior in it ----------------------------------------------------------------------------------
+    @one_model
     def llr(
         self,
         X: RowsLike,
@@ -86,6 +105,7 @@ class Answers:
         likelihood = self.log_likelihood(X, constant=False, **options)
         return scores.convert(scores.llr(likelihood, one, other, self.log_prior(prior)), unit)
 
+    @one_model
     def log_marginal(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return log Σ_c P(c) f(x|c): how well the model as a whole explains each row.
 
@@ -106,6 +126,7 @@ class Answers:
         return scores.log_marginal(self.log_likelihood(X, constant=True, **options), self.log_prior(prior))
 
     # -- posteriors ------------------------------------------------------------------------------------------------
+    @one_model
     def predict_log_proba(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return the log posterior probability of each class.
 
@@ -146,6 +167,7 @@ class Answers:
         """
         return np.exp(self.predict_log_proba(X, prior, **options))
 
+    @one_model
     def decision_function(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return posterior log-odds of ``classes_[1]`` for two classes, else log posteriors.
 
@@ -167,6 +189,7 @@ class Answers:
         return self.answer("decision_function", likelihood, self.log_prior(prior))
 
     # -- decisions -------------------------------------------------------------------------------------------------
+    @one_model
     def predict(
         self, X: RowsLike, prior: PriorLike | None = None, cost: CostLike = None, **options: ArrayLike | None
     ) -> Array:
@@ -191,6 +214,7 @@ class Answers:
         likelihood = self.log_likelihood(X, constant=False, **options)
         return self.answer("predict", likelihood, self.log_prior(prior), cost)
 
+    @one_model
     def decide(
         self,
         X: RowsLike,
@@ -228,6 +252,7 @@ class Answers:
         return decisions.Decisions.of(likelihood, given, self.classes_, costs, unsure=unsure, reject_cost=reject_cost)
 
     # -- judging ---------------------------------------------------------------------------------------------------
+    @one_model
     def evaluate(
         self,
         X: RowsLike,
@@ -262,6 +287,7 @@ class Answers:
         codes = place_labels(y, len(likelihood), classes)
         return Evaluation(likelihood, codes, classes, np.exp(self.log_prior(prior)), self.cost_matrix(cost))
 
+    @one_model
     def estimate_prior(self, X: RowsLike, **options: ArrayLike | None) -> shift.EstimatedPrior:
         """Estimate the class proportions of an unlabelled batch, with standard errors.
 

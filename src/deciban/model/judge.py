@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
-from deciban.families.product import blocks_of, footprint
+from deciban.families.product import blocks_of, footprint, without_ability
 from deciban.families.protocol import Rows, finite
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
@@ -161,8 +161,8 @@ def llr_interval(
     family = ability(model.family, HasDraws)
     if family is None:
         raise NotAvailableError(
-            f"{type(model.family).__name__} cannot draw parameters from its posterior, so there is no interval. "
-            "Use a family that can, such as Gaussian()."
+            f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "
+            "interval. Use a family that can, such as Gaussian()."
         )
     llrs = []
     for _ in range(draws):

@@ -13,9 +13,9 @@ from deciban.evidence.scores import log_posterior
 from deciban.families.protocol import Density
 from deciban.model.calibration import Calibration
 from deciban.statistics import Array
+from deciban.text.counting import TextRows
 from deciban.text.density import TextDensity
 from deciban.text.kernels.streams import Finish
-from deciban.text.rows import TextRows
 
 
 class DocumentScorer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -258,14 +259,16 @@ def prefetched(items: Iterable[T], depth: int = 2) -> Iterator[T]:
     from concurrent.futures import ThreadPoolExecutor
 
     iterator, end = iter(items), object()
-    reader = ThreadPoolExecutor(1, "deciban-reader")
+    threads: list[int] = []
+    reader = ThreadPoolExecutor(1, "deciban-reader", initializer=lambda: threads.append(threading.get_ident()))
     try:
         ahead = deque(reader.submit(next, iterator, end) for _ in range(depth))
         while (item := ahead.popleft().result()) is not end:
             ahead.append(reader.submit(next, iterator, end))
             yield item  # type: ignore[misc]
     finally:
-        reader.shutdown(cancel_futures=True)
+        # the garbage collector may close this generator in the reader's own thread, which cannot wait for itself
+        reader.shutdown(wait=threading.get_ident() not in threads, cancel_futures=True)
 
 
 def with_progress(source: Source, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Table]:

@@ -51,7 +51,7 @@ class Codes:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Any:
-        return type(self)(self.values[rows], self.names)  # type: ignore[arg-type]
+        return type(self)(self.values[rows], self.names)
 
     def on(self, places: Sequence[dict[Any, int]]) -> Array:
         """(n, D) codes under other codings, {name: code} of each feature; unknown names get the code after the last."""

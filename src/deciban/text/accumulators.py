@@ -16,13 +16,11 @@ from deciban.families.accumulators import SumAccumulator
 from deciban.families.protocol import Rule
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members
-from deciban.text.counting import ClassCounter
-from deciban.text.rows import TextRows
-from deciban.text.stats import once
+from deciban.text.counting import ClassCounter, TextRows
+from deciban.text.stats import TextStats, once, text_stats
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
-    from deciban.text.stats import TextStats
 
 
 class CountAccumulator:
@@ -55,8 +53,7 @@ class CountAccumulator:
 
     def add(self, X: TextRows, members: Members) -> None:
         """Count a batch."""
-        X, here = X.without_missing()
-        members = members if here is None else members.take(here)
+        X, members = X.with_members(members)
         self.classes = self.classes.union(members.classes)
         places = [self.place.setdefault(name, len(self.place)) for name in members.classes.names]
         codes = np.array(places, np.int64)[members.codes]
@@ -72,7 +69,7 @@ class CountAccumulator:
             raise InputError("the weights are so large that their sums overflow. Rescale them.")
         places = [self.place.get(name, len(self.place)) for name in self.classes.names]
         counts, rows, tokens = (_rows_at(values, places) for values in (found.counts, found.rows, self.tokens))
-        stats = self.family.sums(self.classes, found.vocabulary, counts, rows, tokens)
+        stats = text_stats(self.family, self.classes, found.vocabulary, counts, rows, tokens)
         return stats if self.family.fixed_vocabulary is None else stats.pruned()
 
 

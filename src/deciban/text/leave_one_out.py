@@ -32,10 +32,10 @@ from deciban.families.dirichlet import (
 )
 from deciban.families.protocol import Family, Rule, own_codes
 from deciban.kernels.choice import compiled, weights_or_empty
-from deciban.statistics import Array, Axis, Members
+from deciban.statistics import Array, Members
+from deciban.text.counting import TextRows
 from deciban.text.reading import VocabularyReader
-from deciban.text.rows import TextRows
-from deciban.text.stats import TextStats
+from deciban.text.stats import TextStats, count_family, pseudo_counts, rule_of, word_sums
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
@@ -49,7 +49,6 @@ PART = 4_096  # documents are scored at a time: few words occur in so few
 class LearntWords:
     """What a model has learnt of its words; candidates that differ in the prior alone share it."""
 
-    axis: Axis
     sums: TextStats  # `unk` last, multiplied by the idf
     totals: Array  # (V,) of each word, over the classes
     whole: Array  # (K,) of each class, over the words
@@ -60,13 +59,12 @@ class LearntWords:
     @classmethod
     def of(cls, text: Text, stats: TextStats) -> LearntWords:
         """Read the sums of a model."""
-        axis, sums, vocabulary, idf = text.word_sums(stats)
+        axis, sums, vocabulary, idf = word_sums(text, stats)
         free = axis.undeclared
         return cls(
-            axis,
             sums,
             np.ones(len(sums.counts)) @ sums.counts,  # faster than a sum
-            sums.counts @ np.ones(axis.size),
+            sums.counts @ np.ones(len(free)),
             np.roll(free, -1) if text.kind == "growing" else free,
             idf,
             VocabularyReader(vocabulary, text.tokens),
@@ -129,7 +127,7 @@ def removal_of(
 ) -> PlainRemoval | CompiledRemoval:
     """Return what leaves the counts with each document, in the form in which the reading and the rule need it."""
     own, K = own_codes(members), len(learnt.whole)
-    one_probability = text.reading != "bernoulli" and text.rule_of(rule) != "predictive"
+    one_probability = text.reading != "bernoulli" and rule_of(text, rule) != "predictive"
     # the kernel drops words that leave, and needs terms that do not depend on a document's other words
     if one_probability and text.kind != "growing" and not text.terms.unit and compiled(counted.nnz * K):
         return CompiledRemoval(text, learnt, counted, members, rule)
@@ -188,14 +186,14 @@ class PlainRemoval:
 
     def scores(self, candidate: Text) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
-        V = self.learnt.axis.size
+        V = len(self.learnt.totals)
         if candidate.reading == "bernoulli":
             if self.rule in ("ml", "map") and self.left.gone.nnz:  # an absence may be impossible
                 return Family.leave_one_out(candidate, self.stats, self.X, self.members, self.rule)
-            family: Bernoulli = candidate.count_family(V)  # type: ignore[assignment]
+            family: Bernoulli = count_family(candidate, V)  # type: ignore[assignment]
             return _bernoulli(family, self.learnt.sums, self.left, self.rule)
-        alpha, alpha0 = word_prior(candidate.pseudo_counts(V), None, V)
-        if candidate.rule_of(self.rule) == "predictive":
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
+        if rule_of(candidate, self.rule) == "predictive":
             scores = _polya(alpha, alpha0, self.learnt.sums, self.left)
         else:
             words = _word_scores(alpha, self.learnt.sums, self.left, self.rule)
@@ -298,8 +296,8 @@ class CompiledRemoval:
 
     def scores(self, candidate: Text) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
-        V = self.learnt.axis.size
-        alpha, alpha0 = word_prior(candidate.pseudo_counts(V), None, V)
+        V = len(self.learnt.totals)
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
         codes = own_codes(self.members)
         scores = _normalised(self._word_scores(alpha), self.learnt, codes, alpha, alpha0, self.rule)
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
