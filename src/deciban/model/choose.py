@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -51,6 +51,8 @@ DISTINCT = 10  # values that a column of a block must have: fewer are steps, not
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 ASKED = "named by you"
+
+FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
 
 
 # -- one column of numbers -------------------------------------------------------------------------------------------
@@ -280,7 +282,7 @@ def _transform(family: Family[Any]) -> str:
 
 # -- what the user asked for -----------------------------------------------------------------------------------------
 def schema_reader(
-    families: Any, kinds: Mapping[Any, Any] | None, from_file: bool
+    families: FamiliesLike, kinds: Mapping[Any, Any] | None, from_file: bool
 ) -> Callable[[Table, str | None], Schema] | None:
     """Return how the columns of a frame or file are typed; None where families were named for a table in memory."""
     automatic = isinstance(families, str) and families == "auto"
@@ -298,7 +300,7 @@ def schema_reader(
 
 
 def resolve(
-    families: Any,
+    families: FamiliesLike,
     first: Batch,
     schema: Schema | None,
     kinds: Mapping[Any, Any] | None,
@@ -331,7 +333,7 @@ def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
     return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
 
 
-def by_type(families: Any, table: Table) -> Family[Any]:
+def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
         return resolve(families, Batch(table, None), None, None, "mean")[0]

@@ -9,14 +9,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from deciban.families.abilities import HasCandidates, HasChoices, Refines, ability
+from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability
 from deciban.families.accumulators import accumulator
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import gap_in_block, needs_all_rows, resolve, schema_reader
+from deciban.model.choose import FamiliesLike, gap_in_block, needs_all_rows, resolve, schema_reader
 from deciban.model.judge import left_out_blocks
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
@@ -32,9 +32,9 @@ from deciban.statistics import Members
 
 @dataclass(frozen=True)
 class Request:
-    """What a classifier was asked for."""
+    """The parameters of a fit, as a classifier has them."""
 
-    families: Any = "auto"
+    families: FamiliesLike = "auto"
     rule: Rule = "mean"
     classes: Sequence[Any] | None = None
     calibrate: str | None = "auto"
@@ -75,7 +75,7 @@ def _fit(
             chosen_family, stats = fit_rows(family, start.rows, start.members, columns, rule)
         else:
             sums = Accumulator(family, start, columns, rule, method is not None, ledger, request.key)
-            del start, first  # room for the rest
+            del start, first  # frees their memory
     if second is not None:
         for batch in chain([second], batches):
             if gap_in_block(batch.table, blocks):
@@ -197,8 +197,6 @@ def calibrate(predictor: Predictor, start: Lesson, method: str) -> Calibration:
 
 def automatic_method(model: Model) -> str:
     """Return the calibrator that suits the blocks of a model."""
-    from deciban.families.abilities import Counts
-
     parts = blocks_of(model.family)
     if len(parts) > 1:
         return "blocks"

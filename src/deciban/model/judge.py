@@ -75,7 +75,7 @@ def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = Non
     """Score learnt rows as if each, or each group, had never been learnt; refuse rows that were not."""
     model = predictor.model
     if model.ledger is not None:
-        batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)[1]  # with the weights they have by now
+        batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)[1]  # with the weights that decay has left
     learnt = known_lesson(model, batch)
     rows, members = learnt.rows, learnt.members
     with np.errstate(invalid="ignore", over="ignore"):
@@ -105,7 +105,7 @@ def learnt_codes(model: Model, labels: ArrayLike | Labels | None, n: int) -> Arr
 def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups: Array) -> tuple[list[Array], Array]:
     """Score each group by the sums without it; return also the log prior without it."""
     if groups.shape != (len(members),):
-        raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one a row.")
+        raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one for each row.")
     model, columns = predictor.model, predictor.model.reader.columns
     _, codes = np.unique(groups, return_inverse=True)
     scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
@@ -160,7 +160,10 @@ def llr_interval(
     model = predictor.model
     family = ability(model.family, HasDraws)
     if family is None:
-        raise NotAvailableError(f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior.")
+        raise NotAvailableError(
+            f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "
+            "interval. Use a family that can, such as Gaussian()."
+        )
     llrs = []
     for _ in range(draws):
         scores = predictor.block_scores(rows, family.draw(model.stats.family, rng))

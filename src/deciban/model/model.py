@@ -182,13 +182,13 @@ class Model:
 
     def unlearn(self, batch: Batch, key: Secret = None) -> Model:
         """Remove rows that were learnt before; NotLearntError where the ledger or the sums show that they were not."""
-        ledger, now = self._removed(batch, key)
+        ledger, now = self._unlearn_batch(batch, key)
         left = self.stats.without(self.sums(self.lesson(now)), NotLearntError)
         return self._with(left, ledger=ledger, unlearnt=True)
 
     def correct(self, batch: Batch, labels: ArrayLike | Labels | None, key: Secret = None) -> Model:
         """Move rows from their labels to others."""
-        ledger, now = self._removed(batch, key, labels)
+        ledger, now = self._unlearn_batch(batch, key, labels)
         more = self.sums(self.lesson(replace(now, labels=labels)))
         less = self.sums(self.lesson(now))
         return self._with((self.stats + more).without(less, NotLearntError), ledger=ledger)
@@ -211,11 +211,11 @@ class Model:
         if is_released(self.family) or is_released(other.family):
             refuse()
         if keep not in (None, "left", "right"):
-            raise HyperparameterError(f"keep={keep!r}: say 'left' or 'right', or nothing.")
+            raise HyperparameterError(f"keep={keep!r} is not 'left', 'right' or None.")
         one, two = (self, other) if tuple(self.reader.columns) == tuple(other.reader.columns) else _widened(self, other)
         if keep is None and one.family != two.family:
             raise MergeError(
-                "the models froze different choices (prior scale, strength or structure) at their first fit.",
+                "the models made different choices (prior scale, strength or structure) at their first fit.",
                 remedy=Remedy(
                     "Name the model whose choices hold: ",
                     Argument("keep", "left", "a.merge(b, keep='left')"),
@@ -301,7 +301,7 @@ class Model:
         asked: Any = self.asked if choices is None else choices.keep_choices(self.family, with_rows=False)
         return self.rechoose(asked.choose(self.stats.family, None, self.rule))
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- sums ------------------------------------------------------------------------------------------------------
     def sums(self, lesson: Lesson) -> ModelStats:
         """Collect the statistics of a batch."""
         return collect(self.family, lesson.rows, lesson.members, self.reader.columns)
@@ -309,10 +309,10 @@ class Model:
     def _with(self, stats: ModelStats, **changes: Any) -> Model:
         return replace(self, stats=_finite(stats), **changes)
 
-    def _removed(
+    def _unlearn_batch(
         self, batch: Batch, key: Secret, labels: ArrayLike | Labels | None = None
     ) -> tuple[Ledger | None, Batch]:
-        """Return the ledger without the rows, and the batch with the weights that its rows have by now."""
+        """Return the ledger without the rows, and the batch with the weights that decay has left."""
         if self.ledger is not None:
             return unlearn_batch(self.ledger, batch, self.reader.columns, key, labels)
         if self.decayed:
@@ -330,7 +330,7 @@ def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
         return Axis(tuple(found))
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in declared)
     if len(set(names)) < len(names):
-        raise InputError(f"classes={list(declared)} names a class twice.")
+        raise InputError(f"classes={list(declared)} contains a class twice. Give each class once.")
     return Axis.of(names).union(Axis(tuple(found)))
 
 
@@ -357,7 +357,7 @@ def collect(family: Family[Any], X: Rows, members: Members, columns: Sequence[An
 def estimate(family: Family[Any], stats: ModelStats, rule: Rule, columns: Sequence[Any]) -> Density:
     """Estimate a density; a singular covariance is reported by the names of its columns."""
     if not len(stats.rows):
-        raise InputError("the model holds no rows and no classes any more. Learn some.")
+        raise InputError("the model has no rows and no classes left. Learn some rows first.")
     try:
         return family.estimate(stats.family, rule)
     except SingularError as error:
@@ -389,8 +389,8 @@ def _places(wanted: Sequence[Any], names: Sequence[Any], what: str) -> Array:
 def _merged_ledger(one: Ledger | None, two: Ledger | None) -> Ledger | None:
     if (one is None) != (two is None):
         raise MergeError(
-            "one of the models keeps a ledger and the other does not, so the rows of the sum would be known in "
-            "part. Fit both with one, or drop the ledger of the one that has it: clf.without_ledger()."
+            "one of the models has a ledger and the other does not, so the ledger of the sum would lack rows. "
+            "Fit both with a ledger, or drop the ledger of the one that has it: clf.without_ledger()."
         )
     return None if one is None or two is None else one.merge(two)
 
@@ -400,7 +400,10 @@ def _widened(one: Model, two: Model) -> tuple[Model, Model]:
     mine, theirs = one.reader.schema, two.reader.schema
     products = isinstance(one.family, Product) and isinstance(two.family, Product)
     if mine is None or theirs is None or not products:
-        raise MergeError(f"the models have different columns: {one.reader.columns} and {two.reader.columns}.")
+        raise MergeError(
+            f"the models have different columns: {one.reader.columns} and {two.reader.columns}. "
+            "Fit both with the same columns."
+        )
     schema = mine.union(theirs)
     reader = Reader(schema.features, schema)
     first, second = _with_blocks_of(one, two, reader), _with_blocks_of(two, one, reader)

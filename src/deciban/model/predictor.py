@@ -21,8 +21,8 @@ from deciban.statistics import Array
 class Predictor:
     """A model and its density, which is estimated when it is first needed.
 
-    A face replaces one predictor by the next in a single assignment, so that readers in other threads always see a
-    model with its own density.
+    A classifier replaces one predictor by the next in a single assignment, so that readers in other threads always see
+    a model with its own density.
 
     Parameters
     ----------
