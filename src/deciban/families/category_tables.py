@@ -39,24 +39,30 @@ class Support:
     cells: Array  # (D,)  in the support, listed or not
     features: tuple[Axis, ...] | None = None  # of a joint table: the known categories of each feature
 
-    @property
+    @cached_property
+    def sizes(self) -> Array:
+        """(D,) listed cells of each table."""
+        return self.axis.sizes
+
+    @cached_property
     def table(self) -> Array:
         """(M,) the table of each cell."""
-        return np.repeat(np.arange(len(self.cells)), self.axis.sizes)
+        return np.repeat(np.arange(len(self.cells)), self.sizes)
 
-    @property
+    @cached_property
     def totals(self) -> Array:
         """(D, K) counts of whole tables."""
         sums = np.zeros((len(self.cells), self.counts.shape[1]))
-        some = self.axis.sizes > 0
+        some = self.sizes > 0
         if some.any():
-            sums[some] = np.add.reduceat(self.counts, self.axis.starts[some], axis=0)
+            starts = np.cumsum(self.sizes) - self.sizes
+            sums[some] = np.add.reduceat(self.counts, starts[some], axis=0)
         return sums
 
     @property
     def unlisted(self) -> Array:
         """(D,) cells of the support that are not listed."""
-        return self.cells - self.axis.sizes
+        return self.cells - self.sizes
 
     def logs(self, rule: Rule) -> tuple[Array, Array]:
         """(M, K) of the listed cells, (D, K) of any other; NaN where the rule defines none."""
@@ -84,8 +90,9 @@ class Support:
 
     def left_out(self, cell: Array, k: Array, weight: Any, rule: Rule) -> Array:
         """Log probability of a cell in class k without a row of some weight that was there."""
-        counts, totals = left_over(self.counts[cell, k], weight), left_over(self.totals[self.table[cell], k], weight)
-        return log_cell(counts, totals, self.alpha[cell], *self.without(cell, weight), rule)
+        prior, totals = self.without(cell, weight), self.totals[self.table[cell], k]
+        counts, totals = left_over(self.counts[cell, k], weight), left_over(totals, weight)
+        return log_cell(counts, totals, self.alpha[cell], *prior, rule)
 
     def noticed(self, cell: Array, weight: Any, rule: Rule) -> Array:
         """(…, K) log probability of a cell in the classes that lost no row, but perhaps know a category less."""

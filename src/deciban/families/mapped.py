@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -134,7 +135,7 @@ class MappedDensity(Density):
     def K(self) -> int:
         return self.inner.K
 
-    @property
+    @cached_property
     def map(self) -> Array:
         """The parameters of the map, shape (D, P)."""
         found: Any = self.family.frozen_map()
@@ -150,7 +151,9 @@ class MappedDensity(Density):
 
     def log_base(self, X: Array) -> Array:
         """Return the slope and the terms that the inner density leaves out, shape (n,)."""
-        return self.family.log_slope(X, self.map).sum(axis=1) + self.inner.log_base(self.family.mapped(X, self.map))
+        map = self.map
+        slope, Z = self.family.log_slope(X, map).sum(axis=1), self.family.mapped(X, map)
+        return slope + self.inner.log_base(Z)
 
     def parts(self, X: Array) -> Array:
         """Return the inner density's parts, shape (n, K, D)."""

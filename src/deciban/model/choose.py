@@ -30,6 +30,7 @@ from deciban.families.poisson import Poisson
 from deciban.families.product import Block, Key, Product, as_key
 from deciban.families.protocol import Family, Rule
 from deciban.families.transformed import Transformed
+from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
 from deciban.read.columns import KINDS, NUMBERS
@@ -44,7 +45,7 @@ from deciban.text import Text
 BINS = (5, 10, 20, 40)
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
 ROWS_PER_BIN = 4  # and class: fewer do not show its height
-POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged
+POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
 JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
@@ -156,14 +157,18 @@ def density_score(family: Family[Any], X: Array, members: Members, grid: float |
 def _within_cell(density: Any, X: Array, own: Any, grid: float) -> Array:
     """Return the log of the mean density over a cell, relative to the density at its middle."""
 
-    def at(step: float) -> Array:
-        moved = X + step * grid
+    def at(steps: Array) -> Array:
+        moved = (X + grid * steps[:, None, None]).reshape(-1, 1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return density.log_density(moved)[own] + np.reshape(density.log_base(moved), -1)
+            scores = density.log_density(moved).reshape(len(steps), len(X), -1)[:, *own]
+            base = np.broadcast_to(density.log_base(moved), (len(moved),))
+        return scores + base.reshape(len(steps), -1)
 
-    middle = at(0.0)
+    # All points in one call if that is little work: a small table must not need the compiled kernels.
+    calls = 1 if len(POINTS) * len(X) * density.K <= SMALL_WORK // 8 else len(POINTS)
+    found = np.concatenate([at(steps) for steps in np.split(POINTS, calls)])
     with np.errstate(invalid="ignore"):
-        relative = np.stack([at(step) - middle for step in POINTS])
+        relative = found - found[len(POINTS) // 2]
     return np.log(np.mean(np.exp(np.minimum(np.nan_to_num(relative, nan=-np.inf), 700.0)), axis=0))
 
 
