@@ -24,11 +24,7 @@ from deciban.families.category_tables import (
     CategoricalDensity,
     Support,
     count_categories,
-    each,
-    frozen,
     joint,
-    nested,
-    per_feature,
     separate,
 )
 from deciban.families.counts import log_gamma
@@ -123,6 +119,8 @@ class Categorical(Family[Any]):
             return stats
         axis: Any = stats.labels["category"]
         names = per_feature(self.categories, len(axis.parts))
+        if all(part.declared and part.names[: part.declared] == own for part, own in zip(axis.parts, names)):
+            return stats
         return stats.relabelled({"category": Ragged(tuple(Axis.of(part) for part in names)).union(axis)})
 
     def choose(self, stats: Any, rows: Any = None, rule: Rule = "mean") -> Categorical:
@@ -210,7 +208,7 @@ class Categorical(Family[Any]):
             moved = support.left_out(cell, codes[:, None], w, rule)
             own = np.where(index < M, moved, density.rows[index, codes[:, None]]).sum(axis=1)
             fewer = rows[((index < M) & (support.without(cell, w)[1] < support.cells[support.table[cell]])).any(axis=1)]
-        if rule != "ml":  # another class notices only that there is one category less
+        if rule != "ml" and len(fewer):  # another class notices only that there is one category less
             index, w = density.index(X[fewer]), members.row_weights()[fewer]
             scores[fewer] = 0.0
             for column in index.T:
@@ -272,3 +270,29 @@ class Categorical(Family[Any]):
             log_p = np.log(p)[:, None]
         unseen = np.full((len(tables), 1), -np.inf)
         return CategoricalDensity(Ragged(tuple(Axis.of(table) for table in tables)), log_p, unseen)
+
+
+def frozen(value: Any) -> Any:
+    """Lists as tuples, so that a family is a value."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def nested(value: Any) -> bool:
+    """Whether each feature has a list of its own."""
+    return isinstance(value, tuple) and any(isinstance(part, tuple) for part in value)
+
+
+def each(value: Any) -> tuple[Any, ...]:
+    """What was given, one feature's after another."""
+    return value if nested(value) else (value,)
+
+
+def per_feature(value: Any, D: int) -> list[Any]:
+    """One for each feature: as given, or the same for all."""
+    if not nested(value):
+        return [value] * D
+    if len(value) != D:
+        raise HyperparameterError(f"there are {D} features, but lists for {len(value)} of them. Give one list each.")
+    return list(value)

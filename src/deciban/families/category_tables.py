@@ -50,6 +50,11 @@ class Support:
         return np.repeat(np.arange(len(self.cells)), self.sizes)
 
     @cached_property
+    def undeclared(self) -> Array:
+        """(M,) of bool: the cells that are removed when nothing is counted in them."""
+        return self.axis.undeclared
+
+    @cached_property
     def totals(self) -> Array:
         """(D, K) counts of whole tables."""
         sums = np.zeros((len(self.cells), self.counts.shape[1]))
@@ -77,7 +82,7 @@ class Support:
         """Pseudo-counts and cells of a cell's table once a row is gone from it, perhaps the last of its category."""
         table, total = self.table[cell], self.counts.sum(axis=1)
         if self.features is None:
-            gone = self.axis.undeclared[cell] & (left_over(total[cell], weight) == 0)
+            gone = self.undeclared[cell] & (left_over(total[cell], weight) == 0)
             return self.alpha0[table] - gone * self.alpha[cell], self.cells[table] - gone
         size = 1
         for j, feature in enumerate(self.features):
@@ -142,32 +147,6 @@ def joint(names: Axis, counts: Array, declared: Sequence[Axis], prior: float, op
     cells = np.array([size + int(open)])
     alpha = np.full(names.size, float(prior))
     return Support(Ragged((names,)), counts, alpha, np.array([float(prior)]), prior * cells, cells, features)
-
-
-def frozen(value: Any) -> Any:
-    """Lists as tuples, so that a family is a value."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
-
-
-def nested(value: Any) -> bool:
-    """Whether each feature has a list of its own."""
-    return isinstance(value, tuple) and any(isinstance(part, tuple) for part in value)
-
-
-def each(value: Any) -> tuple[Any, ...]:
-    """What was given, one feature's after another."""
-    return value if nested(value) else (value,)
-
-
-def per_feature(value: Any, D: int) -> list[Any]:
-    """One for each feature: as given, or the same for all."""
-    if not nested(value):
-        return [value] * D
-    if len(value) != D:
-        raise HyperparameterError(f"there are {D} features, but lists for {len(value)} of them. Give one list each.")
-    return list(value)
 
 
 # -- tables ----------

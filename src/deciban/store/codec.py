@@ -41,6 +41,7 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self.met: dict[int, str] = {}
+        self.names: dict[type, str] = {}
 
     def encode(self, value: Any, at: str) -> Any:
         """A value as JSON; `at` is where it stands."""
@@ -130,8 +131,11 @@ class Encoder:
             if id(value) in self.met:
                 return {"@": "same", "as": self.met[id(value)]}
             self.met[id(value)] = at
-        return {"@": registry.name_of(type(value))} | {
-            name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(type(value))
+        kind = type(value)
+        if kind not in self.names:
+            self.names[kind] = registry.name_of(kind)
+        return {"@": self.names[kind]} | {
+            name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(kind)
         }
 
 

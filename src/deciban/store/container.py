@@ -162,13 +162,23 @@ def _signed(text: bytes) -> bytes:
 
 
 def chunks(arrays: Mapping[str, Array]) -> Iterable[memoryview]:
-    """The bytes of the arrays, a piece at a time."""
+    """The bytes of the arrays in pieces; arrays that fit into one piece together are copied into it."""
+    joined = bytearray()
     for name in in_order(arrays):
         array = np.ascontiguousarray(arrays[name])
-        if array.size:
-            whole = memoryview(array.reshape(-1).view(np.uint8).data)
-            for at in range(0, len(whole), _CHUNK):
-                yield whole[at : at + _CHUNK]
+        if not array.size:
+            continue
+        whole = memoryview(array.reshape(-1).view(np.uint8).data)
+        if len(joined) + len(whole) <= _CHUNK:
+            joined += whole
+            continue
+        if joined:
+            yield memoryview(joined)
+            joined = bytearray()
+        for at in range(0, len(whole), _CHUNK):
+            yield whole[at : at + _CHUNK]
+    if joined:
+        yield memoryview(joined)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
