@@ -121,7 +121,7 @@ class Categorical(Family[Any]):
         names = per_feature(self.categories, len(axis.parts))
         if all(part.declared and part.names[: part.declared] == own for part, own in zip(axis.parts, names)):
             return stats
-        return stats.relabelled({"category": Ragged(tuple(Axis.of(part) for part in names)).union(axis)})
+        return stats.relabelled({"category": Ragged(tuple(map(Axis.of, names))).union(axis)})
 
     def choose(self, stats: Any, rows: Any = None, rule: Rule = "mean") -> Categorical:
         """The strength that the counts call for; a prior by category belongs to the categories first seen."""
@@ -192,22 +192,27 @@ class Categorical(Family[Any]):
         codes, support = own_codes(members), self.support(stats)
         if not isinstance(density, CategoricalDensity):
             density = self._density(support, stats.labels["class"], rule)
-        scores, rows, M = density.log_density(X), np.arange(len(codes)), support.axis.size
+        values = density.codes(X)
+        scores, rows, M = density.score(values, density.log_p), np.arange(len(codes)), len(support.counts)
         if M == 0:
             return scores
         if members.weight is None:  # rows of one class and category move alike
             every = np.arange(M)[:, None]
-            table = support.left_out(every, np.arange(members.K), 1.0, rule)
-            own = replace(density, log_p=table).log_density(X)[rows, codes]
-            last = support.without(every, 1.0)[1].ravel() < support.cells[support.table]
-            alone = np.r_[last, np.zeros(len(density.rows) - M, dtype=bool)]
-            fewer = rows[alone[density.index(X)].any(axis=1)] if last.any() else rows[:0]
+            prior = support.without(every, 1.0)
+            last = prior[1].ravel() < support.cells[support.table]
+            table = support.left_out(every, np.arange(support.counts.shape[1]), 1.0, rule, prior)
+            own = density.score(values, table)[rows, codes]
+            fewer = rows[:0]
+            if last.any():
+                alone = np.r_[last, np.zeros(len(density.rows) - M, dtype=bool)]
+                fewer = rows[alone[density.index(X)].any(axis=1)]
         else:
             index, w = density.index(X), members.weight[:, None]
             cell = np.minimum(index, M - 1)
-            moved = support.left_out(cell, codes[:, None], w, rule)
+            prior = support.without(cell, w)
+            moved = support.left_out(cell, codes[:, None], w, rule, prior)
             own = np.where(index < M, moved, density.rows[index, codes[:, None]]).sum(axis=1)
-            fewer = rows[((index < M) & (support.without(cell, w)[1] < support.cells[support.table[cell]])).any(axis=1)]
+            fewer = rows[((index < M) & (prior[1] < support.cells[support.table[cell]])).any(axis=1)]
         if rule != "ml" and len(fewer):  # another class notices only that there is one category less
             index, w = density.index(X[fewer]), members.row_weights()[fewer]
             scores[fewer] = 0.0

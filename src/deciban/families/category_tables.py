@@ -37,12 +37,8 @@ class Support:
     alpha_new: Array  # (D,)  of a cell that is not listed
     alpha0: Array  # (D,)  of the whole table
     cells: Array  # (D,)  in the support, listed or not
+    sizes: Array  # (D,)  listed cells
     features: tuple[Axis, ...] | None = None  # of a joint table: the known categories of each feature
-
-    @cached_property
-    def sizes(self) -> Array:
-        """(D,) listed cells of each table."""
-        return self.axis.sizes
 
     @cached_property
     def table(self) -> Array:
@@ -93,9 +89,9 @@ class Support:
         cells = size + (self.cells[0] - prod(feature.size for feature in self.features))  # the open cell
         return self.alpha_new[0] * cells, np.asarray(cells)
 
-    def left_out(self, cell: Array, k: Array, weight: Any, rule: Rule) -> Array:
-        """Log probability of a cell in class k without a row of some weight that was there."""
-        prior, totals = self.without(cell, weight), self.totals[self.table[cell], k]
+    def left_out(self, cell: Array, k: Array, weight: Any, rule: Rule, prior: tuple[Array, Array]) -> Array:
+        """Log probability of a cell in class k without a row that was there; `prior` is `without(cell, weight)`."""
+        totals = self.totals[self.table[cell], k]
         counts, totals = left_over(self.counts[cell, k], weight), left_over(totals, weight)
         return log_cell(counts, totals, self.alpha[cell], *prior, rule)
 
@@ -118,7 +114,7 @@ def separate(axis: Ragged, counts: Array, prior: Any, open: bool) -> Support:
     cells = sizes + int(open)
     if not isinstance(prior, list):
         each = np.full(len(sizes), float(prior))
-        return Support(axis, counts, np.full(axis.size, float(prior)), each, prior * cells, cells)
+        return Support(axis, counts, np.full(len(counts), float(prior)), each, prior * cells, cells, sizes)
     vectors = [np.asarray(vector, dtype=float) for vector in prior]
     for j, (vector, size) in enumerate(zip(vectors, cells)):
         if len(vector) != size:
@@ -130,7 +126,13 @@ def separate(axis: Ragged, counts: Array, prior: Any, open: bool) -> Support:
     new = [vector[-1] if open else vector.mean() for vector in vectors]
     listed = [vector[: len(vector) - int(open)] for vector in vectors]
     return Support(
-        axis, counts, np.concatenate(listed), np.array(new), np.array([vector.sum() for vector in vectors]), cells
+        axis,
+        counts,
+        np.concatenate(listed),
+        np.array(new),
+        np.array([vector.sum() for vector in vectors]),
+        cells,
+        sizes,
     )
 
 
@@ -146,7 +148,8 @@ def joint(names: Axis, counts: Array, declared: Sequence[Axis], prior: float, op
         )
     cells = np.array([size + int(open)])
     alpha = np.full(names.size, float(prior))
-    return Support(Ragged((names,)), counts, alpha, np.array([float(prior)]), prior * cells, cells, features)
+    axis, sizes = Ragged((names,)), np.array([names.size])
+    return Support(axis, counts, alpha, np.array([float(prior)]), prior * cells, cells, sizes, features)
 
 
 # -- tables ----------
@@ -210,18 +213,30 @@ class CategoricalDensity(Density):
         """Names as codes."""
         return encode_categories(X, columns)
 
-    def _codes(self, X: Codes) -> Array:
+    @cached_property
+    def _layout(self) -> tuple[Array, Array]:
+        """(D,) position of the first cell of each table, and number of its listed cells."""
+        sizes = self.axis.sizes
+        return np.cumsum(sizes) - sizes, sizes
+
+    def codes(self, X: Codes) -> Array:
+        """(n, D) position of each value in its table; −1 if missing, the size of the table if not listed."""
         return (X if self.features is None else X.combined()).on(self._places)
 
     def index(self, X: Codes) -> Array:
         """(n, D) which of `rows` each value adds."""
-        codes, M = self._codes(X), len(self.log_p)
+        codes, M = self.codes(X), len(self.log_p)
         absent = np.where(codes == -1, M, M + 1 + np.arange(codes.shape[1]))
-        return np.where((codes >= 0) & (codes < self.axis.sizes), codes + self.axis.starts, absent)
+        starts, sizes = self._layout
+        return np.where((codes >= 0) & (codes < sizes), codes + starts, absent)
 
     def log_density(self, X: Codes) -> Array:
         """Σ over tables; a missing value says nothing."""
-        return kernels.category_scores(self._codes(X), self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
+        return self.score(self.codes(X), self.log_p)
+
+    def score(self, codes: Array, log_p: Array) -> Array:
+        """(n, K) Σ over tables of what the codes have in `log_p`, (M, K)."""
+        return kernels.category_scores(codes, log_p, *self._layout, self.unseen)
 
     def parts(self, X: Codes) -> Array:
         """(n, K, D); a joint table is one part, shown with its first feature."""

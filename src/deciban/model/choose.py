@@ -120,24 +120,31 @@ def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
 
 def best_bins(X: Array, members: Members) -> int:
     """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
-    best, least = BINS[0], np.inf
+    best, least, label_loss, K = BINS[0], np.inf, LabelLoss(members), members.K
     for bins in BINS:
-        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * members.K > len(X)):
+        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * K > len(X)):
             break
         family = Binned(bins)
         stats: Any = family.collect(X, members)
-        loss = label_loss(family.leave_one_out(stats, X, members, "mean"), members)
+        loss = label_loss(family.leave_one_out(stats, X, members, "mean"))
         if loss < least - GAIN / len(X):
             best, least = bins, loss
     return best
 
 
-def label_loss(scores: Array, members: Members) -> float:
-    """Return the mean log loss of the labels, by left-out scores and the proportions of the classes."""
-    weight = members.row_weights()
-    with np.errstate(divide="ignore"):
-        posterior = log_posterior(scores, np.log(members.weights()) - np.log(weight.sum()))
-    return float(np.average(-posterior[np.arange(len(scores)), members.codes], weights=weight))
+class LabelLoss:
+    """The mean log loss of the labels, by left-out scores and the proportions of the classes."""
+
+    def __init__(self, members: Members) -> None:
+        self.codes, self.weight = members.codes, members.row_weights()
+        with np.errstate(divide="ignore"):
+            self.log_prior = np.log(members.weights()) - np.log(self.weight.sum())
+
+    def __call__(self, scores: Array) -> float:
+        """Return the loss of scores, shape (n, K)."""
+        with np.errstate(divide="ignore"):
+            posterior = log_posterior(scores, self.log_prior)
+        return float(np.average(-posterior[np.arange(len(scores)), self.codes], weights=self.weight))
 
 
 def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
@@ -195,10 +202,9 @@ def choose_blocks(
             blocks.append(Block((name,), Categorical(), "categories" if kind == "category" else "yes or no"))
     if not together:
         return blocks
+    features = schema.features
     whole = {
-        name: choice
-        for name, choice in choices.items()
-        if not np.isnan(first.table.pick([schema.features.index(name)])).any()
+        name: choice for name, choice in choices.items() if not np.isnan(first.table.pick([features.index(name)])).any()
     }
     block = best_block(sample, blocks, whole, "mean" if rule == "ml" else rule)
     if block is None:
@@ -215,7 +221,7 @@ class Sample:
     """Rows on which families are compared."""
 
     def __init__(self, table: Table, members: Members) -> None:
-        self.table, self.members = table, members
+        self.table, self.members, self.label_loss = table, members, LabelLoss(members)
 
     def column(self, name: str) -> Array:
         """Return the numbers of a column."""
@@ -233,7 +239,7 @@ class Sample:
         classes = tuple(range(self.members.K))
         lengths = [None] * len(scores)
         made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))
-        return label_loss(made.apply(scores, lengths, classes), self.members)
+        return self.label_loss(made.apply(scores, lengths, classes))
 
 
 def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], rule: Rule) -> Block | None:

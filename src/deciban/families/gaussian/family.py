@@ -131,7 +131,7 @@ class Gaussian(Family[Any]):
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Gaussian:
         """Freeze the origin, the prior's mean and target, and the structure if it is to be found."""
-        each = stats.diagonal()
+        each = stats if isinstance(stats, DiagonalStats) else stats.diagonal()
         frozen = replace(
             self,
             keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
@@ -183,7 +183,8 @@ class Gaussian(Family[Any]):
         prior = None if rule == "ml" else self._prior(stats)
         tied = self._tied
         if not self._matrix:
-            return CellPosterior.of(stats.diagonal(), prior, tied, "spherical" in self.structure)
+            each = stats if isinstance(stats, DiagonalStats) else stats.diagonal()
+            return CellPosterior.of(each, prior, tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
             raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
         return MatrixPosterior.of(stats, prior, tied)
