@@ -43,6 +43,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
+        self.names: dict[type, str] = {}  # what the file calls each class
         self.places: dict[int, str] = {}  # identity of a family or density that is being saved → its path
 
     def encode(self, value: object, at: str) -> Any:
@@ -133,8 +134,11 @@ class Encoder:
             if id(value) in self.places:
                 return {"@": "same", "as": self.places[id(value)]}
             self.places[id(value)] = at
-        return {"@": registry.name_of(type(value))} | {
-            name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(type(value))
+        kind = type(value)
+        if kind not in self.names:
+            self.names[kind] = registry.name_of(kind)
+        return {"@": self.names[kind]} | {
+            name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(kind)
         }
 
 

@@ -137,12 +137,22 @@ def _signed(text: bytes) -> bytes:
 
 def chunks(arrays: Mapping[str, Array]) -> Iterable[memoryview]:
     """Yield the bytes of the arrays in chunks."""
+    joined = bytearray()  # small arrays are written together
     for name in in_order(arrays):
         array = np.ascontiguousarray(arrays[name])
-        if array.size:
-            whole = memoryview(array.reshape(-1).view(np.uint8).data)
-            for at in range(0, len(whole), _CHUNK):
-                yield whole[at : at + _CHUNK]
+        if not array.size:
+            continue
+        whole = memoryview(array.reshape(-1).view(np.uint8).data)
+        if len(joined) + len(whole) <= _CHUNK:
+            joined += whole
+            continue
+        if joined:
+            yield memoryview(joined)
+            joined = bytearray()
+        for at in range(0, len(whole), _CHUNK):
+            yield whole[at : at + _CHUNK]
+    if joined:
+        yield memoryview(joined)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
