@@ -194,6 +194,12 @@ def test_a_second_writer_is_refused_when_it_has_waited_long_enough(here, said):
     assert (here / "tumours.deciban").read_bytes() == before
 
 
+def test_the_program_alone_prints_its_help(here):
+    done = process(here)
+    assert (done.code, done.err) == (2, "")
+    assert "Usage: deciban" in done.out
+
+
 def test_a_traceback_is_there_for_those_who_ask(here):
     assert "Traceback" in process(here, "predict", "nothing.deciban", "new.csv", "--debug").err
 

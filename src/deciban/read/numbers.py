@@ -28,8 +28,9 @@ def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
     array([[ 1., nan],
            [ 2.,  3.]])
     """
-    X = array_of(X)
-    if is_sparse(X):
+    if isinstance(X, Columns):
+        X = X.numbers()
+    if sp.issparse(X):
         raise InputError(
             "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
             remedy="Use one of them, or X.toarray().",
