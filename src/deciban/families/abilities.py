@@ -11,6 +11,7 @@ its parts have them. It says so in `supports(kind)`. Ask once, at a fit, not for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from deciban.statistics import Array, Members, Stats
@@ -442,9 +443,15 @@ def ability(thing: object, kind: type[A]) -> A | None:
     >>> ability(Product({"a": Bernoulli(), "b": Text()}), HasEvidence) is None
     True
     """
-    if not isinstance(thing, kind) or (isinstance(thing, Composite) and not thing.supports(kind)):
+    if not all(hasattr(thing, name) for name in _members(kind)):  # type: ignore[arg-type]
         return None
-    return thing
+    return thing if not hasattr(thing, "supports") or thing.supports(kind) else None  # type: ignore[return-value]
+
+
+@cache
+def _members(kind: type) -> tuple[str, ...]:
+    """Return the names that a protocol asks for; isinstance collects them anew each time, in tens of microseconds."""
+    return tuple(name for name in vars(kind) if not name.startswith("_"))
 
 
 def parts_support(parts: Sequence[object], kind: type) -> bool:
