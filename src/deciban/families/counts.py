@@ -33,7 +33,7 @@ def log_coefficient(X: Matrix) -> Array:
     looked_up = kernels.row_lookups(X.data, X.indptr, log_factorials()) if is_sparse(X) else None
     if looked_up is not None:
         length, words = looked_up
-        return log_factorial(length) - words / UNITS
+        return np.asarray(log_factorial(length) - words / UNITS)
     row, _, x = entries(X)
     more = x != 1  # most counts are 1, and log 1! = 0
     digits, n = log_factorial(x[more]), X.shape[0]
@@ -77,7 +77,7 @@ class MultinomialDensity(GivenLength):
 
     @property
     def K(self) -> int:
-        return self.log_p.shape[1]
+        return int(self.log_p.shape[1])
 
     @property
     def p(self) -> Array:

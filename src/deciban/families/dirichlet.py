@@ -247,7 +247,7 @@ def log_factorial(x: ArrayLike) -> Array:
     small = x.astype(np.intp) if x.size and x.min() >= 0 and x.max() < TABLE else None
     if small is not None and np.array_equal(small, x):
         return _table()[small]
-    return _units(gammaln(x + 1.0)) / UNITS
+    return np.asarray(_units(gammaln(x + 1.0)) / UNITS)
 
 
 @cache
@@ -258,7 +258,7 @@ def log_factorials() -> Array:
 
 @cache
 def _table() -> Array:
-    return log_factorials() / UNITS
+    return np.asarray(log_factorials() / UNITS)
 
 
 def _units(values: Array) -> Array:

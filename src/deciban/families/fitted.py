@@ -217,7 +217,8 @@ class Fitted:
 
     def _collect(self, X: Input, sample_weight: ArrayLike | None) -> Stats:
         block, members = _one_group(self.family, X, sample_weight)  # without stats: new names are added
-        return collect_checked(self.family, block, members, _columns(block))
+        sums: Stats = collect_checked(self.family, block, members, _columns(block))
+        return sums
 
     def __repr__(self) -> str:
         return f"Fitted({self.family!r}, {self.stats!r})"

@@ -225,7 +225,9 @@ class MappedDensity(Density):
 
     def log_base(self, X: Array) -> Array:
         """Return the slope and the terms that the inner density leaves out, shape (n,)."""
-        return self.family.log_slope(X, self.map).sum(axis=1) + self.inner.log_base(self.family.mapped(X, self.map))
+        return np.asarray(
+            self.family.log_slope(X, self.map).sum(axis=1) + self.inner.log_base(self.family.mapped(X, self.map))
+        )
 
     def parts(self, X: Array) -> Array:
         """Return the inner density's parts, shape (n, K, D)."""

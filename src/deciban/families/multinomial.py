@@ -196,7 +196,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
     def log_evidence(self, stats: MultinomialStats) -> Array:
         alpha, alpha0 = self.alpha(stats)
         words = log_rising(alpha, stats.counts).sum(axis=1)
-        return words - log_rising(alpha0, stats.counts.sum(axis=1)) + stats.coefficient.sum(axis=1)
+        return np.asarray(words - log_rising(alpha0, stats.counts.sum(axis=1)) + stats.coefficient.sum(axis=1))
 
     def log_prior(self, density: MultinomialDensity) -> float:
         alpha = self.pseudo_count * (1.0 if self.base is None else self.base)

@@ -91,7 +91,9 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         if self.shape is not None:
             return self.shape
         seen, total = stats.weight.sum(axis=0), stats.total.sum(axis=0)
-        return self.rate * (np.where(total > 0, total, 0.5) / np.maximum(seen, 1))  # a column of zeros: half an event
+        return np.asarray(
+            self.rate * (np.where(total > 0, total, 0.5) / np.maximum(seen, 1))
+        )  # a column of zeros: half an event
 
     def select(self, features: Array) -> Poisson:
         shape = np.asarray(self.shape)
@@ -176,11 +178,11 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
 
 
 def _poisson_parts(x: Array, rate: Array) -> Array:
-    return xlogy(x, rate) - rate - gammaln(x + 1.0)
+    return np.asarray(xlogy(x, rate) - rate - gammaln(x + 1.0))
 
 
 def _negative_binomial_parts(x: Array, a: Array, b: Array) -> Array:
-    return log_rising(a, x) - gammaln(x + 1.0) - a * np.log1p(1 / b) - x * np.log1p(b)
+    return np.asarray(log_rising(a, x) - gammaln(x + 1.0) - a * np.log1p(1 / b) - x * np.log1p(b))
 
 
 @dataclass(frozen=True, eq=False)

@@ -246,7 +246,7 @@ class Product(
         parts = self._each(
             lambda f, s, x, d: f.leave_one_out(s, x, members, rule, d), stats.blocks.values(), X.parts, known
         )
-        return sum(parts)
+        return np.asarray(sum(parts))
 
     # -- abilities -------------------------------------------------------------------------------------------------
     def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> RunningSums:
@@ -299,10 +299,10 @@ class Product(
     def log_evidence(self, stats: ProductStats) -> Array:
         parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
         one = any(len(part) == 1 for part in parts)
-        return sum(np.sum(part, keepdims=True) if one else part for part in parts)
+        return np.asarray(sum(np.sum(part, keepdims=True) if one else part for part in parts))
 
     def log_prior(self, density: ProductDensity) -> float:
-        return sum(self._each(lambda f, d: f.log_prior(d), density.blocks.values()))
+        return float(sum(self._each(lambda f, d: f.log_prior(d), density.blocks.values())))
 
     def posterior(self, stats: ProductStats) -> Posterior:
         """Describe the posterior of every block's parameters.

@@ -92,13 +92,13 @@ class Released(Family[ReleasedStats]):
 
     def lengths(self, X: Rows) -> Array:
         """Return lengths as the family does."""
-        family: Any = ability(self.family, Counts)
+        family: Counts = self.family  # type: ignore[assignment]  # see `supports`
         return family.lengths(X)
 
     @property
     def shared(self) -> bool:
         """Whether the family's classes share parameters."""
-        family: Any = ability(self.family, SharesParameters)
+        family: SharesParameters = self.family  # type: ignore[assignment]  # see `supports`
         return family.shared
 
     def __repr__(self) -> str:

@@ -135,7 +135,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
 
     def log_slope(self, X: Array, map: Array) -> Array:
         columns = [_log_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
-        return np.nan_to_num(np.stack(columns, axis=1), nan=0.0)
+        return np.asarray(np.nan_to_num(np.stack(columns, axis=1), nan=0.0))
 
     def unmapped(self, Z: Array, map: Array, rng: np.random.Generator) -> Array:
         columns = [_inverse(Z[:, j], by, *map[j]) for j, by in enumerate(self._each(Z.shape[1]))]
@@ -222,7 +222,7 @@ def _log_slope(x: Array, by: str, power: float, unit: float) -> Array:
         return np.zeros(len(x))
     if by == "log":
         return -np.log(x)
-    return (power - 1.0) * np.sign(x) * np.log1p(np.abs(x / unit)) - np.log(unit)
+    return np.asarray((power - 1.0) * np.sign(x) * np.log1p(np.abs(x / unit)) - np.log(unit))
 
 
 def _inverse(z: Array, by: str, power: float, unit: float) -> Array:

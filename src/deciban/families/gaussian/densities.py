@@ -35,7 +35,7 @@ def elliptical(distance: Array, log_det: Array, dof: Array | None, D: Array | in
     array([-0.9189])
     """
     if dof is None:
-        return -0.5 * (D * np.log(2 * np.pi) + log_det + distance)
+        return np.asarray(-0.5 * (D * np.log(2 * np.pi) + log_det + distance))
     half = np.maximum(D, 1) / 2  # for D = 0 the constant is replaced by 0 below
     # Γ((f+D)/2)/Γ(f/2) by the beta function, which is accurate for large f
     constant = np.where(np.greater(D, 0), gammaln(half) - betaln(dof / 2, half) - D / 2 * np.log(np.pi * dof), 0.0)
@@ -165,7 +165,7 @@ def sum_of_logs(factors: Array) -> Array:
         odd = factors[..., 2 * half :]
         factors = factors[..., :half] * factors[..., half : 2 * half]
         factors[..., : odd.shape[-1]] *= odd
-    return np.log(factors).sum(axis=-1)
+    return np.asarray(np.log(factors).sum(axis=-1))
 
 
 def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array | None, pooled: bool) -> Array:
@@ -186,9 +186,9 @@ def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array 
         norm = elliptical(np.zeros(1), log_det, dof, 1).sum(axis=-1)
         distance /= dof
         distance += 1.0
-        return norm - 0.5 * (dof[..., 0] + 1) * sum_of_logs(distance)
+        return np.asarray(norm - 0.5 * (dof[..., 0] + 1) * sum_of_logs(distance))
     parts = elliptical(distance, log_det, dof, 1)
-    return (parts if seen is None else np.where(seen, parts, 0.0)).sum(axis=-1)
+    return np.asarray((parts if seen is None else np.where(seen, parts, 0.0)).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,7 @@ class AxisDensity(Density):
 
     def squares(self, X: Array, k: int) -> Array:
         """Return squared residuals from the mean of class k, shape (n, D)."""
-        return ((X - self.origin) - self.mean[k]) ** 2
+        return np.asarray(((X - self.origin) - self.mean[k]) ** 2)
 
     def dense_scores(self, X: Array, dof: Array, pooled: bool) -> Array:
         """Return Student scores, shape (n, K), by blocks of rows and by classes."""
@@ -250,7 +250,7 @@ class DiagonalNormal(AxisDensity):
         """Return the scores, shape (n, K)."""
         log_norm = -0.5 * np.log(2 * np.pi * self.variance)
         if is_sparse(X):
-            return log_norm.sum(axis=1) - 0.5 * self.distances(X)
+            return np.asarray(log_norm.sum(axis=1) - 0.5 * self.distances(X))
         half = 0.5 / self.variance
         return from_origin(
             X, self.origin, self.far, lambda rows, at: kernels.diagonal_scores(rows, self.mean + at, half, log_norm)
@@ -260,7 +260,7 @@ class DiagonalNormal(AxisDensity):
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
         X = X.toarray() if is_sparse(X) else X
         parts = [elliptical(self.squares(X, k) / v, np.log(v), None, 1) for k, v in enumerate(self.variance)]
-        return np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf)
+        return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))
 
     def polynomial(self) -> tuple[Array | None, Array, Array]:
         """Return A = −½Λ, b = Λμ, c = −½μᵀΛμ + ½log|Λ|; A is None if all classes share Λ."""
@@ -312,7 +312,7 @@ class DiagonalStudent(AxisDensity):
         X = X.toarray() if is_sparse(X) else X
         each = enumerate(zip(self.variance, self.dof))
         parts = [elliptical(self.squares(X, k) / v, np.log(v), f, 1) for k, (v, f) in each]
-        return np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf)
+        return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw rows, with another variance for every value."""

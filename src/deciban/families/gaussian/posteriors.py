@@ -191,7 +191,7 @@ class MatrixPosterior:
         before = whiten((prior.strength * prior.matrix)[None]).log_det
         means = _pooled(np.log(prior.kappa) - np.log(self.kappa), self.tied)
         gammas = multigammaln_each(self.nu / 2, D) - multigammaln(nu0 / 2, D)
-        return (D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas
+        return np.asarray((D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas)
 
     def marginals(self) -> dict[str, Marginal]:
         """Return Student marginals of means, inverse-gamma ones of variances, and draws of covariances."""
@@ -282,7 +282,7 @@ class CellPosterior:
     @cached_property
     def log_psi(self) -> Array:
         """(K,) or (1,) Σ log ψ over the features."""
-        return np.log(self.psi).sum(axis=1)
+        return np.asarray(np.log(self.psi).sum(axis=1))
 
     def density(self, rule: Rule) -> Density:
         """Return normal densities, or under rule "predictive" Student densities."""
@@ -322,7 +322,7 @@ class CellPosterior:
         means = (np.log(prior.kappa) - np.log(kappa)).sum(axis=axes, keepdims=True)
         scales = nu0 * np.log(prior.strength * variances) - self.nu * np.log(self.psi)
         gammas = gammaln(self.nu / 2) - gammaln(nu0 / 2)
-        return ((means + scales - n * np.log(np.pi)) / 2 + gammas).sum(axis=1)
+        return np.asarray(((means + scales - n * np.log(np.pi)) / 2 + gammas).sum(axis=1))
 
     def marginals(self) -> dict[str, Marginal]:
         """Return Student marginals of means (K, D), and inverse-gamma ones of the variances."""

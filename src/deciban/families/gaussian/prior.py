@@ -49,7 +49,7 @@ def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
     """(D,) mean of all rows."""
     each = stats.diagonal()
     n = each.weight.sum(axis=0)
-    return stats.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0)
+    return np.asarray(stats.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0))
 
 
 def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
@@ -62,7 +62,7 @@ def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
     _, scatter = stats.scatter()
     matrix = scatter.sum(axis=0) / max(stats.weight.sum(), 1.0)
     np.fill_diagonal(matrix, variances)
-    return matrix
+    return np.asarray(matrix)
 
 
 def pooled_variances(stats: DiagonalStats) -> Array:

@@ -169,7 +169,7 @@ def place_origin(X: Array, members: Members) -> Array:
         mean = np.where(seen, head, 0.0).sum(axis=0) / count
         sd = np.sqrt((np.where(seen, head - mean, 0.0) ** 2).sum(axis=0) / count)
         unit = np.exp2(np.floor(np.log2(sd)))
-        return np.where(sd > EPS * np.abs(mean), np.round(mean / unit) * unit, mean)
+        return np.asarray(np.where(sd > EPS * np.abs(mean), np.round(mean / unit) * unit, mean))
 
 
 def _labels(X: Matrix, members: Members) -> dict[str, Labels]:
