@@ -53,7 +53,7 @@ def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
 
 
 def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
-    """What the rows of a class vary about their own mean, all classes together: the target of the prior."""
+    """Return the target of the prior, (D,) or (D, D): the covariance within classes, in the form of `target`."""
     variances = pooled_variances(stats.diagonal())
     if target == "spherical":
         return np.full_like(variances, variances.mean() if variances.size else 1.0)
@@ -66,11 +66,11 @@ def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
 
 
 def pooled_variances(stats: DiagonalStats) -> Array:
-    """(D,) variances within classes; of all rows where classes have one row each; a trifle where nothing varies.
+    """Return the variances within classes, (D,), all of them positive.
 
-    The trifle is `FLOOR` of the largest variance, or of the largest squared mean where no column varies at all: small
-    against whatever is measured, yet never zero, so that a constant column leaves every density finite. A column of
-    which at most one value was seen may be as wide as the widest.
+    If no class has two rows, these are the variances of all rows. A constant column gets `FLOOR` times the largest
+    variance, or times the largest squared origin if all columns are constant, so that every density is finite. A column
+    with at most one value gets the largest variance.
     """
     n = stats.weight.sum(axis=0)
     _, scatter = stats.scatter()
