@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
 
-.PHONY: demo test check clean
+.PHONY: demo test check mutants clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -19,6 +19,11 @@ check: $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/package_map.py --check docs/architecture.md
+
+# deliberate faults, one at a time, each of which a test must notice
+mutants: $(TOOLS)
+	$(BIN)/python tools/mutants.py
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from deciban.text.counting import count_rows
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits
-from deciban.topics.judging import coherence, halves, perplexity
-from deciban.topics.words import ranked
+from deciban.topics.held_out import halves, perplexity
+from deciban.topics.words import coherence, ranked
 
 SETS = ("20newsgroups/20news_bydate.jsonl.gz", "r8/r8.jsonl.gz")
 JUDGED, TUNED = 0, 1  # two divisions into learnt and held out: settings are chosen by one, figures come from the other

@@ -122,7 +122,7 @@ def ours(data: Corpus, K: int, threads: int, seed: int, passes: int, alone: Cour
         random_state=seed,
     )
     clock.start()
-    model.fit(data.learnt, watch=watch)
+    model.fit(data.learnt, callback=watch)
     if seen[0].step != points[-1].step:  # where it ended, if that was between two that are judged
         judge(seen[0].step, seen[0].engine)
     if alone is not None and not np.array_equal(last[0], alone.topics):

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from deciban import TopicModel
-from deciban.topics import state as starts
-from deciban.topics.judging import Completion
+from deciban.topics import state
+from deciban.topics.held_out import Completion
 from deciban.topics.kernels.layout import SINGLE_THREAD
-from deciban.topics.lda import Stochastic
+from deciban.topics.lda import StochasticCVB0
 from deciban.topics.state import Priors
 from deciban.topics.words import matched
 from harness import Row, benchmark
@@ -44,13 +44,13 @@ def topic_evidence(share: float) -> Iterator[Row | str]:
     for D in (500, 2000):
         for method in ("scvb0", "cvb0", "gibbs"):
             yield f"{D} documents, {method}: true topics found in {_recovered(D, method)} of {RUNS} runs"
-    seeded = starts.SEEDED
+    seeded = state.SEEDED
     try:
-        starts.SEEDED = 0.0
+        state.SEEDED = 0.0
         for D in (500, 2000):
             yield f"{D} documents, scvb0, random start: true topics found in {_recovered(D, 'scvb0')} of {RUNS} runs"
     finally:
-        starts.SEEDED = seeded
+        state.SEEDED = seeded
     yield from overfitting()
     data = real_corpus(share)
     yield from [] if data is None else _choices(data)
@@ -66,7 +66,7 @@ def overfitting() -> Iterator[str]:
             model = TopicModel(20, method=method, random_state=seed)
             model.fit(
                 X[HELD:],
-                watch=lambda moment, judge=judge, course=course: course.append(
+                callback=lambda moment, judge=judge, course=course: course.append(
                     judge(moment.engine.table(judge.words), moment.engine.priors.alpha)
                 ),
             )
@@ -81,8 +81,8 @@ def _choices(data: Corpus) -> Iterator[str]:
     K, passes = 100, 40
     for name, module, attribute, value in (
         ("as it is", None, "", None),
-        ("tokens speak for themselves", Stochastic, "excluding", False),
-        ("started at random", starts, "SEEDED", 0.0),
+        ("tokens speak for themselves", StochasticCVB0, "excluding", False),
+        ("started at random", state, "SEEDED", 0.0),
     ):
         usual = getattr(module, attribute) if module else None
         try:
@@ -99,7 +99,7 @@ def _alike(alpha: Any, beta: Any, excluding: bool, seed: int) -> tuple[float, fl
     """The least perplexity along the way, and that after all passes."""
     X, _ = near_identical(seed=seed)
     judge = Completion.of(X[:HELD])
-    engine = Stochastic(X[HELD:], 20, Priors.asked(alpha, beta, 20), seed, SINGLE_THREAD)
+    engine = StochasticCVB0(X[HELD:], 20, Priors.given(alpha, beta, 20), seed, SINGLE_THREAD)
     engine.excluding = excluding
     course = []
     for _ in range(PASSES):

@@ -165,7 +165,7 @@ def _growth(X: Any) -> Iterator[str]:
     for K in (20, 100, 400):
         ends: list[float] = []
         model = TopicModel(K, method="scvb0", max_iter=10, tol=0, threads=1, random_state=0)
-        model.fit(X, watch=lambda moment, ends=ends: ends.append(time.process_time()))
+        model.fit(X, callback=lambda moment, ends=ends: ends.append(time.process_time()))
         said.append(f"K = {K}: {np.median(np.diff(ends)) / tokens * 1e9:.0f} ns")
     yield "a token in a pass, judging included: " + ", ".join(said)
     said = []

@@ -29,7 +29,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_any(annotation: ast.expr | None) -> bool:
-    """Whether an annotation says nothing.
+    """Whether an annotation is missing, `Any`, or a union with `Any`.
 
     >>> [is_any(ast.parse(text, mode="eval").body) for text in ("Any", "Any | None", "dict[str, Any]", "int")]
     [True, True, False, False]
@@ -115,7 +115,7 @@ def _is_any(annotation: Any) -> bool:
 
 
 def main() -> int:
-    """Print the shares; the exit code."""
+    """Print the shares and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=float, metavar="PERCENT", help="exit with 1 if a share is above")
     parser.add_argument("--list", action="store_true", help="name what is Any")

@@ -31,7 +31,7 @@ LAYOUT = {
 
 
 def code_lines(source: str) -> int:
-    r"""How many lines of a module hold code.
+    r"""Number of lines of a module that hold code.
 
     >>> code_lines("'''Docstring.'''\n\n# comment\nx = (1,\n     2)  # two lines\n")
     2

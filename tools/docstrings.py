@@ -99,7 +99,7 @@ def findings(each: Public) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    """Print the findings; the exit code."""
+    """Print the findings and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", action="store_true", help="print the number of findings by code alone")
     count = parser.parse_args().count

@@ -5,7 +5,7 @@
     python tools/package_map.py --check docs/architecture.md     exit code 1 if the file holds another diagram
 
 An arrow points from a package to one that it imports, at module level or inside a function; imports for type checkers
-alone (`if TYPE_CHECKING`) do not count. An arrow that a longer way implies is left out: `a → c` where there is
+alone (`if TYPE_CHECKING`) do not count. An arrow that a longer path implies is left out: `a → c` where there is
 `a → b → c`. Modules at the top of the package stand for themselves; `errors.py` and `__init__.py`, which
 everything may import, are left out. The marks in the file are HTML comments: `<!-- package map -->` and
 `<!-- end of package map -->`.
@@ -76,7 +76,7 @@ def arrows() -> dict[str, set[str]]:
 
 
 def essential(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Without arrows that a longer way implies.
+    """The graph without arrows that a longer path implies.
 
     >>> essential({"a": {"b", "c"}, "b": {"c"}, "c": set()})
     {'a': {'b'}, 'b': {'c'}, 'c': set()}
@@ -96,7 +96,7 @@ def essential(graph: dict[str, set[str]]) -> dict[str, set[str]]:
         name: {
             other
             for other in targets
-            # where two packages import each other, both arrows stay: such a circle is to be seen
+            # packages of an import cycle keep their arrows, so that the cycle is visible
             if not any(other in far[via] and name not in far[via] for via in targets - {other})
         }
         for name, targets in graph.items()
@@ -104,11 +104,11 @@ def essential(graph: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def layers(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Packages from the top down: each below all that import it; a circle of imports stands on one layer."""
+    """Packages from the top down, each below all that import it; packages in an import cycle share a layer."""
     left, found = dict(graph), []
     while left:
         above = {name for name in left if not any(name in targets for other, targets in left.items() if other != name)}
-        if not above:  # a circle
+        if not above:  # an import cycle
             above = set(left)
         found.append(sorted(above))
         left = {name: targets for name, targets in left.items() if name not in above}
@@ -138,7 +138,7 @@ def diagram() -> str:
 
 
 def _id(name: str) -> str:
-    """Mermaid takes some words, such as `end`, for its own."""
+    """Node identifier; the prefix keeps clear of Mermaid's reserved words, such as `end`."""
     return f"p_{name}"
 
 
@@ -150,7 +150,7 @@ def drawn_in(text: str) -> tuple[str, str, str] | None:
 
 
 def main() -> int:
-    """Print, write or check the diagram; the exit code."""
+    """Print, write or check the diagram and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the diagram between the marks of a file")
     parser.add_argument("--check", type=Path, metavar="FILE", help="exit with 1 if the file holds another diagram")

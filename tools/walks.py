@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 PACKAGE = str(ROOT / "src" / "deciban") + os.sep
 DOCUMENTS, WORDS = 600, 4_000
-SHORT, LONG = 20, 60  # words in a document; texts of 90 kB in all and more are counted by compiled loops
+SHORT, LONG = 20, 60  # words in a document: short texts take the numpy kernels, long ones the compiled kernels
 # walk → the most changes and files
 LIMITS = {"Gaussian fit": (40, 15), "default text fit": (700, 30), "table fit by command": (1_200, 60)}
 
@@ -57,7 +57,7 @@ def measured(act: Callable[[], Any]) -> tuple[int, int]:
 
 # -- data --------------------------------------------------------------------------------------------------------------
 def documents(length: int) -> tuple[list[str], np.ndarray]:
-    """Texts of two classes, whose words follow Zipf's law, with half a standard deviation between the classes' logs."""
+    """Texts of two classes over a Zipf vocabulary; word shares differ by log-normal factors with sd 0.5."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, DOCUMENTS)
     shares = np.exp(0.5 * rng.normal(size=(2, WORDS))) / np.arange(1, WORDS + 1)
@@ -86,7 +86,7 @@ def write_table(path: Path, rows: int = 600) -> None:
 
 # -- walks -------------------------------------------------------------------------------------------------------------
 def walks(folder: Path) -> dict[str, Callable[[], Any]]:
-    """Name → what is run. The command comes last: it changes how this process imports."""
+    """Name → function to run. The command comes last, because its start-up changes how this process imports."""
     from deciban import Gaussian, GenerativeClassifier, TopicModel, load
 
     rng = np.random.default_rng(0)
@@ -129,7 +129,7 @@ def command(*arguments: str) -> None:
 
 
 def main() -> int:
-    """Print the table; the exit code."""
+    """Print the table and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limits", action="store_true", help="exit with 1 if a walk is above its limits")
     check = parser.parse_args().limits

@@ -30,7 +30,7 @@ _HOME = {
     "HMMClassifier": "estimators.hmm_classifier",
     # topics
     "PLSA": "topics.plsa",
-    "TopicModel": "topics.model",
+    "TopicModel": "topics.topic_model",
     "ClassTopics": "topics.class_topics",
     # projections from statistics
     "PCA": "estimators.projections",

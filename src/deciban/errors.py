@@ -229,6 +229,25 @@ class EmptyComponentWarning(UserWarning):
     """A mixture component lost all its rows and was dropped."""
 
 
+def column_error(
+    kind: type[E],
+    name: Any,
+    what: str,
+    remedy: str | None = None,
+    row: int | None = None,
+    why: str = ".",
+    label: Any = None,
+) -> E:
+    """The error for a column, or for its value in a row; `why` follows the place.
+
+    >>> print(column_error(DomainError, "age", "holds -3", "Drop the row.", 17, "; Poisson counts must be ≥ 0."))
+    column 'age' holds -3 (row 17); Poisson counts must be ≥ 0. Drop the row.
+    """
+    what = f"column {str(name)!r} {what}"
+    message = (what, why) if row is None else (what, " (", HERE, ")", why)
+    return kind(*message, row=row, columns=[name], label=label, remedy=remedy)
+
+
 def shortlist(items: Sequence[object], most: int = 5) -> str:
     """The first items as text, and the number of the others.
 

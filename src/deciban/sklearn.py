@@ -5,10 +5,11 @@ from deciban.sklearn import CountVectorizer
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import scipy.sparse as sp
-import sklearn.feature_extraction.text as theirs
+import sklearn.feature_extraction.text as sklearn_text
 
 from deciban.errors import DecibanError
 from deciban.text.counting import count_rows
@@ -17,14 +18,14 @@ from deciban.text.reading import is_large
 from deciban.text.tokens import TWO_OR_MORE, Tokens
 from deciban.text.vocabulary import Vocabulary, text_array
 
-# What somebody may have put in the place of scikit-learn's own: then that is what must run.
+# Methods of scikit-learn that a subclass may override; the kernels count only where none is overridden.
 _STEPS = ("decode", "build_analyzer", "build_preprocessor", "build_tokenizer", "get_stop_words", "_word_ngrams")
 
 
 class _Terms:
-    """Terms in order of their columns; the dictionary that scikit-learn has for them, once somebody wants it.
+    """Terms in the order of their columns, and on demand scikit-learn's dictionary of them.
 
-    Millions of terms take longer to put into a dictionary than to count, and `transform` can do without.
+    A dictionary of millions of terms takes longer to build than to count them, and `transform` does not need it.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -35,9 +36,10 @@ class _Terms:
         return len(self.vocabulary if self.columns is None else self.columns)
 
     def dictionary(self) -> dict[str, int]:
+        """Column of each term, built on first use; the caller may change it."""
         if self.columns is None:
-            # What has held a key that is no text keeps hashes beside keys, and grows without a look at all the texts:
-            # a fifth of the time of a dictionary of millions.
+            # A dictionary that once held a key that is no text does not check that all keys are texts while it grows,
+            # which saves a fifth of the time for millions of terms.
             columns: dict[Any, int] = {None: 0}
             columns.update(zip(self.vocabulary, range(len(self.vocabulary))))
             del columns[None]
@@ -45,11 +47,55 @@ class _Terms:
         return self.columns
 
 
-class CountVectorizer(theirs.CountVectorizer):
-    """scikit-learn's `CountVectorizer`: the same arguments, attributes and answers, many times faster.
+class CountVectorizer(sklearn_text.CountVectorizer):
+    r"""Count terms of texts as scikit-learn's `CountVectorizer` does, many times faster.
 
-    Callables, token patterns of one's own and small inputs are left to scikit-learn. Arrow columns may be given, too.
+    Arguments, attributes and results are those of scikit-learn. Callable analyzers, preprocessors and tokenizers, other
+    token patterns than the default, overridden methods and small inputs are left to scikit-learn. Documents may also be
+    given as Arrow columns.
 
+    Parameters
+    ----------
+    input : {"filename", "file", "content"}, default="content"
+        What the documents are; only "content" is counted by the kernels.
+    encoding : str, default="utf-8"
+        Encoding of documents given as bytes.
+    decode_error : {"strict", "ignore", "replace"}, default="strict"
+        What to do with bytes that cannot be decoded.
+    strip_accents : {"ascii", "unicode"} or callable, default=None
+        How accents are removed.
+    lowercase : bool, default=True
+        Whether texts are converted to lower case.
+    preprocessor, tokenizer : callable, default=None
+        Replacements of these steps.
+    stop_words : {"english"} or list of str, default=None
+        Words to leave out.
+    token_pattern : str, default="(?u)\b\w\w+\b"
+        What a token is.
+    ngram_range : (int, int), default=(1, 1)
+        Least and greatest length of n-grams.
+    analyzer : {"word", "char", "char_wb"} or callable, default="word"
+        Whether n-grams are of words or of characters.
+    max_df, min_df : float or int, default=1.0 and 1
+        Greatest and least share or number of documents of a term.
+    max_features : int, default=None
+        Number of most frequent terms to keep.
+    vocabulary : mapping or iterable, default=None
+        Terms to count, all that occur if not given.
+    binary : bool, default=False
+        Whether counts above 0 are 1.
+    dtype : dtype, default=np.int64
+        Type of the counts.
+
+    Attributes
+    ----------
+    vocabulary_ : dict of {str: int}
+        Column of each term.
+    fixed_vocabulary_ : bool
+        Whether the vocabulary was given.
+
+    Examples
+    --------
     >>> vectorizer = CountVectorizer(ngram_range=(1, 2))
     >>> vectorizer.fit_transform(["to be or", "not to be"]).toarray()
     array([[1, 1, 0, 0, 1, 1, 1],
@@ -60,7 +106,7 @@ class CountVectorizer(theirs.CountVectorizer):
 
     @property
     def vocabulary_(self) -> dict[str, int]:
-        """Terms and their columns."""
+        """Column of each term."""
         try:
             terms = self._vocabulary
         except AttributeError:
@@ -68,7 +114,7 @@ class CountVectorizer(theirs.CountVectorizer):
         return terms.dictionary() if isinstance(terms, _Terms) else terms
 
     @vocabulary_.setter
-    def vocabulary_(self, vocabulary: Any) -> None:
+    def vocabulary_(self, vocabulary: dict[str, int] | _Terms) -> None:
         self._vocabulary = vocabulary
 
     @vocabulary_.deleter
@@ -79,50 +125,50 @@ class CountVectorizer(theirs.CountVectorizer):
         if not isinstance(getattr(self, "_vocabulary", None), _Terms) or not len(self._vocabulary):
             super()._check_vocabulary()
 
-    def _known(self) -> Vocabulary | None:
-        """The fitted terms as kernels take them; None where there are other things than texts among them."""
+    def _fitted_vocabulary(self) -> Vocabulary | None:
+        """The fitted terms for the kernels; None if one of them is not a text."""
         terms = self._vocabulary
         if isinstance(terms, _Terms) and terms.columns is None:
             return terms.vocabulary
         names = sorted(self.vocabulary_, key=self.vocabulary_.__getitem__)
         return Vocabulary(text_array(names), "learnt") if all(isinstance(name, str) for name in names) else None
 
-    def _count_vocab(self, raw_documents: Any, fixed_vocab: bool) -> tuple[Any, Any]:
+    def _count_vocab(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any]:
         if not hasattr(raw_documents, "__arrow_c_stream__") and not hasattr(raw_documents, "__arrow_c_array__"):
             raw_documents = raw_documents if isinstance(raw_documents, list) else list(raw_documents)
         try:
-            counted = self._counted(raw_documents, fixed_vocab)
+            counted = self._count_by_kernels(raw_documents, fixed_vocab)
         except DecibanError:
-            counted = None  # scikit-learn has its own words for it, and takes texts that are not quite Unicode
+            counted = None  # scikit-learn raises its own error, or accepts text that is not valid Unicode
         if counted is not None:
             return counted
-        vocabulary, X = super()._count_vocab(_plain(raw_documents), fixed_vocab)
+        vocabulary, X = super()._count_vocab(_iterable(raw_documents), fixed_vocab)
         if not fixed_vocab:
             X = super()._sort_features(X, vocabulary)
             X.sort_indices()
         return vocabulary, X
 
-    def _counted(self, raw_documents: Any, fixed_vocab: bool) -> tuple[Any, Any] | None:
-        """What the kernels count; None where scikit-learn should."""
-        tokens = self._tokens()
+    def _count_by_kernels(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any] | None:
+        """Vocabulary and counts, as `_count_vocab` returns them; None where scikit-learn should count."""
+        tokens = self._kernel_tokens()
         if tokens is None or self.input != "content":
             return None
         documents = Documents.of(raw_documents, self.encoding, self.decode_error)
         given = None
         if fixed_vocab:
-            given = self._known() if is_large(documents, len(self._vocabulary)) else None
+            given = self._fitted_vocabulary() if is_large(documents, len(self._vocabulary)) else None
             if given is None:
                 return None
         elif not is_large(documents):
             return None
-        self.build_analyzer()  # warns of stop words that no token can equal
+        self.build_analyzer()  # for its warning of stop words that no token can equal
         X, found = count_rows(documents, tokens, given)
         vocabulary = self._vocabulary if fixed_vocab else _Terms(found)
-        return vocabulary, _as_theirs(X.astype(self.dtype, copy=False))
+        return vocabulary, _sklearn_sparse(X.astype(self.dtype, copy=False))
 
-    def _tokens(self) -> Tokens | None:
-        """These options, if the kernels have them."""
-        own = all(getattr(type(self), step) is getattr(theirs.CountVectorizer, step) for step in _STEPS)
+    def _kernel_tokens(self) -> Tokens | None:
+        """These options as the kernels take them; None if they do not have them."""
+        own = all(getattr(type(self), step) is getattr(sklearn_text.CountVectorizer, step) for step in _STEPS)
         low, _ = self.ngram_range
         if not own or callable(self.analyzer) or low < 1 or self.preprocessor is not None:
             return None
@@ -139,8 +185,8 @@ class CountVectorizer(theirs.CountVectorizer):
             return None
         return Tokens(stop_words=self.get_stop_words(), **options)
 
-    def _sort_features(self, X: Any, vocabulary: Any) -> Any:
-        """Nothing to do but to keep columns plain integers: terms are in order from the beginning."""
+    def _sort_features(self, X: Any, vocabulary: dict[str, int] | _Terms) -> Any:
+        """Convert columns to Python integers; terms are sorted already."""
         if isinstance(vocabulary, _Terms):
             if vocabulary.columns is None:
                 return X
@@ -152,26 +198,31 @@ class CountVectorizer(theirs.CountVectorizer):
         return X
 
     def _limit_features(
-        self, X: Any, vocabulary: Any, high: Any = None, low: Any = None, limit: int | None = None
+        self,
+        X: Any,
+        vocabulary: dict[str, int] | _Terms,
+        high: float | None = None,
+        low: float | None = None,
+        limit: int | None = None,
     ) -> Any:
-        # Every term is in one document at least, and in all at most.
+        # every term is in at least one document, and at most in all
         if limit is None and (low is None or low <= 1) and (high is None or high >= X.shape[0]):
             return X
         terms = vocabulary.dictionary() if isinstance(vocabulary, _Terms) else vocabulary
         return super()._limit_features(X, terms, high, low, limit)
 
 
-def _plain(raw_documents: Any) -> Any:
-    """Documents that can be iterated as texts."""
+def _iterable(raw_documents: Iterable[Any]) -> Iterable[Any]:
+    """Documents as scikit-learn iterates over them: a list, or an Arrow column as a list of texts."""
     if isinstance(raw_documents, list):
         return raw_documents
     texts = Documents.of(raw_documents).texts
     return texts if isinstance(texts, list) else texts.to_pylist()
 
 
-def _as_theirs(X: sp.csr_array) -> Any:
-    """An array or a matrix, whichever this version of scikit-learn gives."""
-    align = getattr(theirs, "_align_api_if_sparse", sp.csr_matrix)
+def _sklearn_sparse(X: sp.csr_array) -> Any:
+    """A sparse array or matrix, as this version of scikit-learn returns it."""
+    align = getattr(sklearn_text, "_align_api_if_sparse", sp.csr_matrix)
     X = align(X)
     X.has_sorted_indices = X.has_canonical_format = True
     return X

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from deciban import Gaussian, GenerativeClassifier, Text
-from deciban.read import source as batches
+from deciban.read import source
 from deciban.read.files import open_source
 from deciban.read.tables import HEAD
 
@@ -26,7 +26,7 @@ def frame():
 
 
 def test_texts_that_come_in_parts_give_the_model_of_the_same_rows_in_memory(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "TEXT", 20_000)
+    monkeypatch.setattr(source, "BATCH_TEXT", 20_000)
     paths = [tmp_path / "rows.parquet", tmp_path / "rows.jsonl"]
     parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), paths[0], row_group_size=7_001)
     frame.to_json(paths[1], orient="records", lines=True, double_precision=15)
@@ -40,7 +40,7 @@ def test_texts_that_come_in_parts_give_the_model_of_the_same_rows_in_memory(fram
 
 
 def test_frames_and_files_end_batches_at_the_same_rows(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "TEXT", 20_000)
+    monkeypatch.setattr(source, "BATCH_TEXT", 20_000)
     parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "rows.parquet")
     memory, file = (GenerativeClassifier(kinds=FAMILIES).fit(X, "label") for X in (frame, tmp_path / "rows.parquet"))
     assert memory.stats_.same(file.stats_)  # sums of numbers too, to the bit

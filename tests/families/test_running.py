@@ -6,7 +6,7 @@ import pytest
 from deciban import Bernoulli, Gaussian, Product, Text, kernels
 from deciban.families.accumulators import accumulator
 from deciban.statistics import Axis, Members
-from deciban.text.rows import TextRows
+from deciban.text.counting import TextRows
 
 FIRST = ["to be or not", None, "be quick", "not to be, <unk>"]
 THEN = [["or else", "be be be", "new words come"], ["unheard of", None]]

@@ -11,7 +11,8 @@ from deciban import GenerativeClassifier, Multinomial, Text, kernels
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
 from deciban.statistics import Axis, Members, Stats
 from deciban.text.counting import count_rows
-from deciban.text.stats import UNK, known_words, vocabulary_of, word_axis
+from deciban.text.reading import VocabularyReader
+from deciban.text.stats import UNK, vocabulary_along, vocabulary_of, word_axis
 from deciban.text.vocabulary import Vocabulary
 
 RHYME = [
@@ -94,7 +95,7 @@ def test_long_documents_and_frequent_words_are_left_out_exactly_too(transform):
     texts = [" ".join(f"w{j}" for j in rng.zipf(1.3, 900) % 997) + f" alone{i} {often}" for i in range(6)]
     family = Text(transform=transform, pseudo_count=1e-9)
     members = Members.hard(np.array([0, 1, 0, 1, 0, 1]), 2, rng.uniform(0.5, 2, 6))
-    family = family.unjudged(family.encode(texts, []), members)
+    family = family.without_labels(family.encode(texts, []), members)
     stats = family.collect(family.encode(texts, []), members)
     with kernels.forced("numba"):
         left = family.leave_one_out(stats, family.encode(texts, []), members, "mean")
@@ -110,7 +111,7 @@ def test_texts_that_differ_in_the_prior_alone_leave_out_as_each_by_itself(case):
     family, X, members = case.data(3, 40)
     stats, rows = family.collect(X, members), np.array([1, 5, 6, 30])
     stronger = replace(family, pseudo_count=2.5)
-    alike = family.left_out_alike(stats, X, members, "mean")
+    alike = family.left_out_scores(stats, X, members, "mean")
     for one in (stronger, family, stronger):
         alone = one.leave_one_out(stats, X[rows], members.take(rows), "mean")
         np.testing.assert_array_equal(alike(one, rows), alone)
@@ -124,12 +125,12 @@ def test_rows_counted_ahead_are_counted_as_if_they_had_not_been(vocabulary, rows
     members = Members.hard(np.arange(8) % 2, 2)
     plain, looked_at = family.encode(gaps, []), family.encode(gaps, [])
     ahead = np.array([1, 3, 4, 6])
-    family.ahead(looked_at, ahead, looked_at[ahead]).count_openly(family.tokens)
+    looked_at[ahead].count(family.tokens)
     stats, some = family.collect(plain, members), np.array(rows)
     here, there = (family.leave_one_out(stats, X[some], members.take(some), "mean") for X in (plain, looked_at))
     np.testing.assert_array_equal(here, there)
     for X in (plain[some], looked_at[some]):
-        X.count_known(known_words(stats.labels["word"], family.kind, family.tokens))
+        X.count_by(VocabularyReader(vocabulary_along(family, stats.labels["word"]), family.tokens))
         words = [0 if i == 1 else len([w for w in TEXT[i].split() if len(w) > 1]) for i in rows]
         np.testing.assert_array_equal(family.lengths(X), words)
 

@@ -11,9 +11,9 @@ from deciban.cli.process import as_option
 from deciban.errors import HERE, Argument, DomainError, InputError, NotLearntError, Remedy, SaveError, UnknownLabelError
 from deciban.read.files import open_source
 from deciban.read.labels import place_labels
-from deciban.read.schema import Schema, joined
+from deciban.read.schema import Schema
 from deciban.read.source import REASONS
-from deciban.read.tables import HEAD, Table
+from deciban.read.tables import HEAD, Table, stacked
 
 
 def bad_value(row):
@@ -107,7 +107,7 @@ def test_typed_and_joined_tables_keep_the_place_of_their_rows(tmp_path):
     path.write_text("a,b\n" + "".join(f"{i}.5,{i % 3}\n" for i in range(100)))
     batches = list(open_source(path).batches(30))
     schema = Schema.infer(batches[0])
-    whole = joined([schema.apply(batch).take([2, 29]) for batch in batches[:3]])
+    whole = stacked([schema.apply(batch).take([2, 29]) for batch in batches[:3]])
     for row, line in enumerate([4, 31, 34, 61, 64, 91]):
         error = located(whole, bad_value(row))
         assert error.row == line

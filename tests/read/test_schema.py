@@ -13,8 +13,8 @@ from deciban.errors import DomainError, HyperparameterError, InputError, MergeEr
 from deciban.read.categories import encode_categories
 from deciban.read.files import open_source
 from deciban.read.numbers import counted_numbers, dense_numbers, numbers, plain_numbers
-from deciban.read.schema import Schema, joined
-from deciban.read.tables import Table
+from deciban.read.schema import Schema
+from deciban.read.tables import Table, stacked
 
 N = 60
 
@@ -135,7 +135,7 @@ def test_batches_together_are_the_table():
     table = Table.of(pa.table(FRAME))
     schema = Schema.infer(table, "label")
     parts = [schema.apply(table.take(slice(at, at + 7))) for at in range(0, 40, 7)]
-    whole, again = schema.apply(table), joined(parts)
+    whole, again = schema.apply(table), stacked(parts)
     for j in range(whole.shape[1]):
         np.testing.assert_array_equal(np.asarray(whole.pick([j])), np.asarray(again.pick([j])))
     rows = np.array([3, 0, 5])

@@ -77,7 +77,7 @@ def test_a_folder_of_texts_takes_its_classes_in_turns(tmp_path):
     found = rows(source)
     assert found["label"] == ["ham", "spam", "ham", "ham", "spam", "ham"]
     assert found["text"][1] == "spam 0"
-    assert source.where(1) == str(tmp_path / "spam" / "0.txt")
+    assert source.place(1)[0] == str(tmp_path / "spam" / "0.txt")
 
 
 def test_standard_input_is_read_once(monkeypatch):
@@ -96,8 +96,8 @@ def test_standard_input_needs_a_format():
 def test_a_row_is_found_by_its_line(tmp_path):
     path = write(tmp_path / "lines.csv", 'a,b\n1,"two\nlines"\n\n3,4\n5,6\n')
     source = open_source(path)
-    assert source.where(1) == f"{path}, line 5"
-    assert source.where(2) == f"{path}, line 6"
+    assert source.place(1)[0] == f"{path}, line 5"
+    assert source.place(2)[0] == f"{path}, line 6"
 
 
 BAD = {
@@ -142,7 +142,7 @@ def test_bad_rows_are_skipped_and_counted_on_request(tmp_path):
     source = open_source(write(tmp_path / "bad.csv", b"a,b\n1,2\n3\n4,5,6\n7,8\n"), skip_bad=True)
     assert rows(source) == {"a": ["1", "7"], "b": ["2", "8"]}
     assert source.skipped.rows == 2
-    assert source.where(1).endswith("line 5")
+    assert source.place(1)[0].endswith("line 5")
 
 
 def test_a_line_of_json_that_does_not_fit_is_named(tmp_path):

@@ -205,12 +205,12 @@ def test_rows_of_any_length_are_in_order(words):
 def test_amounts_go_on_where_the_number_of_tokens_leaves_32_bits():
     rng = np.random.default_rng(1)
     ours, twin = (Amounts(lambda most: 1 / np.arange(1, most + 2), fast) for fast in (True, False))
-    ours.mark = MOST_IN_INT32 - 1_000
+    ours.base = MOST_IN_INT32 - 1_000
     for _ in range(12):
         lengths = rng.integers(0, 20, 16)
         stream = Stream(rng.integers(0, 9, lengths.sum()).astype(np.int32), lengths)
         np.testing.assert_array_equal(ours(stream, 9), twin(stream, 9))
-    assert ours.mark < 12 * 16 * 20
+    assert ours.base < 12 * 16 * 20
 
 
 @pytest.mark.parametrize("kind", ["given", "learnt"])

@@ -81,7 +81,7 @@ def test_learning_adds_under_the_guess_and_what_is_not_exact_is_refused():
     assert clf.stats_.family.counts.sum() == pytest.approx(before + X[400:].data.sum(), rel=1e-4)
     with pytest.raises(NotAvailableError, match="cannot be unlearnt exactly"):
         clf.unlearn(X[:1], y[:1])
-    with pytest.raises(NotAvailableError, match="nor left one out"):
+    with pytest.raises(NotAvailableError, match="no exact leave-one-out"):
         clf.leave_one_out(X, y)
     with pytest.raises(NotAvailableError, match="class 7 is new"):
         clf.learn(X[:1], [7])

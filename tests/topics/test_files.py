@@ -6,7 +6,6 @@ import pytest
 import deciban
 from deciban import PLSA, TopicModel
 from deciban.errors import ModelFileError
-from deciban.topics.model import topic_model
 from topics.simulated import corpus
 
 TEXTS = ["ships sail the sea", "wolves hunt sheep", "sheep flee wolves", "the sea carries ships"] * 30
@@ -47,11 +46,11 @@ def test_parts_that_do_not_belong_together_are_refused(tmp_path):
 
 def test_topics_of_other_programs_are_taken_as_arrays():
     X, phi = corpus(D=200)
-    model = topic_model(phi, alpha=0.1)
+    model = TopicModel.from_topics(phi, alpha=0.1)
     own = TopicModel(8, random_state=0).fit(X)
     assert model.perplexity(X) == pytest.approx(own.perplexity(X), rel=0.05)
     np.testing.assert_allclose(model.topics_, phi, atol=1e-6)
-    named = topic_model([[3, 1], [1, 3]], words=["ships", "wolves"], weights=[2, 1])
+    named = TopicModel.from_topics([[3, 1], [1, 3]], words=["ships", "wolves"], weights=[2, 1])
     assert named.top_words(1) == [["ships"], ["wolves"]]
     np.testing.assert_allclose(named.prevalence_, [2 / 3, 1 / 3], rtol=1e-5)
     assert named.transform(["ships ships ships"]).argmax() == 0

@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 from deciban import TopicModel
 from deciban.errors import HyperparameterError, InputError
-from deciban.topics.judging import coherence, diversity
-from deciban.topics.words import divergences, places, ranked, relevance
+from deciban.topics.words import coherence, divergences, diversity, map_positions, ranked, relevance
 from topics.simulated import corpus
 
 
@@ -80,13 +79,13 @@ def test_divergence_is_that_of_scipy():
 
 def test_alike_topics_are_close_on_the_map():
     one, other = np.random.default_rng(0).dirichlet(np.ones(30), 2)
-    at = places(np.array([one, 0.95 * one + 0.05 * other, other]))
+    at = map_positions(np.array([one, 0.95 * one + 0.05 * other, other]))
     assert np.linalg.norm(at[0] - at[1]) < 0.3 * np.linalg.norm(at[0] - at[2])
 
 
 @pytest.mark.parametrize("K", [1, 2, 3])
 def test_few_topics_have_places_too(K):
-    assert places(np.random.default_rng(0).dirichlet(np.ones(9), K)).shape == (K, 2)
+    assert map_positions(np.random.default_rng(0).dirichlet(np.ones(9), K)).shape == (K, 2)
 
 
 def test_a_fitted_model_judges_itself():

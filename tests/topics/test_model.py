@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from deciban import TopicModel
 from deciban.errors import ConvergenceWarning
 from deciban.kernels import forced
-from deciban.topics.folding import folded, shares_of
+from deciban.topics.fold_in import fold_in_documents, shares_of
 from deciban.topics.kernels import layout
 from deciban.topics.state import Priors
 from deciban.topics.words import matched
@@ -74,13 +74,13 @@ def test_the_concentrations_are_learnt():
     rng = np.random.default_rng(0)
     alpha = np.array([0.05, 0.2, 1.0])
     counts = np.array([rng.multinomial(200, rng.dirichlet(alpha)) for _ in range(4000)], dtype=float)
-    learnt = Priors.asked("learnt", "learnt", 3)
+    learnt = Priors.given("learnt", "learnt", 3)
     for _ in range(200):
-        learnt = learnt.for_documents(counts, sure=True)
+        learnt = learnt.learn_alpha_from(counts, exact=True)
     np.testing.assert_allclose(learnt.alpha, alpha, rtol=0.1)
     words = np.array([rng.multinomial(20_000, rng.dirichlet(np.full(500, 0.05))) for _ in range(40)]).T.astype(float)
     for _ in range(50):
-        learnt = learnt.for_words(words, sure=True)
+        learnt = learnt.learn_beta_from(words, exact=True)
     assert learnt.beta == pytest.approx(0.05, rel=0.1)
 
 
@@ -117,7 +117,7 @@ def test_shares_of_a_new_document_are_close_to_the_exact_posterior():
     phi = ((counts + beta) / (counts + beta).sum(axis=0)).T
     words = [0, 1, 1, 3, 4, 5, 2]
     X = sp.csr_array(np.bincount(words, minlength=6)[None].astype(float))
-    found = shares_of(folded(X, counts, alpha, beta, layout.SINGLE_THREAD), alpha)
+    found = shares_of(fold_in_documents(X, counts, alpha, beta, layout.SINGLE_THREAD), alpha)
     mean, sd = exact_shares(words, phi, alpha)
     np.testing.assert_allclose(found.mean[0], mean, atol=0.03)
     np.testing.assert_allclose(found.sd[0], sd, atol=0.03)
@@ -131,7 +131,7 @@ def test_one_word_gives_the_exact_posterior():
     X = sp.csr_array([[1.0, 0.0]])
     phi = ((counts + 0.1) / (counts + 0.1).sum(axis=0)).T
     mean, sd = exact_shares([0], phi, alpha)
-    found = shares_of(folded(X, counts, alpha, 0.1, layout.SINGLE_THREAD), alpha)
+    found = shares_of(fold_in_documents(X, counts, alpha, 0.1, layout.SINGLE_THREAD), alpha)
     np.testing.assert_allclose(found.mean[0], mean, atol=1e-6)
     np.testing.assert_allclose(found.sd[0], sd, atol=1e-6)
 
@@ -202,7 +202,7 @@ def test_an_interruption_keeps_the_topics():
             raise KeyboardInterrupt
 
     with pytest.warns(ConvergenceWarning, match="interrupted after 3 iterations"):
-        model = TopicModel(4, random_state=0).fit(X, watch=impatient)
+        model = TopicModel(4, random_state=0).fit(X, callback=impatient)
     assert model.trace_.interrupted
     assert model.transform(X).shape == (300, 4)
 

@@ -7,15 +7,13 @@ import scipy.sparse as sp
 from deciban import PLSA
 from deciban.errors import HyperparameterError
 from deciban.kernels import forced
-from deciban.topics.judging import prior_of
-from deciban.topics.plsa import LEAST, Aspects, folded
-from deciban.topics.state import Priors
+from deciban.topics.plsa import LEAST, AspectModel, fold_in_shares
 from deciban.topics.words import matched
 from topics.simulated import corpus, near_identical
 
 
 def aspects(X, K, power=1.0):
-    return Aspects(X, K, Priors(prior_of(None, K), 0.0, False, False), 0, power=power)
+    return AspectModel(X, K, 0, power=power)
 
 
 def brute_force(X, documents, words, power, steps):
@@ -79,7 +77,7 @@ def test_topics_are_recovered():
 
 def test_new_documents_are_folded_in_with_the_topics_fixed():
     X, phi = corpus(D=20, V=40, K=3, length=60)
-    shares = folded(X, np.ascontiguousarray(phi.T, dtype=np.float32), 500, aspects(X, 3).pool)
+    shares = fold_in_shares(X, np.ascontiguousarray(phi.T, dtype=np.float32), 500, aspects(X, 3).pool)
     dense = X.toarray()
     for _ in range(3):  # a fixed point of EM in p(t|d)
         p = shares.astype(float) @ phi

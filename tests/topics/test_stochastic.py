@@ -4,23 +4,23 @@ import numpy as np
 import pytest
 
 from deciban.topics.kernels.layout import SINGLE_THREAD
-from deciban.topics.lda import OVER, Stochastic, further
+from deciban.topics.lda import OVER_RELAXATION, StochasticCVB0, extrapolate
 from deciban.topics.state import Priors
 from topics.simulated import corpus
 
 
 def engine(X, K=8):
-    return Stochastic(X, K, Priors.asked(0.1, 0.01, K), 0, SINGLE_THREAD, batch=100)
+    return StochasticCVB0(X, K, Priors.given(0.1, 0.01, K), 0, SINGLE_THREAD, batch=100)
 
 
 def test_counts_go_on_by_half_and_never_below_nothing():
     before, now = np.array([[4.0, 1.0, 2.0]], np.float32), np.array([[1.0, 4.0, 2.0]], np.float32)
-    np.testing.assert_allclose(further(now, before), [[0.0, 4 + 3 * OVER, 2.0]])
+    np.testing.assert_allclose(extrapolate(now, before), [[0.0, 4 + 3 * OVER_RELAXATION, 2.0]])
 
 
 def test_what_does_not_move_stays():
     counts = np.random.default_rng(0).gamma(1.0, size=(5, 3)).astype(np.float32)
-    np.testing.assert_array_equal(further(counts, counts), counts)
+    np.testing.assert_array_equal(extrapolate(counts, counts), counts)
 
 
 def test_every_token_counts_once_after_any_number_of_passes():

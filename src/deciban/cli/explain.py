@@ -86,7 +86,7 @@ def explain(
 def _find_rows(source: Source, clf: GenerativeClassifier, wanted: list[int] | None) -> tuple[list[int], TypedTable]:
     """The numbers of the wanted rows, counted from 1, and the rows; read until the last of them."""
     from deciban.cli.rows import typed_batches
-    from deciban.read.schema import joined
+    from deciban.read.tables import stacked
 
     last = FIRST_ROWS if wanted is None else wanted[-1]
     numbers: list[int] = []
@@ -101,7 +101,7 @@ def _find_rows(source: Source, clf: GenerativeClassifier, wanted: list[int] | No
             break
     if wanted is not None and seen < last:
         raise UsageError(f"--row {last}: {source.name} has {seen:,} rows.")
-    return numbers, joined(found)
+    return numbers, stacked(found)
 
 
 def _row_numbers(text: str | None) -> list[int] | None:

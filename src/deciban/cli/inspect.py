@@ -156,11 +156,11 @@ def _parameters(model: Model, level: float) -> Iterator[Parameter]:
 
 def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
     """The probabilities of words; frequent words with large evidence first."""
-    from deciban.text.stats import UNK
+    from deciban.text.stats import UNK, count_family, word_sums
 
-    axis, sums = family.readable(stats)
+    axis, sums, *_ = word_sums(family, stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
-    marginal = family.family(axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
+    marginal = count_family(family, axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
     lines = list(_of_marginal(words, "p", classes, marginal, level))
     K = len(classes)
     by_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]

@@ -13,11 +13,11 @@ from deciban.cli.rows import label_values, schema_of, typed_whole
 from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
+from deciban.read.batches import Rows
 from deciban.read.columns import Column
 from deciban.read.files import open_source
 from deciban.read.schema import Schema
 from deciban.read.source import Source
-from deciban.read.stream import Rows
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deciban.read.source import Source
     from deciban.read.tables import Table
     from deciban.statistics import Axis
-    from deciban.text.word_shapes import Looks
+    from deciban.text.word_shapes import WordFeatures
 
 Clusters = Annotated[str, option("--clusters -k", "N|FROM-TO", "Number of clusters; of a range, BIC chooses.")]
 Ignore = Annotated[list[str] | None, option("--ignore", "COLUMN", "Do not use this column. Repeatable.")]
@@ -99,10 +99,10 @@ def _typed_columns(given: Table, ignore: list[str], name: str) -> pa.Table:
 
 def _whole_table(source: Source) -> Table:
     """All rows, as they were read."""
-    from deciban.read.stream import watched
+    from deciban.read.batches import with_progress
     from deciban.read.tables import stacked
 
-    return stacked(list(watched(source)))
+    return stacked(list(with_progress(source)))
 
 
 # -- topics ------------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def topics(
     """Find the topics of texts (latent Dirichlet allocation): the share of each, and its most relevant words."""
     sizes = sizes_of(topics, "--topics")
     from deciban.cli.rows import open_rows, report_skipped
-    from deciban.topics.model import TopicModel
+    from deciban.topics.topic_model import TopicModel
 
     source = open_rows(terminal, rows, read_as, skip_bad)
     texts = _texts(source, text)
@@ -181,12 +181,12 @@ def tag(
     """
     from deciban.read.sentences import read_sentences
 
-    model, looks = _tagger(tagged)
+    model, features = _tagger(tagged)
     if save is not None:
         model.save(save, note=f"tags as in {tagged}")
     given = read_sentences(existing(sentences), evaluate)
     words = [sentence.words for sentence in given]
-    states = iter(model.predict(looks.rows(words), [len(each) for each in words]).tolist())
+    states = iter(model.predict(features.rows(words), [len(each) for each in words]).tolist())
     predicted = [[str(next(states)).split("|")[0] for _ in each] for each in words]
     if evaluate:
         _evaluate_tags(terminal, given, predicted)
@@ -198,25 +198,25 @@ def tag(
             print("".join(f"{word}\t{tag}\n" for word, tag in zip(each, tags)))
 
 
-def _tagger(path: str) -> tuple[HiddenMarkovModel, Looks]:
+def _tagger(path: str) -> tuple[HiddenMarkovModel, WordFeatures]:
     """A tagger from a model file, or learnt from tagged sentences."""
     from deciban import Categorical, HiddenMarkovModel, Product
     from deciban.read.sentences import read_sentences
-    from deciban.text.word_shapes import UNNAMED, Looks
+    from deciban.text.word_shapes import RARE_WORD, WordFeatures
 
     if existing(path).endswith(".deciban"):
         model = open_model(path, "HiddenMarkovModel")
         names = [part.names for part in _category_axes(model)]
         if len(names) != 3:
             raise UsageError(f"{path} is not a model of words. Make one: deciban tag TAGGED --save {path}.")
-        return model, Looks(frozenset(names[0]) - {UNNAMED}, frozenset(names[1]) - {""})
+        return model, WordFeatures(frozenset(names[0]) - {RARE_WORD}, frozenset(names[1]) - {""})
     learnt = read_sentences(path, True)
     words = [sentence.words for sentence in learnt]
-    looks = Looks.of(words)
+    features = WordFeatures.of(words)
     family = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
     tags = [tag for sentence in learnt for tag in sentence.tags or []]
     model = HiddenMarkovModel(family, transition_pseudo_count=0.1)
-    return model.fit(looks.rows(words), tags, [len(each) for each in words]), looks
+    return model.fit(features.rows(words), tags, [len(each) for each in words]), features
 
 
 def _category_axes(model: HiddenMarkovModel) -> list[Axis]:

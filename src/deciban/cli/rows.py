@@ -19,12 +19,11 @@ from deciban.cli.arguments import class_named, column_named, existing
 from deciban.cli.command import refuse_together
 from deciban.cli.terminal import Terminal
 from deciban.errors import HERE, InputError, UsageError
+from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
-from deciban.read.opening import COMPRESSED, STDIN
-from deciban.read.schema import Schema, TypedTable, joined
-from deciban.read.source import Source
-from deciban.read.stream import fitting_rows, watched
+from deciban.read.schema import Schema, TypedTable
+from deciban.read.source import COMPRESSED, STDIN, Source
 from deciban.read.tables import Table, stacked
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def schema_of(clf: GenerativeClassifier) -> Schema:
 def typed_batches(source: Source, clf: GenerativeClassifier) -> Iterator[TypedBatch]:
     """The rows batch by batch; rows that do not fit the schema raise, or are counted with --skip-bad."""
     schema, start = schema_of(clf), 0
-    for given in watched(source):
+    for given in with_progress(source):
         table, typed = fitting_rows(given, schema, source)
         if len(table):
             yield TypedBatch(table, typed, start)
@@ -155,7 +154,7 @@ def typed_batches(source: Source, clf: GenerativeClassifier) -> Iterator[TypedBa
 def typed_whole(clf: GenerativeClassifier, source: Source) -> tuple[TypedTable, Table]:
     """All rows, typed and as they were read."""
     batches = list(typed_batches(source, clf))
-    return joined([batch.typed for batch in batches]), stacked([batch.given for batch in batches])
+    return stacked([batch.typed for batch in batches]), stacked([batch.given for batch in batches])
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------

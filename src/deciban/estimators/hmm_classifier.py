@@ -207,7 +207,7 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         return float(np.mean(self.predict(X, lengths=lengths) == np.asarray(y)))
 
-    def unlearn(self, *_: Any) -> None:
+    def unlearn(self, *_: object) -> None:
         """Raise NotAvailableError: expected counts depend on the estimate under which they were collected.
 
         Parameters

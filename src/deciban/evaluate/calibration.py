@@ -21,6 +21,7 @@ Reference: Brümmer & van Leeuwen, On calibration of language recognition scores
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import exp, isfinite
@@ -45,13 +46,45 @@ from deciban.evidence.explanation import count
 from deciban.evidence.scores import Array
 
 
-class Calibrator:
-    """A fitted calibrator: a frozen dataclass of parameters with `fit` and `apply(scores, lengths)`."""
+class Calibrator(ABC):
+    """A fitted calibrator; the base class of `Affine`, `Offsets`, `LengthAware`, `Blockwise` and `PAV`.
+
+    Each is a frozen dataclass of its parameters, with a class method `fit`.
+
+    Examples
+    --------
+    >>> Affine(0.5, 1.0).apply([3.0]).tolist(), Affine(0.5, 1.0).to_dict()
+    ([2.5], {'kind': 'affine', 'a': 0.5, 'b': 1.0})
+    """
 
     kind: ClassVar[str]
 
+    @abstractmethod
+    def apply(self, scores: Any, lengths: Any = None) -> Array:
+        """Calibrate scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) or (n, K), or sequence of B array-likes of shape (n, K)
+            Llrs for `Affine` and `PAV`, log-likelihoods for `Offsets` and `LengthAware`, log-likelihoods of each block
+            for `Blockwise`.
+        lengths : array-like of shape (n,), or sequence of B array-likes of shape (n,) or None, optional
+            Number of tokens of each row for `LengthAware`, and in each block for `Blockwise`; ignored by the others.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+            Calibrated llrs, or log-likelihoods of all blocks together.
+        """
+
     def to_dict(self) -> dict[str, Any]:
-        """The kind and the parameters as plain values; infinities are text, since JSON has none."""
+        """Give the kind and the parameters as plain values; infinities are text, since JSON has none.
+
+        Returns
+        -------
+        dict
+            Values for `calibrator_from_dict`.
+        """
         values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # a dataclass
         return {"kind": self.kind} | {
             name: [x if isfinite(x) else str(x) for x in value.tolist()] if isinstance(value, np.ndarray) else value
@@ -60,7 +93,18 @@ class Calibrator:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The calibrator whose `to_dict` gave these values."""
+        """Make the calibrator of plain values.
+
+        Parameters
+        ----------
+        values : mapping
+            Values given by `to_dict`.
+
+        Returns
+        -------
+        Calibrator
+            The calibrator.
+        """
         return cls(
             **{
                 name: np.array([float(x) for x in value]) if isinstance(value, list) else float(value)
@@ -126,9 +170,8 @@ class Affine(Calibrator):
         fit = fit_scaled_softmax([table], is_h1.astype(np.intp), np.array([1 - prior, prior]), penalty=penalty)
         return cls(exp(fit.log_scales[0]), float(fit.offsets[1] - fit.offsets[0]))
 
-    def apply(self, llr: ArrayLike, lengths: object = None) -> Array:
-        """Calibrated llrs (n,) of scores (n,); `lengths` is ignored."""
-        return self.a * score_column(llr) + self.b
+    def apply(self, scores: ArrayLike, lengths: object = None) -> Array:
+        return self.a * score_column(scores) + self.b
 
     def __repr__(self) -> str:
         return f"Affine(a={self.a:.3g}, b={self.b:.3g})"
@@ -191,9 +234,8 @@ class Offsets(Calibrator):
         fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), penalty=penalty)
         return cls(exp(fit.log_scales[0]), fit.offsets)
 
-    def apply(self, log_likelihood: ArrayLike, lengths: object = None) -> Array:
-        """Calibrated log-likelihoods (n, K); `lengths` is ignored."""
-        return self.scale * _columns(log_likelihood, self.offsets) + self.offsets
+    def apply(self, scores: ArrayLike, lengths: object = None) -> Array:
+        return self.scale * _columns(scores, self.offsets) + self.offsets
 
     def __repr__(self) -> str:
         return f"Offsets(scale={self.scale:.3g}, {len(self.offsets)} offsets)"
@@ -275,14 +317,24 @@ class LengthAware(Calibrator):
         return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(logs.mean())), fit.offsets, least)
 
     def scale(self, lengths: ArrayLike | None) -> Array:
-        """Scales (n,) of rows with these numbers of tokens (n,)."""
+        """Give the scale of rows of these lengths.
+
+        Parameters
+        ----------
+        lengths : array-like of shape (n,)
+            Number of tokens of each row.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Scales.
+        """
         n = 0 if lengths is None else np.size(lengths)
         counted = np.maximum(row_lengths(lengths, n), self.shortest)
         return np.exp(self.log_scale - self.shrinkage * np.log(counted / self.reference_length))
 
-    def apply(self, log_likelihood: ArrayLike, lengths: ArrayLike | None = None) -> Array:
-        """Calibrated log-likelihoods (n, K) of rows with these numbers of tokens (n,)."""
-        table = _columns(log_likelihood, self.offsets)
+    def apply(self, scores: ArrayLike, lengths: ArrayLike | None = None) -> Array:
+        table = _columns(scores, self.offsets)
         row_lengths(lengths, len(table))
         return self.scale(lengths)[:, None] * table + self.offsets
 
@@ -379,20 +431,32 @@ class Blockwise(Calibrator):
         return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
 
     def scales(self, lengths: Sequence[ArrayLike | None], n: int) -> Array:
-        """Scales (B, n) of the blocks in rows with these numbers of tokens, (n,) or None for each block."""
+        """Give the scale of each block in rows of these lengths.
+
+        Parameters
+        ----------
+        lengths : sequence of B array-likes of shape (n,) or None
+            Number of tokens of each row in each block.
+        n : int
+            Number of rows.
+
+        Returns
+        -------
+        ndarray of shape (B, n)
+            Scales.
+        """
         logs = np.zeros((len(self.log_scales), n))
         for b in np.flatnonzero(self.shrinkages).tolist():
             counted = np.maximum(row_lengths(lengths[b], n), self.shortest[b])
             logs[b] = np.log(counted / self.reference_lengths[b])
         return np.exp(self.log_scales[:, None] - self.shrinkages[:, None] * logs)
 
-    def apply(self, tables: Sequence[ArrayLike], lengths: Sequence[ArrayLike | None] | None = None) -> Array:
-        """Calibrated log-likelihoods (n, K) of B tables (n, K), with the lengths (n,) or None of each block."""
-        if len(tables) != len(self.log_scales):
-            raise InputError(f"{len(tables)} blocks of scores for a calibrator of {len(self.log_scales)}.")
-        checked = [score_table(table) for table in tables]
-        scales = self.scales(lengths or [None] * len(checked), len(checked[0]))
-        return sum(scale[:, None] * table for scale, table in zip(scales, checked)) + self.offsets
+    def apply(self, scores: Sequence[ArrayLike], lengths: Sequence[ArrayLike | None] | None = None) -> Array:
+        if len(scores) != len(self.log_scales):
+            raise InputError(f"{len(scores)} blocks of scores for a calibrator of {len(self.log_scales)}.")
+        tables = [score_table(table) for table in scores]
+        scales = self.scales(lengths or [None] * len(tables), len(tables[0]))
+        return sum(scale[:, None] * table for scale, table in zip(scales, tables)) + self.offsets
 
     def __repr__(self) -> str:
         scales = " ".join(f"{scale:.3g}" for scale in np.exp(self.log_scales))
@@ -454,15 +518,14 @@ class PAV(Calibrator):
         ends = np.column_stack([edges[:-1], edges[1:] - 1]).ravel()
         return cls(tally.score[ends], np.repeat(pool_llr(tally, edges), 2))
 
-    def apply(self, llr: ArrayLike, lengths: object = None) -> Array:
-        """Calibrated llrs (n,) of scores (n,); `lengths` is ignored."""
-        scores, last = score_column(llr), len(self.score) - 1
-        below = np.clip(np.searchsorted(self.score, scores, side="right") - 1, 0, last)
-        above = np.clip(np.searchsorted(self.score, scores, side="left"), 0, last)
+    def apply(self, scores: ArrayLike, lengths: object = None) -> Array:
+        given, last = score_column(scores), len(self.score) - 1
+        below = np.clip(np.searchsorted(self.score, given, side="right") - 1, 0, last)
+        above = np.clip(np.searchsorted(self.score, given, side="left"), 0, last)
         low, high = self.calibrated[below], self.calibrated[above]
         answer = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high), low)
         between = np.isfinite(low) & np.isfinite(high) & (low != high)
-        share = _share(scores[between], self.score[below[between]], self.score[above[between]])
+        share = _share(given[between], self.score[below[between]], self.score[above[between]])
         answer[between] = (1 - share) * low[between] + share * high[between]
         return np.where(low == high, low, answer)
 

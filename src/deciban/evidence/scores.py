@@ -251,9 +251,13 @@ def llr_over_runner_up(log_likelihood: ArrayLike, decided: ArrayLike, log_prior:
     rows = np.arange(n)
     joint = log_joint(log_likelihood, log_prior)
     joint[rows, decided] = -np.inf
-    probable = joint == joint.max(axis=1, keepdims=True)  # all, where all others have posterior zero
-    probable[rows, decided] = False
-    runner_up = np.where(probable, log_likelihood, -np.inf).argmax(axis=1)
+    runner_up = joint.argmax(axis=1)
+    equal = joint == joint[rows, runner_up][:, None]
+    tied = np.flatnonzero(np.count_nonzero(equal, axis=1) > 1)  # also where all others have posterior zero
+    if len(tied):
+        rivals = np.where(equal[tied], log_likelihood[tied], -np.inf)
+        rivals[np.arange(len(tied)), decided[tied]] = -np.inf
+        runner_up[tied] = rivals.argmax(axis=1)
     runner_up = np.where(runner_up == decided, (decided + 1) % K, runner_up)  # all others −inf: any of them
     return log_ratio(log_likelihood[rows, decided], log_likelihood[rows, runner_up])
 

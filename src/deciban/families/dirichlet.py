@@ -29,6 +29,14 @@ SMALL = 16  # a rising factorial of so many factors cannot overflow
 LARGE = 64.0  # from here on Stirling's series beats a difference of log-gammas
 
 
+def word_prior(pseudo_count: Any, base: Any, V: int) -> tuple[Array, float]:
+    """Return the pseudo-count of each of V cells, and their sum."""
+    alpha = pseudo_count * (1.0 if base is None else base)
+    if np.ndim(alpha) and len(alpha) != V:
+        raise HyperparameterError(f"the prior has {len(alpha)} numbers, but there are {V} words. Give one each.")
+    return np.broadcast_to(alpha, (V,)), float(alpha * V if np.ndim(alpha) == 0 else np.sum(alpha))
+
+
 def numerator(counts: Any, alpha: Any, rule: Rule) -> Any:
     """What a cell has of its table by a rule; NaN where it has no mode."""
     if rule == "ml":

@@ -10,7 +10,7 @@ import numpy as np
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability
 from deciban.families.posterior import Posterior
-from deciban.families.product import footprint
+from deciban.families.product import footprint, without_ability
 from deciban.families.protocol import Density, Family, Rule, check_rule, collect_checked
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Members, Stats
@@ -63,14 +63,14 @@ class Fitted:
         """What is known of every parameter."""
         family = ability(self.family, HasPosterior)
         if family is None:
-            raise NotAvailableError(f"{type(self.family).__name__} does not describe its posterior.")
+            raise NotAvailableError(f"{without_ability(self.family, HasPosterior)} does not describe its posterior.")
         return family.posterior(self.stats)
 
     def log_evidence(self) -> float:
         """Log ∫ p(D|θ) p(θ) dθ."""
         family = ability(self.family, HasEvidence)
         if family is None:
-            raise NotAvailableError(f"{type(self.family).__name__} has no closed-form evidence.")
+            raise NotAvailableError(f"{without_ability(self.family, HasEvidence)} has no closed-form evidence.")
         return float(np.sum(family.log_evidence(self.stats)))
 
     def sample(self, n: int, rule: Rule = "mean", random_state: Any = None) -> Any:

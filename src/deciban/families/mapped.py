@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -85,8 +86,9 @@ class MappedFamily(Family[MappedStats]):
         """Collect the inner sums; an open map is found from these rows."""
         map = self.frozen_map()
         map = self.find_map(X, members) if map is None else map
-        labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
-        return MappedStats(labels, map, self.inside(map).collect(self.mapped(X, map), members))
+        Z = self.mapped(X, map)
+        inner = self.inside(map).collect(Z, members)
+        return MappedStats({"class": members.classes, "feature": Axis.of(X.shape[1])}, map, inner)
 
     def choose(self, stats: MappedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Self:
         """Freeze the map, and let the inner family make its choices."""
@@ -100,7 +102,8 @@ class MappedFamily(Family[MappedStats]):
     def leave_one_out(self, stats: MappedStats, X: Array, members: Members, rule: Rule, density: Any = None) -> Array:
         """Leave mapped rows out of the inner sums."""
         inner = None if density is None else density.inner
-        return self.inside(stats.map).leave_one_out(stats.inner, self.mapped(X, stats.map), members, rule, inner)
+        Z = self.mapped(X, stats.map)
+        return self.inside(stats.map).leave_one_out(stats.inner, Z, members, rule, inner)
 
     # -- abilities, as far as the inner family has them ------------------------------------------------------------
     def log_prior(self, density: Any) -> float:
@@ -134,7 +137,7 @@ class MappedDensity(Density):
     def K(self) -> int:
         return self.inner.K
 
-    @property
+    @cached_property
     def map(self) -> Array:
         """The parameters of the map, shape (D, P)."""
         found: Any = self.family.frozen_map()
@@ -150,7 +153,9 @@ class MappedDensity(Density):
 
     def log_base(self, X: Array) -> Array:
         """Return the slope and the terms that the inner density leaves out, shape (n,)."""
-        return self.family.log_slope(X, self.map).sum(axis=1) + self.inner.log_base(self.family.mapped(X, self.map))
+        map = self.map
+        slope, Z = self.family.log_slope(X, map).sum(axis=1), self.family.mapped(X, map)
+        return slope + self.inner.log_base(Z)
 
     def parts(self, X: Array) -> Array:
         """Return the inner density's parts, shape (n, K, D)."""

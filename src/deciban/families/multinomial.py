@@ -38,6 +38,7 @@ from deciban.families.dirichlet import (
     marginals,
     numerator,
     require_modes,
+    word_prior,
 )
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
@@ -129,12 +130,8 @@ class Multinomial(Family[MultinomialStats]):
 
     def alpha(self, stats: MultinomialStats) -> tuple[Array, float]:
         """(V,) the pseudo-count of each word, and their sum."""
-        V = stats.counts.shape[1]
         chosen = self.choose(stats)
-        alpha = chosen.pseudo_count * (1.0 if chosen.base is None else chosen.base)
-        if np.ndim(alpha) and len(alpha) != V:
-            raise HyperparameterError(f"the prior has {len(alpha)} numbers, but there are {V} words. Give one each.")
-        return np.broadcast_to(alpha, (V,)), float(alpha * V if np.ndim(alpha) == 0 else np.sum(alpha))
+        return word_prior(chosen.pseudo_count, chosen.base, stats.counts.shape[1])
 
     def estimate(self, stats: MultinomialStats, rule: Rule) -> MultinomialDensity | PolyaDensity:
         """Probabilities of the words, or the Pólya distribution that integrates them out."""

@@ -357,6 +357,15 @@ def blocks_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
     return list(zip(family.families.values(), *parts))
 
 
+def without_ability(family: Family[Any], kind: type) -> str:
+    """Return the name of the family that lacks an ability; of a product, with the columns of the block."""
+    if isinstance(family, Product):
+        for key, part in zip(family.keys, family.families.values()):
+            if ability(part, kind) is None:
+                return f"{without_ability(part, kind)} (block {', '.join(map(str, key))!r})"
+    return type(family).__name__
+
+
 def footprint(family: Family[Any], X: Rows, members: Members) -> Any:
     """Return sums that are enough to check that rows were learnt."""
     cheap = ability(family, HasFootprint)

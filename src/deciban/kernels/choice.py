@@ -69,6 +69,11 @@ def readable(array: Array, dtype: DTypeLike | None = None) -> Array:
     return plain
 
 
+def readable_floats(*arrays: Array) -> list[Array]:
+    """Return each array as `readable` does, in float64."""
+    return [readable(array, np.float64) for array in arrays]
+
+
 def row_blocks(X: Array, native: tuple[str, ...], otherwise: DTypeLike) -> Iterator[tuple[slice, Array]]:
     """Yield blocks of rows that a kernel can read, with their positions: one block if X is native and C-ordered.
 

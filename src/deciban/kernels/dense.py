@@ -15,6 +15,7 @@ from deciban.kernels.choice import (
     group_sums,
     quiet,
     readable,
+    readable_floats,
     row_blocks,
     row_weights,
     weights_or_empty,
@@ -74,7 +75,7 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is the log density of a diagonal Gaussian over the
     features that are not missing. Differences are squared, not expanded, so no digits are lost far from zero.
     """
-    mean, half_precision, log_norm = (readable(each, np.float64) for each in (mean, half_precision, log_norm))
+    mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
     if not compiled(X.size * len(mean)):
         return _diagonal_scores(_floats(X), mean, half_precision, log_norm)
     from deciban.kernels.dense_compiled import diagonal_scores as run
@@ -93,8 +94,8 @@ def diagonal_left_out(
     v = ((x − origin) − mean[k])² · precision[k] for the row's class k, and f = max(1 − share·v, least) is the factor by
     which a variance shrinks if the row, of this share (n,), is removed. NaN in the row makes the first result NaN.
     """
-    mean, precision, origin = (readable(each, np.float64) for each in (mean, precision, origin))
-    codes, share = class_codes(codes, len(mean)), readable(share, np.float64)
+    mean, precision, origin, share = readable_floats(mean, precision, origin, share)
+    codes = class_codes(codes, len(mean))
     if not compiled(X.size * len(mean)):  # counted as for scores of the rows, which are needed too
         return _diagonal_left_out(_floats(X), codes, origin, mean, precision, share, least)
     from deciban.kernels.dense_compiled import diagonal_left_out as run
@@ -114,7 +115,7 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
     covariance) saves a quarter of the time. `origin` is a point near the data: x and mean are taken relative to it
     before they are multiplied.
     """
-    mean, whitener, origin = (readable(each, np.float64) for each in (mean, whitener, origin))
+    mean, whitener, origin = readable_floats(mean, whitener, origin)
     if not compiled(X.size * len(mean)):
         return _whitened_distances(_floats(X), mean, whitener)
     from deciban.kernels.dense_compiled import whitened_distances as run
@@ -129,7 +130,8 @@ def _floats(X: Array) -> Array:
 
 @quiet
 def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    if weight is not None:
+        weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     weighted = Z if weight is None else Z * weight[:, None]
     return group_sums(weighted, codes, K), group_sums(weighted * Z, codes, K)
@@ -139,7 +141,8 @@ def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, 
 def _class_moments_with_gaps(
     X: Array, codes: Array, weight: Array | None, origin: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    if weight is not None:
+        weight, (X, codes) = drop_zero_weights(weight, X, codes)
     seen = ~np.isnan(X)
     counted = seen * (1.0 if weight is None else weight[:, None])
     Z = np.where(seen, X - origin, 0.0)
@@ -148,7 +151,8 @@ def _class_moments_with_gaps(
 
 @quiet
 def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    if weight is not None:
+        weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
     for k in np.unique(codes):

@@ -152,7 +152,7 @@ class FittedMixture:
             found = found * (step * self.counts.sum() / rows.total_weight)
         return replace(self, sums=(self.sums if step is None else self.sums * (1 - step)) + found)
 
-    def unlearn(self, *_: Any) -> None:
+    def unlearn(self, *_: object) -> None:
         """Raise NotAvailableError: the sums depend on the estimate under which they were collected."""
         raise NotAvailableError(NOT_EXACT)
 

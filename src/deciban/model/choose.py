@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,15 +28,16 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.names import named
 from deciban.families.poisson import Poisson
 from deciban.families.product import Block, Key, Product, as_key
-from deciban.families.protocol import Family, Rule
+from deciban.families.protocol import Density, Family, Rule
 from deciban.families.transformed import Transformed
+from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
+from deciban.read.batches import Batch
 from deciban.read.columns import KINDS, NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
 from deciban.read.schema import Schema
-from deciban.read.stream import Batch
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
 from deciban.text import Text
@@ -44,13 +45,15 @@ from deciban.text import Text
 BINS = (5, 10, 20, 40)
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
 ROWS_PER_BIN = 4  # and class: fewer do not show its height
-POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged
+POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
 JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 ASKED = "named by you"
+
+FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
 
 
 # -- one column of numbers -------------------------------------------------------------------------------------------
@@ -119,24 +122,31 @@ def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
 
 def best_bins(X: Array, members: Members) -> int:
     """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
-    best, least = BINS[0], np.inf
+    best, least, label_loss, K = BINS[0], np.inf, LabelLoss(members), members.K
     for bins in BINS:
-        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * members.K > len(X)):
+        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * K > len(X)):
             break
         family = Binned(bins)
         stats: Any = family.collect(X, members)
-        loss = label_loss(family.leave_one_out(stats, X, members, "mean"), members)
+        loss = label_loss(family.leave_one_out(stats, X, members, "mean"))
         if loss < least - GAIN / len(X):
             best, least = bins, loss
     return best
 
 
-def label_loss(scores: Array, members: Members) -> float:
-    """Return the mean log loss of the labels, by left-out scores and the proportions of the classes."""
-    weight = members.row_weights()
-    with np.errstate(divide="ignore"):
-        posterior = log_posterior(scores, np.log(members.weights()) - np.log(weight.sum()))
-    return float(np.average(-posterior[np.arange(len(scores)), members.codes], weights=weight))
+class LabelLoss:
+    """The mean log loss of the labels, by left-out scores and the proportions of the classes."""
+
+    def __init__(self, members: Members) -> None:
+        self.codes, self.weight = members.codes, members.row_weights()
+        with np.errstate(divide="ignore"):
+            self.log_prior = np.log(members.weights()) - np.log(self.weight.sum())
+
+    def __call__(self, scores: Array) -> float:
+        """Return the loss of scores, shape (n, K)."""
+        with np.errstate(divide="ignore"):
+            posterior = log_posterior(scores, self.log_prior)
+        return float(np.average(-posterior[np.arange(len(scores)), self.codes], weights=self.weight))
 
 
 def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
@@ -153,17 +163,21 @@ def density_score(family: Family[Any], X: Array, members: Members, grid: float |
     return float(members.row_weights()[seen] @ each[seen])
 
 
-def _within_cell(density: Any, X: Array, own: Any, grid: float) -> Array:
+def _within_cell(density: Density, X: Array, own: tuple[Array, Array], grid: float) -> Array:
     """Return the log of the mean density over a cell, relative to the density at its middle."""
 
-    def at(step: float) -> Array:
-        moved = X + step * grid
+    def at(steps: Array) -> Array:
+        moved = (X + grid * steps[:, None, None]).reshape(-1, 1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return density.log_density(moved)[own] + np.reshape(density.log_base(moved), -1)
+            scores = density.log_density(moved).reshape(len(steps), len(X), -1)[:, *own]
+            base = np.broadcast_to(density.log_base(moved), (len(moved),))
+        return scores + base.reshape(len(steps), -1)
 
-    middle = at(0.0)
+    # All points in one call if that is little work: a small table must not need the compiled kernels.
+    calls = 1 if len(POINTS) * len(X) * density.K <= SMALL_WORK // 8 else len(POINTS)
+    found = np.concatenate([at(steps) for steps in np.split(POINTS, calls)])
     with np.errstate(invalid="ignore"):
-        relative = np.stack([at(step) - middle for step in POINTS])
+        relative = found - found[len(POINTS) // 2]
     return np.log(np.mean(np.exp(np.minimum(np.nan_to_num(relative, nan=-np.inf), 700.0)), axis=0))
 
 
@@ -190,10 +204,9 @@ def choose_blocks(
             blocks.append(Block((name,), Categorical(), "categories" if kind == "category" else "yes or no"))
     if not together:
         return blocks
+    features = schema.features
     whole = {
-        name: choice
-        for name, choice in choices.items()
-        if not np.isnan(first.table.pick([schema.features.index(name)])).any()
+        name: choice for name, choice in choices.items() if not np.isnan(first.table.pick([features.index(name)])).any()
     }
     block = best_block(sample, blocks, whole, "mean" if rule == "ml" else rule)
     if block is None:
@@ -210,7 +223,7 @@ class Sample:
     """Rows on which families are compared."""
 
     def __init__(self, table: Table, members: Members) -> None:
-        self.table, self.members = table, members
+        self.table, self.members, self.label_loss = table, members, LabelLoss(members)
 
     def column(self, name: str) -> Array:
         """Return the numbers of a column."""
@@ -228,7 +241,7 @@ class Sample:
         classes = tuple(range(self.members.K))
         lengths = [None] * len(scores)
         made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))
-        return label_loss(made.apply(scores, lengths, classes), self.members)
+        return self.label_loss(made.apply(scores, lengths, classes))
 
 
 def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], rule: Rule) -> Block | None:
@@ -280,7 +293,7 @@ def _transform(family: Family[Any]) -> str:
 
 # -- what the user asked for -----------------------------------------------------------------------------------------
 def schema_reader(
-    families: Any, kinds: Mapping[Any, Any] | None, from_file: bool
+    families: FamiliesLike, kinds: Mapping[Any, Any] | None, from_file: bool
 ) -> Callable[[Table, str | None], Schema] | None:
     """Return how the columns of a frame or file are typed; None where families were named for a table in memory."""
     automatic = isinstance(families, str) and families == "auto"
@@ -290,7 +303,7 @@ def schema_reader(
         return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
     families = families.families if isinstance(families, Product) else families
     if isinstance(families, Mapping):
-        return lambda table, label: Schema.infer(table, label, _kinds(families), only=True)
+        return lambda table, label: Schema.infer(table, label, _kinds(families))
     wanted = KIND_FOR.get(type(families).__name__, "number")
     return lambda table, label: Schema.infer(
         table, label, {str(name): wanted for name in table.columns if str(name) != label}
@@ -298,7 +311,7 @@ def schema_reader(
 
 
 def resolve(
-    families: Any,
+    families: FamiliesLike,
     first: Batch,
     schema: Schema | None,
     kinds: Mapping[Any, Any] | None,
@@ -331,7 +344,7 @@ def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
     return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
 
 
-def by_type(families: Any, table: Table) -> Family[Any]:
+def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
         return resolve(families, Batch(table, None), None, None, "mean")[0]
@@ -365,7 +378,7 @@ def _family(value: Any) -> Any:
     return named(value) if isinstance(value, str) else value
 
 
-def _is_kind(value: Any) -> bool:
+def _is_kind(value: object) -> bool:
     return isinstance(value, str) and value in KINDS
 
 

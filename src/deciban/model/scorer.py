@@ -1,4 +1,4 @@
-"""One document at a time, in microseconds: everything that does not depend on it is made beforehand."""
+"""A scorer of single documents, in microseconds: everything that does not depend on the document is computed once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,44 @@ import numpy as np
 from deciban.errors import InputError, NotAvailableError
 from deciban.evaluate.calibration import LengthAware
 from deciban.evidence.scores import log_posterior
+from deciban.families.protocol import Density
+from deciban.model.calibration import Calibration
 from deciban.statistics import Array
+from deciban.text.counting import TextRows
 from deciban.text.density import TextDensity
 from deciban.text.kernels.streams import Finish
-from deciban.text.rows import TextRows
 
 
 class DocumentScorer:
-    """Answers of one classifier under one prior, as they were when it was made; learning makes it out of date.
+    """Answers of one classifier of texts, one document at a time, under one prior.
 
+    It answers as the classifier did when the scorer was made; make another one after the classifier has learnt.
+
+    Parameters
+    ----------
+    density : TextDensity
+        The densities of all classes.
+    classes : ndarray of shape (n_classes,)
+        Class labels.
+    log_prior : ndarray of shape (n_classes,)
+        Log prior probability of each class.
+    calibration : Calibration or None, default=None
+        Calibration of the log-likelihoods.
+
+    Attributes
+    ----------
+    classes : list
+        Class labels, in the order of the scores.
+    log_prior : ndarray of shape (n_classes,)
+        Log prior probability of each class.
+
+    Raises
+    ------
+    NotAvailableError
+        If the densities are not of texts.
+
+    Examples
+    --------
     >>> from deciban import GenerativeClassifier
     >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
     >>> score = clf.scorer()
@@ -26,50 +55,86 @@ class DocumentScorer:
     (array([-1.8, -0.2]), 'ham')
     """
 
-    def __init__(self, density: Any, classes: Array, log_prior: Array, calibration: Any = None) -> None:
+    def __init__(
+        self, density: Density, classes: Array, log_prior: Array, calibration: Calibration | None = None
+    ) -> None:
         if not isinstance(density, TextDensity):
             raise NotAvailableError("only a model of texts has a scorer of single documents. Use predict for rows.")
         self._given = density, classes, log_prior, calibration
         self.classes, self.log_prior = classes.tolist(), log_prior
-        self._density, self._calibration, self._names = density, calibration, tuple(classes.tolist())
-        scorer, finish = density.scorer, _finish(calibration, self._names, log_prior)
+        self._density, self._calibration = density, calibration
+        scorer, finish = density.scorer, _finish(calibration, tuple(self.classes), log_prior)
         self._one: Any = self._general if scorer is None or finish is None else scorer.finished(finish)
 
     def __reduce__(self) -> Any:
-        """A copy is made anew: what runs keeps addresses of its own memory."""
+        """A copy is made anew: the kernel holds addresses of its own memory."""
         return DocumentScorer, self._given
 
     def __call__(self, text: str) -> Array:
-        """(K,) log P(class|text)."""
+        """Return the log posterior of each class.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            log P(class|text).
+        """
         if not isinstance(text, str):
             raise InputError(f"a document is a text, not {type(text).__name__}: {text!r:.60}.")
         try:
             return self._one(text)[0]
         except UnicodeEncodeError:
-            return self._general(text)[0]  # which says what is wrong with it
+            return self._general(text)[0]  # raises an error that shows the character
 
     def predict(self, text: str) -> Any:
-        """The most probable class."""
+        """Return the most probable class.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        object
+            A label of `classes`.
+        """
         return self.classes[int(self(text).argmax())]
 
     def predict_proba(self, text: str) -> dict[Any, float]:
-        """Each class and its posterior probability."""
+        """Return the posterior probability of each class.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        dict of {object: float}
+            Class label → P(class|text).
+        """
         return dict(zip(self.classes, np.exp(self(text)).tolist()))
 
     def _general(self, text: str) -> tuple[Array, None]:
+        """Score as the classifier does; for calibrations and readings that the kernel does not have."""
         rows = TextRows.of([text])
         scores = self._density.log_density(rows)
         if self._calibration is not None:
             lengths = rows.lengths(self._density.text.tokens)
-            scores = self._calibration.apply([scores], [lengths], self._names)
+            scores = self._calibration.apply([scores], [lengths], tuple(self.classes))
         return log_posterior(scores, self.log_prior)[0], None
 
     def __repr__(self) -> str:
         return f"DocumentScorer({len(self.classes)} classes, {self._density.axis.size:,} words)"
 
 
-def _finish(calibration: Any, classes: tuple[Any, ...], log_prior: Array) -> Finish | None:
-    """What becomes of scores; None where only the general way knows."""
+def _finish(calibration: Calibration | None, classes: tuple[Any, ...], log_prior: Array) -> Finish | None:
+    """Return the last step of the kernel: scale, offsets and prior; None where it does not have the calibration."""
     if calibration is None:
         return Finish(np.empty(0), log_prior, log_prior)
     made = calibration.calibrator

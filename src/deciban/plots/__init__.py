@@ -1,16 +1,16 @@
-"""Pictures of evidence, with matplotlib: `pip install deciban[plots]`.
+"""Plots with matplotlib: `pip install deciban[plots]`.
 
-Every function draws on the axes it is given, or on new ones, and returns them; none shows or saves anything.
+Every function draws on the axes it is given, or on new ones, and returns them; none shows or saves a figure.
 
-    judging answers   bayes_error  det  roc  tippett  llr_histogram  reliability  empirical_cross_entropy
-    how a model sees  class_densities  decision_regions  covariance_ellipses
-    one answer        evidence_bars  nomogram
-    parameters        beta  dirichlet
-    hidden variables  clusters  em_trace  state_sequence
-    topics            topic_map  topic_words  topic_shares
+    judging   bayes_error  det  roc  tippett  llr_histogram  reliability  empirical_cross_entropy
+    features  class_densities  decision_regions  covariance_ellipses
+    evidence  evidence_bars  nomogram
+    posteriors  beta  dirichlet
+    hidden    clusters  em_trace  state_sequence
+    topics    topic_map  topic_words  topic_shares
 
-Those that judge answers take an `Evaluation`, or llrs in nats and whether each row is of h1. Evidence is drawn in
-decibans. Call one again with `ax=` and `label=` to compare two models.
+The plots of `judging` take an `Evaluation`, or llrs in nats and whether h1 is true for each row. Evidence is drawn in
+decibans. To compare two models, call a function again with `ax=` and `label=`.
 """
 
 try:
@@ -18,10 +18,10 @@ try:
 except ImportError as error:
     raise ImportError("deciban.plots needs matplotlib, which is not installed: pip install deciban[plots].") from error
 
+from deciban.plots.evidence import evidence_bars, nomogram
 from deciban.plots.features import class_densities, covariance_ellipses, decision_regions
 from deciban.plots.hidden import clusters, em_trace, state_sequence
 from deciban.plots.judging import bayes_error, det, empirical_cross_entropy, llr_histogram, reliability, roc, tippett
-from deciban.plots.nomogram import evidence_bars, nomogram
 from deciban.plots.posteriors import beta, dirichlet
 from deciban.plots.topics import topic_map, topic_shares, topic_words
 

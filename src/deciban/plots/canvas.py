@@ -1,59 +1,63 @@
-"""What all pictures share: axes, colours that most eyes tell apart, and odds in decibans."""
+"""What all plots share: axes, colours, the scores to draw, and the axis of prior odds."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Hashable
+from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from deciban.errors import InputError
 from deciban.evaluate.checks import Flags, two_class_scores
 from deciban.evaluate.report import Evaluation
 from deciban.evidence.scores import UNITS, Array
 
-# Okabe & Ito, Color universal design, 2008: told apart by colour-blind readers, and by most printers
+# Okabe & Ito, Color universal design, 2008: distinguishable by colour-blind readers, and in most prints
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B6914", "#666666")
 FOR, AGAINST = PALETTE[:2]  # evidence for h1, and against it
 GREY = "#767676"
 MARKERS = "osD^vPX*"
+LINES = ("-", "--", "-.", ":")
 DECIBANS = UNITS["decibans"]
 PRIORS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999)  # marked along axes of prior odds
+PRIOR_LABELS = tuple(f"{p:g}".removeprefix("0") for p in PRIORS)
 MINUS = "−"
-REFERENCES = ("style of", "default", "reference")  # what the legend names last
+LegendPlace = Literal["best", "upper left", "upper right", "center left", "lower right"]
+LAST_IN_LEGEND = ("style of", "default", "reference")  # gids of what the legend names last
 
 
-class Judged(NamedTuple):
-    """What is drawn: llrs in nats, the rows that are of h1, and what the two sides are called."""
+class DrawnScores(NamedTuple):
+    """The scores that a plot shows, and the names of the two classes."""
 
-    llr: Array
-    is_h1: Flags
+    llr: Array  # (n,)  nats
+    is_h1: Flags  # (n,)
     h1: str
     h0: str
 
 
-def judged(scores: Any, is_h1: ArrayLike | None, over: Any = None) -> Judged:
-    """Scores from an evaluation, where `over` may name the class that stands against the rest, or from two arrays.
+def drawn_scores(scores: Evaluation | ArrayLike, is_h1: ArrayLike | None, over: Hashable | None = None) -> DrawnScores:
+    """Scores from an evaluation, of the class `over` against the rest, or from two arrays.
 
-    >>> judged([1.505, -2.247], [True, False]).h1
+    >>> drawn_scores([1.505, -2.247], [True, False]).h1
     'h1'
     """
     if not isinstance(scores, Evaluation):
         if is_h1 is None:
             raise InputError("give llrs and is_h1, one flag a row; or an Evaluation, such as clf.evaluate(X, y).")
-        return Judged(*two_class_scores(scores, is_h1), "h1", "h0")
+        return DrawnScores(*two_class_scores(scores, is_h1), "h1", "h0")
     if is_h1 is not None:
-        raise InputError("an Evaluation knows the class of each row. Leave is_h1 out.")
+        raise InputError("an Evaluation has the class of each row. Leave is_h1 out.")
     pair = two_class_scores(*scores.scores(over))
     name = scores.classes[1] if over is None else over
     others = [label for label in scores.classes if label != name]
-    return Judged(*pair, str(name), str(others[0]) if len(others) == 1 else "the rest")
+    return DrawnScores(*pair, str(name), str(others[0]) if len(others) == 1 else "the rest")
 
 
 def canvas(ax: Axes | None, width: float = 5.2, height: float = 3.9) -> Axes:
-    """The axes given, or new ones in a figure of their own."""
+    """The axes given, or those of a new figure, without a frame at the top and right."""
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -63,33 +67,48 @@ def canvas(ax: Axes | None, width: float = 5.2, height: float = 3.9) -> Axes:
     return ax
 
 
+def colour_of(k: int) -> str:
+    """The colour of class, component or curve number k."""
+    return PALETTE[k % len(PALETTE)]
+
+
+def marker_of(k: int) -> str:
+    """The marker of class or component number k."""
+    return MARKERS[k % len(MARKERS)]
+
+
+def line_of(k: int) -> str:
+    """The line style of curve number k."""
+    return LINES[k % len(LINES)]
+
+
+def count_lines(ax: Axes, gid: str) -> int:
+    """Number of lines with this gid."""
+    return sum(line.get_gid() == gid for line in ax.lines)
+
+
 def next_colour(ax: Axes, gid: str) -> str:
-    """The colour of a further curve: as many as there are of its kind have been used."""
-    return PALETTE[sum(line.get_gid() == gid for line in ax.lines) % len(PALETTE)]
+    """The colour of a further curve with this gid."""
+    return colour_of(count_lines(ax, gid))
 
 
-def explain_style(ax: Axes, gid: str, style: str, what: str) -> None:
-    """One line of the legend for a style that every model's curve of this kind has."""
-    if not any(line.get_gid() == f"style of {gid}" for line in ax.lines):
-        ax.plot([], [], style, color=GREY, gid=f"style of {gid}", label=what)
+def add_style_to_legend(ax: Axes, gid: str, style: str, meaning: str) -> None:
+    """One legend entry for a line style that the curves of all models share."""
+    if not count_lines(ax, f"style of {gid}"):
+        ax.plot([], [], style, color=GREY, gid=f"style of {gid}", label=meaning)
 
 
 def prior_axis(ax: Axes, h1: str) -> None:
-    """Prior odds in decibans below, and the probabilities they stand for above."""
+    """Prior odds in decibans at the bottom, and the probabilities at the top."""
     ax.set_xlabel(f"prior odds of {h1} (decibans)")
     if not ax.child_axes:
-        above = ax.secondary_xaxis("top", functions=(_probability_place, _probability_place))
-        above.set_xticks([DECIBANS * logit(p) for p in PRIORS], [f"{p:g}".removeprefix("0") for p in PRIORS])
+        above = ax.secondary_xaxis("top")
+        above.set_xticks([DECIBANS * logit(p) for p in PRIORS], list(PRIOR_LABELS))
         above.set_xlabel(f"prior probability of {h1}")
 
 
-def _probability_place(odds: Any) -> Any:
-    """Both scales run in odds; the upper one is only labelled otherwise."""
-    return odds
-
-
 def percent(share: float) -> str:
-    """A share with the digits that matter.
+    """A share in percent, with two digits.
 
     >>> percent(.0213), percent(.25), percent(0)
     ('2.1 %', '25 %', '0 %')
@@ -97,18 +116,19 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
-def probability_of(decibans: Any) -> Any:
-    """The probability that odds in decibans stand for."""
-    return expit(np.asarray(decibans) / DECIBANS)
-
-
-def finish(ax: Axes, legend: Any = "best") -> Axes:
-    """A quiet grid and, where there is something to tell apart, a legend."""
+def finish(ax: Axes, legend: LegendPlace | None = "best") -> Axes:
+    """Add a grid and, if anything has a label, a legend at this place."""
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.set_axisbelow(True)
     handles, labels = ax.get_legend_handles_labels()
     if legend and handles:
-        order = sorted(range(len(handles)), key=lambda i: str(handles[i].get_gid()).startswith(REFERENCES))
-        told = [handles[i] for i in order], [labels[i] for i in order]
-        ax.legend(*told, loc=legend, frameon=True, framealpha=0.85, edgecolor="none", fontsize="small")
+        order = sorted(range(len(handles)), key=lambda i: str(handles[i].get_gid()).startswith(LAST_IN_LEGEND))
+        entries = [handles[i] for i in order], [labels[i] for i in order]
+        ax.legend(*entries, loc=legend, frameon=True, framealpha=0.85, edgecolor="none", fontsize="small")
     return ax
+
+
+def highest(ax: Axes) -> float:
+    """The largest finite ordinate of all lines, at least 0."""
+    heights = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
+    return max((float(h[np.isfinite(h)].max(initial=0)) for h in heights), default=0.0)

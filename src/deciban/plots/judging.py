@@ -1,8 +1,8 @@
-"""How often decisions err: over all priors, and over all thresholds."""
+"""Plots of llrs of two classes: costs and errors over priors and thresholds, the strength of evidence, reliability."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from deciban import evaluate
+from deciban.evaluate import Evaluation
 from deciban.evaluate.two_class import DCF_GRID, ECE_GRID
+from deciban.evidence.explanation import count
 from deciban.evidence.scores import Array
 from deciban.plots.canvas import (
     AGAINST,
@@ -18,302 +20,445 @@ from deciban.plots.canvas import (
     FOR,
     GREY,
     MINUS,
-    Judged,
+    DrawnScores,
+    add_style_to_legend,
     canvas,
-    explain_style,
+    count_lines,
+    drawn_scores,
     finish,
-    judged,
+    highest,
     next_colour,
     percent,
     prior_axis,
 )
 
 RATES = (1e-5, 1e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99)
-BEYOND = 8.0  # probits; where rates of 0 and 1 are drawn, outside the picture
+BEYOND = 8.0  # probits at which rates of 0 and 1 are drawn, outside the picture
 
 
 def bayes_error(
-    scores: Any,
+    scores: Evaluation | ArrayLike,
     is_h1: ArrayLike | None = None,
     *,
-    over: Any = None,
+    over: Hashable | None = None,
     prior_log_odds: ArrayLike = DCF_GRID,
     normalised: bool = True,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """What decisions cost at each prior: by theory's threshold, by the best one, and by the prior alone.
+    """Draw the cost of decisions at each prior: at the theoretical threshold, at the best one, and by the prior alone.
 
-    Normalised, the prior alone costs 1 everywhere; otherwise the curves are error rates.
+    Parameters
+    ----------
+    scores : Evaluation or array-like of shape (n,)
+        Evaluated rows, or llrs in nats.
+    is_h1 : array-like of bool of shape (n,), optional
+        Whether h1 is true for each row; not for an Evaluation.
+    over : label, optional
+        Class of the Evaluation that stands against the rest; of two classes, the second if not given.
+    prior_log_odds : array-like of shape (G,), optional
+        Prior log odds in nats, from −6 to 6 if not given.
+    normalised : bool, default=True
+        Whether costs are divided by that of the prior alone; error rates otherwise.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> ax = bayes_error([1.5, 0.2, -0.4, -2.2], [1, 1, 0, 0], ax=Figure().subplots())
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('prior odds of h1 (decibans)', 'normalised DCF')
     """
-    told, ax = judged(scores, is_h1, over), canvas(ax)
-    curve = evaluate.bayes_error_curve(told.llr, told.is_h1, prior_log_odds)
+    shown, ax = drawn_scores(scores, is_h1, over), canvas(ax)
+    curve = evaluate.bayes_error_curve(shown.llr, shown.is_h1, prior_log_odds)
     unit = curve.default if normalised else np.ones_like(curve.default)
     odds, colour = DECIBANS * curve.prior_log_odds, next_colour(ax, "actual")
     ax.plot(odds, curve.actual / unit, color=colour, gid="actual", label=label or "actual")
     ax.plot(odds, curve.minimum / unit, "--", color=colour, gid="minimum")
-    explain_style(ax, "minimum", "--", "at the best threshold")
-    if not any(line.get_gid() == "default" for line in ax.lines):
-        ax.plot(odds, curve.default / unit, ":", color=GREY, gid="default", label="by the prior alone")
-    top = max(float(np.max(line.get_ydata(), initial=0)) for line in ax.lines)
-    ax.set_ylim(0, min(1.05 * top, 1.4 if normalised else 0.7))  # where llrs do harm, how much matters little
+    add_style_to_legend(ax, "minimum", "--", "at the best threshold")
+    if not count_lines(ax, "default"):
+        ax.plot(odds, curve.default / unit, ":", color=GREY, gid="default", label="prior alone")
+    ax.set_ylim(0, min(1.05 * highest(ax), 1.4 if normalised else 0.7))  # the curve is cut where llrs do much harm
     ax.set_ylabel("normalised DCF" if normalised else "error rate")
-    prior_axis(ax, told.h1)
+    prior_axis(ax, shown.h1)
     return finish(ax)
 
 
 def roc(
-    scores: Any,
+    scores: Evaluation | ArrayLike,
     is_h1: ArrayLike | None = None,
     *,
-    over: Any = None,
+    over: Hashable | None = None,
     hull: bool = True,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Hits against false alarms over all thresholds, and the convex hull.
+    """Draw hits against false alarms over all thresholds.
 
+    Parameters
+    ----------
+    scores : Evaluation or array-like of shape (n,)
+        Evaluated rows, or llrs in nats.
+    is_h1 : array-like of bool of shape (n,), optional
+        Whether h1 is true for each row; not for an Evaluation.
+    over : label, optional
+        Class of the Evaluation that stands against the rest; of two classes, the second if not given.
+    hull : bool, default=True
+        Whether to draw the convex hull.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> roc([1.5, 0.2, -0.4, -2.2], [1, 0, 1, 0], ax=Figure().subplots()).lines[0].get_ydata().tolist()
     [1.0, 1.0, 0.5, 0.5, 0.0]
     """
-    told, ax = judged(scores, is_h1, over), canvas(ax, 4.2, 4.2)
-    curve, colour = evaluate.roc(told.llr, told.is_h1), next_colour(ax, "roc")
+    shown, ax = drawn_scores(scores, is_h1, over), canvas(ax, 4.2, 4.2)
+    curve, colour = evaluate.roc(shown.llr, shown.is_h1), next_colour(ax, "roc")
     ax.plot(curve.false_alarm, curve.hit, color=colour, gid="roc", label=f"{label or 'ROC'}, area {curve.area:.3f}")
     if hull:
-        best = evaluate.convex_hull(told.llr, told.is_h1)
+        best = evaluate.convex_hull(shown.llr, shown.is_h1)
         ax.plot(best.false_alarm, best.hit, "--", color=colour, gid="hull", lw=1)
-        explain_style(ax, "hull", "--", "convex hull")
+        add_style_to_legend(ax, "hull", "--", "convex hull")
     ax.plot([0, 1], [0, 1], ":", color=GREY, gid="chance")
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-    ax.set_xlabel(f"{told.h0} taken for {told.h1} (false alarm rate)")
-    ax.set_ylabel(f"{told.h1} found (hit rate)")
+    ax.set_xlabel(f"{shown.h0} predicted {shown.h1} (false alarm rate)")
+    ax.set_ylabel(f"{shown.h1} predicted {shown.h1} (hit rate)")
     return finish(ax, "lower right")
 
 
 def det(
-    scores: Any,
+    scores: Evaluation | ArrayLike,
     is_h1: ArrayLike | None = None,
     *,
-    over: Any = None,
+    over: Hashable | None = None,
     hull: bool = True,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Misses against false alarms on probit axes, where Gaussian llrs draw straight lines; a dot at the EER.
+    """Draw misses against false alarms on probit axes, where Gaussian llrs give straight lines; a dot is the EER.
 
+    Parameters
+    ----------
+    scores : Evaluation or array-like of shape (n,)
+        Evaluated rows, or llrs in nats.
+    is_h1 : array-like of bool of shape (n,), optional
+        Whether h1 is true for each row; not for an Evaluation.
+    over : label, optional
+        Class of the Evaluation that stands against the rest; of two classes, the second if not given.
+    hull : bool, default=True
+        Whether to draw the convex hull of the ROC.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> det([1.5, 0.2, -0.4, -2.2], [1, 0, 1, 0], ax=Figure().subplots()).get_ylabel()
     'h1 missed (%)'
     """
-    told, ax = judged(scores, is_h1, over), canvas(ax, 4.4, 4.4)
-    curve, colour = evaluate.det(told.llr, told.is_h1), next_colour(ax, "det")
-    rate = evaluate.eer(told.llr, told.is_h1)
-    ends = -BEYOND, BEYOND
-    ax.plot(
-        np.clip(curve.false_alarm, *ends),
-        np.clip(curve.miss, *ends),
-        color=colour,
-        gid="det",
-        label=f"{label or ''} EER {percent(rate)}".lstrip(),
-    )
+    shown, ax = drawn_scores(scores, is_h1, over), canvas(ax, 4.4, 4.4)
+    curve, colour = evaluate.det(shown.llr, shown.is_h1), next_colour(ax, "det")
+    rate = evaluate.eer(shown.llr, shown.is_h1)
+    name = f"{label or ''} EER {percent(rate)}".lstrip()
+    ax.plot(*_inside(curve.false_alarm, curve.miss), color=colour, gid="det", label=name)
     if hull:
-        alarm, miss = _hull(told.llr, told.is_h1)
-        ax.plot(np.clip(alarm, *ends), np.clip(miss, *ends), "--", color=colour, gid="hull", lw=1)
-        explain_style(ax, "hull", "--", "convex hull")
+        ax.plot(*_inside(*_probit_hull(shown)), "--", color=colour, gid="hull", lw=1)
+        add_style_to_legend(ax, "hull", "--", "convex hull")
     if 0 < rate < 1:
         ax.plot(*[[ndtri(rate)]] * 2, "o", color=colour, gid="eer")
-    rows = int(min(told.is_h1.sum(), (~told.is_h1).sum()))
-    _probit_axes(ax, rows, rate)
-    ax.set_xlabel(f"{told.h0} taken for {told.h1} (%)")
-    ax.set_ylabel(f"{told.h1} missed (%)")
+    _probit_axes(ax, int(min(shown.is_h1.sum(), (~shown.is_h1).sum())), rate)
+    ax.set_xlabel(f"{shown.h0} predicted {shown.h1} (%)")
+    ax.set_ylabel(f"{shown.h1} missed (%)")
     return finish(ax, "upper right")
 
 
-def _hull(llr: Any, is_h1: Any) -> tuple[Any, Any]:
-    """The hull in probits: its edges, straight in the ROC, bend here."""
-    corners = evaluate.convex_hull(llr, is_h1)
+def _inside(*probits: Array) -> list[Array]:
+    return [np.clip(rates, -BEYOND, BEYOND) for rates in probits]
+
+
+def _probit_hull(shown: DrawnScores) -> tuple[Array, Array]:
+    """False alarms and misses of the hull in probits; its edges, straight in the ROC, are curves here."""
+    corners = evaluate.convex_hull(shown.llr, shown.is_h1)
     at = np.linspace(0, len(corners.hit) - 1, 64 * (len(corners.hit) - 1) + 1)
     alarm, hit = (np.interp(at, np.arange(len(corners.hit)), rates) for rates in (corners.false_alarm, corners.hit))
     return ndtri(alarm), ndtri(1 - hit)
 
 
 def _probit_axes(ax: Axes, rows: int, rate: float) -> None:
-    """From half a row's worth, the least that these rows can show, to well beyond the EER."""
+    """Limits from half a row, the least that these rows can show, to well beyond the EER."""
     low, high = np.clip(0.5 / rows, 1e-5, 0.02), np.clip(2.5 * rate, 0.5, 0.95)
-    if any(line.get_gid() == "equal" for line in ax.lines):  # a further curve only widens the view
+    if count_lines(ax, "equal"):  # a further curve only widens the view
         low, high = min(ndtri(low), ax.get_xlim()[0]), max(ndtri(high), ax.get_xlim()[1])
     else:
         low, high = ndtri([low, high])
         ax.plot([-BEYOND, BEYOND], [-BEYOND, BEYOND], ":", color=GREY, lw=0.8, gid="equal")
-    shown = [r for r in RATES if low <= ndtri(r) <= high]
+    ticks = [r for r in RATES if low <= ndtri(r) <= high]
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(ndtri(shown), [f"{100 * r:g}" for r in shown])
+        axis.set_ticks(ndtri(ticks), [f"{100 * r:g}" for r in ticks])
     ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
 
 
-# -- strength ----------
-# How strong the evidence is, and whether it keeps its promises.
-
-
 def tippett(
-    scores: Any,
+    scores: Evaluation | ArrayLike,
     is_h1: ArrayLike | None = None,
     *,
-    over: Any = None,
-    span: Any = None,
+    over: Hashable | None = None,
+    span: tuple[float, float] | None = None,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The share of each class that has at least so much evidence for h1; misleading evidence is told in the legend.
+    """Draw the share of each class with at least a given evidence for h1; the legend has the share of misleading rows.
 
-    `span` is the range to show, in decibans; otherwise the middle 98 % of each class.
+    Parameters
+    ----------
+    scores : Evaluation or array-like of shape (n,)
+        Evaluated rows, or llrs in nats.
+    is_h1 : array-like of bool of shape (n,), optional
+        Whether h1 is true for each row; not for an Evaluation.
+    over : label, optional
+        Class of the Evaluation that stands against the rest; of two classes, the second if not given.
+    span : (float, float), optional
+        Range to show in decibans, the middle 98 % of each class if not given.
+    label : str, optional
+        Name of the curves in the legend.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> tippett([1.5, 0.2, -0.4, -2.2], [1, 0, 1, 0], ax=Figure().subplots()).get_xlabel()
     'evidence for h1 (decibans)'
     """
-    told, ax = judged(scores, is_h1, over), canvas(ax)
-    curve = evaluate.tippett(told.llr, told.is_h1)
-    style = "-" if not any(line.get_gid() == "h1" for line in ax.lines) else "--"
-    view = central_span(told) if span is None else span
+    shown, ax = drawn_scores(scores, is_h1, over), canvas(ax)
+    curve = evaluate.tippett(shown.llr, shown.is_h1)
+    style = "--" if count_lines(ax, "h1") else "-"
+    view = _central_span(shown) if span is None else span
     edges = _around(DECIBANS * curve.llr, view)
-    wrong = np.mean(told.llr[told.is_h1] < 0), np.mean(told.llr[~told.is_h1] > 0)
-    for gid, name, share, colour, misled in zip(
-        ("h1", "h0"), (told.h1, told.h0), (curve.h1, curve.h0), (FOR, AGAINST), wrong
+    wrong = np.mean(shown.llr[shown.is_h1] < 0), np.mean(shown.llr[~shown.is_h1] > 0)
+    for gid, name, share, colour, misleading in zip(
+        ("h1", "h0"), (shown.h1, shown.h0), (curve.h1, curve.h0), (FOR, AGAINST), wrong
     ):
-        beyond = share[-1] if curve.llr[-1] == np.inf else 0.0
         ax.plot(
             np.r_[edges[0], np.clip(DECIBANS * curve.llr, *edges), edges[1]],
-            np.r_[1.0, share, beyond],
+            np.r_[1.0, share, share[-1] if curve.llr[-1] == np.inf else 0.0],
             style,
             color=colour,
             drawstyle="steps-pre",
             gid=gid,
-            label=f"{label or ''} {name}, {percent(float(misled))} misleading".lstrip(),
+            label=f"{label or ''} {name}, {percent(float(misleading))} misleading".lstrip(),
         )
     ax.axvline(0, color=GREY, lw=0.8)
     ax.set(xlim=view, ylim=(-0.02, 1.02))
-    ax.set(xlabel=f"evidence for {told.h1} (decibans)", ylabel="share with at least this evidence")
+    ax.set(xlabel=f"evidence for {shown.h1} (decibans)", ylabel="share with at least this evidence")
     return finish(ax, "upper right")
 
 
-def central_span(told: Judged) -> tuple[float, float]:
-    """The decibans of the middle 98 % of each class, and of 0, with a little room."""
-    sides = [told.llr[side & np.isfinite(told.llr)] for side in (told.is_h1, ~told.is_h1)]
+def _central_span(shown: DrawnScores) -> tuple[float, float]:
+    """The range in decibans of the middle 98 % of each class and of 0, with a margin."""
+    sides = [shown.llr[side & np.isfinite(shown.llr)] for side in (shown.is_h1, ~shown.is_h1)]
     ends = [0.0, *(DECIBANS * end for side in sides if len(side) for end in np.quantile(side, [0.01, 0.99]))]
-    room = 0.05 * (max(ends) - min(ends)) or 1.0
-    return min(ends) - room, max(ends) + room
+    margin = 0.05 * (max(ends) - min(ends)) or 1.0
+    return min(ends) - margin, max(ends) + margin
 
 
-def _around(decibans: Array, view: Any) -> tuple[float, float]:
+def _around(decibans: Array, view: tuple[float, float]) -> tuple[float, float]:
     """Where steps begin and end: outside the view and all finite values."""
     finite = decibans[np.isfinite(decibans)]
     return min([*view, *finite[:1]]) - 1, max([*view, *finite[-1:]]) + 1
 
 
 def llr_histogram(
-    scores: Any,
+    scores: Evaluation | ArrayLike,
     is_h1: ArrayLike | None = None,
     *,
-    over: Any = None,
+    over: Hashable | None = None,
     bins: int = 40,
-    span: Any = None,
+    span: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """How the evidence is spread in each class; infinite llrs are counted at the sides.
+    """Draw a histogram of the evidence in each class; infinite llrs are counted at the sides.
 
-    `span` is the range to show, in decibans; otherwise the middle 98 % of each class. The bins at its ends hold what
-    lies beyond.
+    Parameters
+    ----------
+    scores : Evaluation or array-like of shape (n,)
+        Evaluated rows, or llrs in nats.
+    is_h1 : array-like of bool of shape (n,), optional
+        Whether h1 is true for each row; not for an Evaluation.
+    over : label, optional
+        Class of the Evaluation that stands against the rest; of two classes, the second if not given.
+    bins : int, default=40
+        Number of bins.
+    span : (float, float), optional
+        Range to show in decibans, the middle 98 % of each class if not given. Its first and last bins hold the finite
+        llrs beyond.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> llr_histogram([1.5, 0.2, -0.4, -2.2], [1, 0, 1, 0], ax=Figure().subplots()).get_ylabel()
     'share of its class'
     """
-    told, ax = judged(scores, is_h1, over), canvas(ax)
-    low, high = np.divide(central_span(told) if span is None else span, DECIBANS)
-    inside = np.where(np.isinf(told.llr), told.llr, np.clip(told.llr, low, high))
-    shape = evaluate.llr_histogram(inside, told.is_h1, np.linspace(low, high, bins + 1))
-    rows = told.is_h1.sum(), (~told.is_h1).sum()
-    for name, count, total, colour, hatch in zip(
-        (told.h1, told.h0), (shape.h1, shape.h0), rows, (FOR, AGAINST), ("", "///")
+    shown, ax = drawn_scores(scores, is_h1, over), canvas(ax)
+    low, high = np.divide(_central_span(shown) if span is None else span, DECIBANS)
+    inside = np.where(np.isinf(shown.llr), shown.llr, np.clip(shown.llr, low, high))
+    shape = evaluate.llr_histogram(inside, shown.is_h1, np.linspace(low, high, bins + 1))
+    rows = int(shown.is_h1.sum()), int((~shown.is_h1).sum())
+    for name, number, total, colour, hatch in zip(
+        (shown.h1, shown.h0), (shape.h1, shape.h0), rows, (FOR, AGAINST), ("", "///")
     ):
         ax.stairs(
-            count / total,
+            number / total,
             DECIBANS * shape.edges,
             fill=True,
             facecolor=(colour, 0.35),
             edgecolor=colour,
             hatch=hatch,
-            label=f"{name}, {total:,} row{'s' * int(total != 1)}",
+            label=f"{name}, {count(total, 'row')}",
         )
     for side, place in enumerate(((0.01, "left"), (0.99, "right"))):
         if shape.infinite[:, side].any():
             ones, zeros = shape.infinite[:, side]
-            text = f"{(MINUS, '+')[side]}∞: {ones:,} {told.h1}, {zeros:,} {told.h0}"
+            text = f"{(MINUS, '+')[side]}∞: {ones:,} {shown.h1}, {zeros:,} {shown.h0}"
             ax.text(place[0], 0.55, text, transform=ax.transAxes, ha=place[1], fontsize="small")
     ax.axvline(0, color=GREY, lw=0.8)
-    ax.set(xlabel=f"evidence for {told.h1} (decibans)", ylabel="share of its class")
+    ax.set(xlabel=f"evidence for {shown.h1} (decibans)", ylabel="share of its class")
     return finish(ax)
 
 
 def reliability(
-    scores: Any,
+    scores: Evaluation | ArrayLike,
     is_h1: ArrayLike | None = None,
     *,
-    over: Any = None,
+    over: Hashable | None = None,
     bins: int = 10,
     level: float = 0.95,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Promised probabilities of h1 against how often it was true, with credible bands; on the diagonal all is well.
+    """Draw how often h1 is true against its predicted probability; calibrated llrs lie on the diagonal.
 
+    Parameters
+    ----------
+    scores : Evaluation or array-like of shape (n,)
+        Evaluated rows, or llrs in nats.
+    is_h1 : array-like of bool of shape (n,), optional
+        Whether h1 is true for each row; not for an Evaluation.
+    over : label, optional
+        Class of the Evaluation that stands against the rest; of two classes, the second if not given.
+    bins : int, default=10
+        Number of bins of equally many rows.
+    level : float, default=0.95
+        Probability of the credible intervals.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> reliability([1.5, 0.2, -0.4, -2.2], [1, 0, 1, 0], bins=2, ax=Figure().subplots()).get_xlabel()
-    'promised probability of h1'
+    'predicted probability of h1'
     """
-    told, ax = judged(scores, is_h1, over), canvas(ax, 4.2, 4.2)
-    kept, colour = evaluate.reliability(told.llr, told.is_h1, bins, level), next_colour(ax, "reliability")
-    ax.plot([0, 1], [0, 1], ":", color=GREY, gid="kept")
-    ax.vlines(kept.predicted, kept.low, kept.high, color=colour, lw=4, alpha=0.3)
-    said = f"with {100 * level:g} % credible bands"
-    ax.plot(kept.predicted, kept.observed, "o-", color=colour, gid="reliability", lw=1, ms=4, label=label or said)
+    shown, ax = drawn_scores(scores, is_h1, over), canvas(ax, 4.2, 4.2)
+    curve, colour = evaluate.reliability(shown.llr, shown.is_h1, bins, level), next_colour(ax, "reliability")
+    ax.plot([0, 1], [0, 1], ":", color=GREY, gid="diagonal")
+    ax.vlines(curve.predicted, curve.low, curve.high, color=colour, lw=4, alpha=0.3)
+    name = label or f"with {100 * level:g} % credible intervals"
+    ax.plot(curve.predicted, curve.observed, "o-", color=colour, gid="reliability", lw=1, ms=4, label=name)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    ax.set(xlabel=f"promised probability of {told.h1}", ylabel=f"share that was {told.h1}")
+    ax.set(xlabel=f"predicted probability of {shown.h1}", ylabel=f"share of {shown.h1}")
     return finish(ax, "upper left")
 
 
 def empirical_cross_entropy(
-    scores: Any,
+    scores: Evaluation | ArrayLike,
     is_h1: ArrayLike | None = None,
     *,
-    over: Any = None,
+    over: Hashable | None = None,
     prior_log_odds: ArrayLike = ECE_GRID,
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """What the llrs cost in bits at each prior, as they are and calibrated at best; at even odds it is the Cllr.
+    """Draw the cross-entropy of llrs at each prior, before and after recalibration; at even odds it is the Cllr.
 
+    Parameters
+    ----------
+    scores : Evaluation or array-like of shape (n,)
+        Evaluated rows, or llrs in nats.
+    is_h1 : array-like of bool of shape (n,), optional
+        Whether h1 is true for each row; not for an Evaluation.
+    over : label, optional
+        Class of the Evaluation that stands against the rest; of two classes, the second if not given.
+    prior_log_odds : array-like of shape (G,), optional
+        Prior log odds in nats, from −6 to 6 if not given.
+    label : str, optional
+        Name of the curve in the legend.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> empirical_cross_entropy([1.5, -2.2], [True, False], ax=Figure().subplots()).get_ylabel()
     'empirical cross-entropy (bits)'
     """
-    told, ax = judged(scores, is_h1, over), canvas(ax)
-    curve = evaluate.empirical_cross_entropy(told.llr, told.is_h1, prior_log_odds)
+    shown, ax = drawn_scores(scores, is_h1, over), canvas(ax)
+    curve = evaluate.empirical_cross_entropy(shown.llr, shown.is_h1, prior_log_odds)
     odds, colour = DECIBANS * curve.prior_log_odds, next_colour(ax, "actual")
-    ax.plot(odds, curve.actual, color=colour, gid="actual", label=label or "as it is")
+    ax.plot(odds, curve.actual, color=colour, gid="actual", label=label or "actual")
     ax.plot(odds, curve.calibrated, "--", color=colour, gid="calibrated")
-    explain_style(ax, "calibrated", "--", "calibrated at best")
-    if not any(line.get_gid() == "reference" for line in ax.lines):
-        ax.plot(odds, curve.reference, ":", color=GREY, gid="reference", label="knowing the prior only")
-    heights = [np.asarray(line.get_ydata(), dtype=float) for line in ax.lines]
-    ax.set_ylim(0, min(1.05 * max(float(h[np.isfinite(h)].max(initial=0)) for h in heights), 2.0))
+    add_style_to_legend(ax, "calibrated", "--", "best calibration")
+    if not count_lines(ax, "reference"):
+        ax.plot(odds, curve.reference, ":", color=GREY, gid="reference", label="prior alone")
+    ax.set_ylim(0, min(1.05 * highest(ax), 2.0))
     ax.set_ylabel("empirical cross-entropy (bits)")
-    prior_axis(ax, told.h1)
+    prior_axis(ax, shown.h1)
     return finish(ax)

@@ -1,1 +1,1 @@
-"""Files and frames, turned into typed columns."""
+"""Reads files and frames in batches, as typed columns with labels."""

@@ -1,23 +1,41 @@
-"""Columns as Arrow arrays, whatever frame they come from."""
+"""Columns as Arrow arrays, and Arrow arrays as floats, category codes, texts and parts of dates.
+
+Integers are exchanged with Arrow through buffers where possible: `pa.array` and `to_numpy` import pandas.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.errors import InputError
-from deciban.read.tables import Table
+from deciban.errors import InputError, column_error
+from deciban.read.tables import MARKERS, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deciban.read.columns import Column
+
 Array = NDArray[Any]
+CategoryCodes = tuple[Array, tuple[str, ...]]  # (n,) codes, −1 for missing, and the sorted names
+Refuse = Callable[[int, str], None]  # called with row and value of a cell that does not fit its column
+
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # 1,234 and 1,234.5
+MONTHS = tuple(f"{month:02}" for month in range(1, 13))
+WEEKDAYS = ("1 Mon", "2 Tue", "3 Wed", "4 Thu", "5 Fri", "6 Sat", "7 Sun")
+HOURS = tuple(f"{hour:02}" for hour in range(24))
+TIME_ZONE = r"(Z|[+-]\d\d:?\d\d)$"
+ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
 
 
+# -- from tables -------------------------------------------------------------------------------------------------------
 def arrow_table(table: Table) -> pa.Table:
-    """A table as Arrow, without a copy where it is so already.
+    """A table as an Arrow table, without a copy where its columns are Arrow arrays already.
 
     >>> import polars as pl
     >>> arrow_table(Table.of(pl.DataFrame({"a": [1, None]})))["a"].null_count
@@ -30,7 +48,7 @@ def arrow_table(table: Table) -> pa.Table:
 
 
 def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
-    """One column; NaN is missing."""
+    """One column of a table; NaN becomes null."""
     import pyarrow as pa
 
     if not table.framed:
@@ -40,17 +58,27 @@ def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
     if isinstance(native, pa.ChunkedArray):
         return native
     try:
-        if hasattr(native, "to_arrow"):
-            found = native.to_arrow()
-        else:
-            found = pa.Array.from_pandas(native)
+        found = native.to_arrow() if hasattr(native, "to_arrow") else pa.Array.from_pandas(native)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.chunked_array([_mixed(table, position, native)])
+        found = _mixed(table.columns[position], native.to_list())
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
 
-def taken(column: Any, rows: Array) -> Any:
-    """Some rows of a column; one in chunks is not put together for it, where the rows are in order.
+def _mixed(name: str, values: list[Any]) -> pa.Array:
+    """Floats of Python objects that are numbers of several types; other mixtures are an error."""
+    import pyarrow as pa
+
+    values = [None if value is None or value != value else value for value in values]
+    types = sorted({type(value).__name__ for value in values if value is not None})
+    if set(types) <= {"int", "float", "bool", "Decimal", "int64", "float64"}:
+        return pa.array([None if value is None else float(value) for value in values])
+    what = f"mixes {' and '.join(types)}, which have no order"
+    raise column_error(InputError, name, what, "Turn all its values into strings.")
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+def taken(column: pa.ChunkedArray | pa.Array, rows: Array) -> pa.ChunkedArray | pa.Array:
+    """Some rows of a column; its chunks are not concatenated if the rows are in order.
 
     >>> import pyarrow as pa
     >>> taken(pa.chunked_array([["a", "b"], ["c", "d"]]), np.array([1, 2])).to_pylist()
@@ -64,14 +92,14 @@ def taken(column: Any, rows: Array) -> Any:
     starts = np.cumsum([0, *map(len, column.chunks)])
     cuts = np.searchsorted(rows, starts)
     if cuts[0] > 0 or cuts[-1] < len(rows):
-        return column.take(_integers(rows))  # which says what is wrong with them
+        return column.take(_integers(rows))  # raises Arrow's own error for rows out of range
     parts = zip(column.chunks, starts, cuts, cuts[1:])
     some = [chunk.take(_integers(rows[a:b] - start)) for chunk, start, a, b in parts if a < b]
     return pa.chunked_array(some, column.type)
 
 
 def whole_numbers(column: pa.ChunkedArray) -> Array:
-    """(n,) integers without gaps; from their buffers, for `to_numpy` imports pandas.
+    """(n,) integers of a column without nulls.
 
     >>> import pyarrow as pa
     >>> whole_numbers(pa.chunked_array([[1, 2], [3]]))
@@ -85,21 +113,197 @@ def whole_numbers(column: pa.ChunkedArray) -> Array:
 
 
 def _integers(values: Array) -> pa.Array:
-    """As Arrow's; from a buffer, for `pa.array` imports pandas to look at them."""
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def _mixed(table: Table, position: int, native: Any) -> pa.Array:
-    """A column of Python objects that are not all of one type: numbers as numbers, else an error."""
+def one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """All chunks as one array, dictionaries decoded."""
     import pyarrow as pa
 
-    values = [None if value is None or value != value else value for value in native.to_list()]
-    kinds = sorted({type(value).__name__ for value in values if value is not None})
-    if set(kinds) <= {"int", "float", "bool", "Decimal", "int64", "float64"}:
-        return pa.array([None if value is None else float(value) for value in values])
-    raise InputError(
-        f"column {table.columns[position]!r} mixes {' and '.join(kinds)}, which have no order. "
-        "Turn all its values into strings."
-    )
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(array, pa.ChunkedArray):  # too long for one array of 32-bit offsets
+        array = pa.concat_arrays(array.chunks)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are strings."""
+    import pyarrow as pa
+
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def without_markers(array: pa.Array, trim: bool) -> pa.Array:
+    """Texts with null for the markers of missing values; with `trim`, without spaces around them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.string())
+    if trim and pc.any(pc.match_substring_regex(array, r"^\s|\s$")).as_py():
+        array = pc.utf8_trim_whitespace(array)
+    absent = pc.is_in(array, value_set=_markers(array.type))
+    return pc.if_else(absent, pa.scalar(None, array.type), array) if pc.any(absent).as_py() else array
+
+
+@cache
+def _markers(kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    ends = np.cumsum([0, *(len(marker.encode()) for marker in MARKERS)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer("".join(MARKERS).encode())]
+    return pa.Array.from_buffers(pa.large_string(), len(MARKERS), buffers).cast(kind)
+
+
+# -- values of a column ------------------------------------------------------------------------------------------------
+def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -> Array:
+    """(n,) floats, NaN where missing; `refuse` is called for values that are not finite numbers, which become NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = one_array(values)
+    if is_text(array.type):
+        try:
+            found = pc.cast(array, pa.float64())  # the usual case: numbers and nulls only
+        except pa.ArrowInvalid:
+            array = without_markers(array, trim=True)
+            if column.thousands:
+                array = pc.replace_substring(array, ",", "")
+            found = _cast_each(array, refuse)
+    elif pa.types.is_boolean(array.type) or pa.types.is_decimal(array.type) or pa.types.is_float16(array.type):
+        found = pc.cast(pc.cast(array, pa.float32()) if pa.types.is_float16(array.type) else array, pa.float64())
+    elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_null(array.type):
+        found = pc.cast(array, pa.float64(), safe=False)
+    else:
+        remedy = "Declare another kind for it, or drop it."
+        raise column_error(InputError, column.name, f"holds {array.type}, not numbers", remedy)
+    numbers = found.to_numpy(zero_copy_only=False)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        for row in infinite:
+            refuse(int(row), str(numbers[row]))
+        numbers = np.where(np.isinf(numbers), np.nan, numbers)
+    return numbers
+
+
+def _cast_each(array: pa.Array, refuse: Refuse) -> pa.Array:
+    """Floats of texts, one by one if Arrow cannot cast them all; what is not a number is refused, and null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.cast(array, pa.float64())
+    except pa.ArrowInvalid:
+        found: list[float | None] = []
+        for row, text in enumerate(array.to_pylist()):
+            try:
+                found.append(None if text is None else float(text.replace("_", "x")))  # float() would take 1_000
+            except ValueError:
+                refuse(row, text)
+                found.append(None)
+        return pa.array(found, pa.float64())
+
+
+def category_codes(values: pa.ChunkedArray | pa.Array, trim: bool) -> CategoryCodes:
+    """Codes of names, and the names in order; numbers and truth values are named as they are written."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    encoded = array if isinstance(array, pa.DictionaryArray) else one_array(values).dictionary_encode()
+    distinct = encoded.dictionary
+    if is_text(distinct.type):
+        written = without_markers(distinct, trim).to_pylist()
+    else:
+        written = [_written(value) for value in distinct.to_pylist()]
+    names = sorted({name for name in written if name is not None})
+    place = {name: at for at, name in enumerate(names)} | {None: -1}
+    table = np.array([*(place[name] for name in written), -1], dtype=np.intp)
+    index = pc.fill_null(encoded.indices, len(written)) if encoded.indices.null_count else encoded.indices
+    return table[whole_numbers(pa.chunked_array([index]))], tuple(names)
+
+
+def _written(value: object) -> str | None:
+    if value is None or value != value:
+        return None
+    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+
+
+def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts, empty where missing; in their chunks, since texts are large."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(values.type):
+        values = pa.chunked_array([part.dictionary_decode() for part in values.chunks], values.type.value_type)
+    if not is_text(values.type):
+        values = pc.cast(values, pa.string())
+    return pc.fill_null(values, "") if values.null_count else values
+
+
+def timestamps(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -> pa.Array:
+    """Dates and times; `refuse` is called for texts that are not of the column's format, which become null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = one_array(values)
+    if not is_text(array.type):
+        if pa.types.is_time(array.type):
+            return pc.cast(pc.cast(array, pa.time64("us")), pa.int64()).cast(pa.timestamp("us"))
+        if pa.types.is_timestamp(array.type):
+            return array
+        if not pa.types.is_date(array.type) and not pa.types.is_null(array.type):
+            what = f"holds {array.type}, but it is a date: {column.reason}"
+            raise column_error(InputError, column.name, what)
+        return pc.cast(array, pa.timestamp("us"))
+    array = without_markers(array, trim=True)
+    found = parse_dates(array, column.format or "ISO")
+    for row in np.flatnonzero(np.asarray(pc.and_(pc.is_null(found), pc.is_valid(array)))):
+        refuse(int(row), array[int(row)].as_py())
+    return found
+
+
+def parse_dates(array: pa.Array, form: str) -> pa.Array:
+    """Timestamps of texts, null where they are not of this form; "ISO" is YYYY-MM-DDTHH:MM:SS with variations."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if form != "ISO":
+        return pc.strptime(array, form, "us", error_is_null=True)
+    try:
+        return pc.cast(array, pa.timestamp("us"))  # the usual case
+    except pa.ArrowInvalid:
+        pass
+    zoned = pc.match_substring_regex(array, TIME_ZONE)
+    local = pc.if_else(zoned, pc.replace_substring_regex(array, TIME_ZONE, ""), array)
+    fits = pc.match_substring_regex(local, ISO_DATE)
+    try:
+        return pc.cast(pc.if_else(fits, local, pa.scalar(None, local.type)), pa.timestamp("us"))
+    except pa.ArrowInvalid:  # such as the 31st of February
+        wrong = [value for value in pc.filter(local, fits).to_pylist() if not _is_date(value)]
+        fits = pc.and_(fits, pc.invert(pc.is_in(local, value_set=pa.array(wrong, local.type))))
+        return pc.cast(pc.if_else(fits, local, pa.scalar(None, local.type)), pa.timestamp("us"))
+
+
+def _is_date(text: str) -> bool:
+    from datetime import datetime
+
+    try:
+        return bool(datetime.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def date_part(when: pa.Array, which: str) -> CategoryCodes:
+    """The month, weekday or hour of timestamps, as categories."""
+    import pyarrow.compute as pc
+
+    if which == "month":
+        found, names = pc.subtract(pc.month(when), 1), MONTHS
+    elif which == "weekday":
+        found, names = pc.day_of_week(when), WEEKDAYS
+    else:
+        found, names = pc.hour(when), HOURS
+    return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.intp), names

@@ -1,7 +1,7 @@
-"""Columns of names as integers, and back.
+"""Tables of categories as integer codes.
 
-Strings, integers, truth values and mixtures of columns become codes; None, NaN and the integer −1 are missing. A table
-of plain integers is taken as it is, without a copy: its numbers are their own names.
+Strings, integers and truth values become codes; None, NaN and the integer −1 are missing. A table of integers is taken
+as it is, without a copy: its numbers are their own names.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from deciban.errors import HERE, DomainError, InputError, shortlist
-from deciban.read.numbers import column_name, name_of
-from deciban.read.schema import Named
+from deciban.errors import DomainError, InputError, column_error, shortlist
+from deciban.read.numbers import column_name
 from deciban.read.tables import array_of
 
 Array = NDArray[Any]
 MISSING = -1
-NOT_NEGATIVE = "integer categories are ≥ 0, and −1 is missing"
-TO_STRINGS = "Turn the column into strings to use its numbers as names."
+DROP_INFINITE = "Mark it missing (NaN), or drop the row."
 
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """N rows of D categories, and what they are called.
+    """n rows of D categories as codes, and the names of the codes.
 
     >>> table = encode_categories([["red", "S"], ["white", None]], [])
     >>> table.values
@@ -39,51 +37,53 @@ class Codes:
     """
 
     values: Array  # (n, D) of int; −1 is missing
-    names: tuple[tuple[Any, ...], ...] | None  # of each feature, sorted; None where numbers are their own names
+    names: tuple[tuple[Any, ...], ...] | None  # of each feature, sorted; None if the codes are their own names
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.values.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         return self.values.dtype
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: Any) -> Codes:
-        return Codes(self.values[rows], self.names)
+    def __getitem__(self, rows: Any) -> Any:
+        return type(self)(self.values[rows], self.names)
 
     def on(self, places: Sequence[dict[Any, int]]) -> Array:
-        """The codes that somebody else gives to these names, feature by feature; a name unknown there comes last."""
+        """(n, D) codes under other codings, {name: code} of each feature; unknown names get the code after the last."""
         if len(places) != self.shape[1]:
-            raise InputError(f"the table has {self.shape[1]} columns, the model {len(places)}. Give the same columns.")
+            raise InputError(
+                f"the table has {self.shape[1]} columns, the model {len(places)}.", remedy="Give the same columns."
+            )
         if self.names is None:
-            if all(_counts_up(place) for place in places):
+            if all(_is_identity(place) for place in places):
                 return self.values
-            return _columns(self.values, [_renumber(place) for place in places])
+            return _by_column(self.values, [_recoding(place) for place in places])
         tables = [
             np.array([*(place.get(name, len(place)) for name in names), MISSING], dtype=np.intp)
             for place, names in zip(places, self.names)
         ]
-        return _columns(self.values, [table.__getitem__ for table in tables])
+        return _by_column(self.values, [table.__getitem__ for table in tables])
 
     def named(self) -> Codes:
-        """The same with names spelt out."""
+        """The same with `names` that are not None."""
         if self.names is not None:
             return self
         return _encoded([_encode_numbers(column) for column in self.values.T], len(self))
 
     def combined(self) -> Codes:
-        """One feature whose names are tuples: the combinations that occur; missing where any part is."""
+        """One feature whose names are the tuples that occur; missing where any of the features is."""
         table = self.named()
         names: Any = table.names
         code, tuples = np.zeros(len(table), dtype=np.intp), [()]
-        for column, called in zip(table.values.T, names):
-            pairs, code = np.unique(code * (len(called) + 1) + column + 1, return_inverse=True)
-            head, tail = np.divmod(pairs, len(called) + 1)
-            tuples = [(*tuples[h], called[t - 1] if t else None) for h, t in zip(head, tail)]
+        for column, known in zip(table.values.T, names):
+            pairs, code = np.unique(code * (len(known) + 1) + column + 1, return_inverse=True)
+            head, tail = np.divmod(pairs, len(known) + 1)
+            tuples = [(*tuples[h], known[t - 1] if t else None) for h, t in zip(head, tail)]
         kept = np.flatnonzero((table.values >= 0).all(axis=1))
         found, place = np.unique(code[kept], return_inverse=True)
         values = np.full((len(table), 1), MISSING)
@@ -91,8 +91,38 @@ class Codes:
         return Codes(values, (tuple(tuples[i] for i in found),))
 
 
+@dataclass(frozen=True, eq=False)
+class Named(Codes):
+    """Codes that NumPy takes for an array of their names, None where missing.
+
+    >>> Named(np.array([[1], [-1]]), (("red", "white"),))[:, 0]
+    array(['white', None], dtype=object)
+    """
+
+    names: tuple[tuple[str, ...], ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(object)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        return np.column_stack([spelt(*column) for column in zip(self.values.T, self.names)]).astype(dtype or object)
+
+    def __getitem__(self, at: Any) -> Any:
+        return np.asarray(self)[at] if isinstance(at, tuple) else super().__getitem__(at)
+
+    def astype(self, dtype: DTypeLike) -> Array:
+        """As an array."""
+        return np.asarray(self).astype(dtype)
+
+
+def spelt(codes: Array, names: Sequence[Any]) -> Array:
+    """(n,) names of codes as objects, None where missing."""
+    return np.array([*names, None], dtype=object)[codes]
+
+
 def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
-    """Codes of a table of names; `columns` are what errors call its features."""
+    """Codes of a table of names, an array or selected columns; errors name its features by `columns`."""
     X = array_of(X)
     if isinstance(X, Named):
         return Codes(X.values, X.names)
@@ -106,37 +136,42 @@ def encode_categories(X: Any, columns: Sequence[str]) -> Codes:
         if whole is not None:
             return Codes(whole, None)
         return _encoded([_encode_numbers(np.where(np.isnan(c), MISSING, c), np.isnan(c)) for c in X.T], len(X))
-    return _encoded([_encode_column(X[:, j].tolist(), columns, j) for j in range(X.shape[1])], len(X))
+    return _encoded([_encode_column(X[:, j].tolist(), column_name(columns, j)) for j in range(X.shape[1])], len(X))
 
 
 def refuse_negative(X: Codes, columns: Sequence[str]) -> None:
-    """Raise a DomainError for the first integer below −1, if there is one."""
+    """Raise a DomainError for the first integer below −1."""
     if X.names is None and X.values.min(initial=0) < MISSING:
         row, column = (int(at) for at in np.argwhere(X.values < MISSING)[0])
-        what = f"column {name_of(columns, column)} holds {X.values[row, column]} ("
-        raise DomainError(
-            what, HERE, f"); {NOT_NEGATIVE}.", row=row, columns=[column_name(columns, column)], remedy=TO_STRINGS
-        )
+        raise _negative(column_name(columns, column), X.values[row, column], row)
+
+
+def _negative(name: Any, value: float, row: int | None = None) -> DomainError:
+    remedy = "Turn the column into strings to use its numbers as names."
+    why = "; integer categories are ≥ 0, and −1 is missing."
+    return column_error(DomainError, name, f"holds {value}", remedy, row, why)
 
 
 def _table(X: Any) -> Array:
     if sp.issparse(X):
-        raise InputError("categories come as a dense table, not a sparse matrix. Use X.toarray(), or Multinomial().")
+        raise InputError("categories must be a dense table.", remedy="Use X.toarray(), or Multinomial().")
     table = np.asarray(X)
     if table.dtype.kind in "USmM" and not isinstance(X, np.ndarray):
-        table = np.array(X, dtype=object)  # numpy would have made strings of numbers, None and NaN
+        table = np.array(X, dtype=object)  # otherwise NumPy turns numbers, None and NaN into strings
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2:
-        raise InputError(f"expected a table of rows and columns, got an array of shape {table.shape}. Reshape it.")
+        raise InputError(
+            f"expected a table of rows and columns, got an array of shape {table.shape}.", remedy="Reshape it."
+        )
     return table
 
 
 def _whole_numbers(X: Array) -> Array | None:
-    """Floats as integers, NaN as −1, if they all are non-negative whole numbers."""
+    """Floats as integers, NaN as −1; None if they are not all whole numbers."""
     gaps = np.isnan(X)
     if np.isinf(X).any():
-        raise DomainError("the table of categories holds an infinite number. Mark it missing (NaN), or drop the row.")
+        raise DomainError("the table of categories holds an infinite number.", remedy=DROP_INFINITE)
     whole = np.where(gaps, MISSING, X).astype(np.int64)
     return whole if np.array_equal(whole[~gaps], X[~gaps]) else None
 
@@ -149,45 +184,31 @@ def _encode_numbers(column: Array, gaps: Array | None = None) -> tuple[Array, tu
     return values, tuple(names.tolist())
 
 
-def _encode_column(column: list[Any], columns: Sequence[str], j: int) -> tuple[Array, tuple[Any, ...]]:
+def _encode_column(column: list[Any], name: str | int) -> tuple[Array, tuple[Any, ...]]:
     try:
         found: dict[Any, int] = dict.fromkeys(column, MISSING)
     except TypeError:
-        raise InputError(
-            f"column {name_of(columns, j)} holds something that cannot be a name, such as a list.",
-            columns=[column_name(columns, j)],
-        ) from None
-    names = _sorted_names([name for name in found if not _missing(name)], columns, j)
+        raise column_error(InputError, name, "holds something that cannot be a name, such as a list") from None
+    names = _sorted_names([value for value in found if not _missing(value)], name)
     found.update(zip(names, range(len(names))))
     return np.fromiter(map(found.__getitem__, column), np.intp, len(column)), tuple(names)
 
 
-def _sorted_names(names: list[Any], columns: Sequence[str], j: int) -> list[Any]:
+def _sorted_names(names: list[Any], column: str | int) -> list[Any]:
     samples = {_kind(kind): name for kind, name in {type(name): name for name in names}.items()}
     kinds = set(samples)
     if len(kinds) > 1:
-        raise InputError(
-            f"column {name_of(columns, j)} mixes {' and '.join(sorted(kinds))} "
-            f"({shortlist([repr(s) for s in samples.values()])}), which have no order.",
-            columns=[column_name(columns, j)],
-            remedy="Turn all its values into strings.",
-        )
+        shown = shortlist([repr(sample) for sample in samples.values()])
+        what = f"mixes {' and '.join(sorted(kinds))} ({shown}), which have no order"
+        raise column_error(InputError, column, what, "Turn all its values into strings.")
     names = [name.item() if isinstance(name, np.generic) else name for name in names]
     if kinds == {"numbers"}:
         if any(isinstance(name, float) and math.isinf(name) for name in names):
-            raise DomainError(
-                f"column {name_of(columns, j)} holds an infinite number.",
-                columns=[column_name(columns, j)],
-                remedy="Mark it missing (NaN), or drop the row.",
-            )
+            raise column_error(DomainError, column, "holds an infinite number", DROP_INFINITE)
         names = [name for name in names if name != MISSING]
         low = min(names, default=0)
         if low < MISSING and all(name == int(name) for name in names):
-            raise DomainError(
-                f"column {name_of(columns, j)} holds {low}; {NOT_NEGATIVE}.",
-                columns=[column_name(columns, j)],
-                remedy=TO_STRINGS,
-            )
+            raise _negative(column, low)
     return sorted(names)
 
 
@@ -197,7 +218,7 @@ def _kind(kind: type) -> str:
     return "strings" if issubclass(kind, str) else kind.__name__
 
 
-def _missing(name: Any) -> bool:
+def _missing(name: object) -> bool:
     return name is None or type(name).__name__ in ("NAType", "NaTType") or (isinstance(name, float) and name != name)
 
 
@@ -206,21 +227,21 @@ def _encoded(columns: list[tuple[Array, tuple[Any, ...]]], n: int) -> Codes:
     return Codes(np.stack(values, axis=1) if values else np.empty((n, 0), np.intp), tuple(name for _, name in columns))
 
 
-def _columns(values: Array, acts: Sequence[Callable[[Array], Array]]) -> Array:
+def _by_column(values: Array, functions: Sequence[Callable[[Array], Array]]) -> Array:
     """Each column through its own function."""
     out = np.empty(values.shape, dtype=np.intp)
-    for j, act in enumerate(acts):
-        out[:, j] = act(values[:, j])
+    for j, function in enumerate(functions):
+        out[:, j] = function(values[:, j])
     return out
 
 
-def _counts_up(place: dict[Any, int]) -> bool:
+def _is_identity(place: dict[Any, int]) -> bool:
     """Whether the names are 0, 1, 2, … in order."""
     return all(name == at for name, at in place.items())
 
 
-def _renumber(place: dict[Any, int]) -> Callable[[Array], Array]:
-    """From numbers that are their own names to codes."""
+def _recoding(place: dict[Any, int]) -> Callable[[Array], Array]:
+    """The function from numbers that are their own names to codes; unknown ones get the code after the last."""
     numbers = sorted((name, at) for name, at in place.items() if isinstance(name, int | float))
     if not numbers:
         return lambda column: np.where(column == MISSING, MISSING, len(place))

@@ -1,19 +1,21 @@
-"""Parquet, and Arrow files (Feather, IPC): typed columns as they are."""
+"""Files with typed columns: Parquet, and Arrow IPC (Feather)."""
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from deciban.errors import InputError
-from deciban.read.opening import COMPRESSED, FileSource
-from deciban.read.source import checked_names
+from deciban.read.source import COMPRESSED, FileSource, checked_names
 from deciban.read.tables import HEAD
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    Contents = AbstractContextManager[tuple[pa.Schema, Iterator[pa.RecordBatch]]]
 
 
 class ColumnarSource(FileSource):
@@ -24,7 +26,7 @@ class ColumnarSource(FileSource):
         import pyarrow as pa
 
         try:
-            with self._file() as (schema, _):
+            with self._contents() as (schema, _):
                 self._columns = checked_names(schema.names, self.name)
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(error) from None
@@ -34,11 +36,11 @@ class ColumnarSource(FileSource):
         return self._columns
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Row group by row group, or batch by batch."""
+        """Record batches."""
         import pyarrow as pa
 
         try:
-            with self._file() as (_, batches):
+            with self._contents() as (_, batches):
                 for batch in batches:
                     self.progressed()
                     yield pa.Table.from_batches([batch])
@@ -48,11 +50,11 @@ class ColumnarSource(FileSource):
             raise self.unreadable(error) from None
 
     @abstractmethod
-    def _file(self) -> Any:
-        """The file as a context: its schema, and its batches."""
+    def _contents(self) -> Contents:
+        """Context of the open file: its schema and its record batches."""
 
-    def _seekable(self, stream: Any) -> Any:
-        """These formats are read from their end: what is compressed as a whole is unpacked into memory."""
+    def _seekable(self, stream: pa.NativeFile) -> pa.NativeFile:
+        """These formats are read from their end, so a compressed stream is unpacked into memory."""
         import pyarrow as pa
 
         packed = self.stdin or os.path.splitext(self.name)[1].lower() in COMPRESSED
@@ -60,40 +62,31 @@ class ColumnarSource(FileSource):
 
 
 class ParquetSource(ColumnarSource):
-    """Parquet."""
+    """A Parquet file."""
 
-    def _file(self) -> Any:
-        from contextlib import contextmanager
+    @contextmanager
+    def _contents(self) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+        from pyarrow import parquet
 
-        @contextmanager
-        def opened() -> Iterator[tuple[Any, Any]]:
-            from pyarrow import parquet
-
-            with self.opened() as stream:
-                file = parquet.ParquetFile(self._seekable(stream))
-                yield file.schema_arrow, file.iter_batches(batch_size=HEAD)
-
-        return opened()
+        with self.opened() as stream:
+            file = parquet.ParquetFile(self._seekable(stream))
+            yield file.schema_arrow, file.iter_batches(batch_size=HEAD)
 
 
 class ArrowSource(ColumnarSource):
     """Arrow IPC, as a file (Feather) or as a stream."""
 
-    def _file(self) -> Any:
-        from contextlib import contextmanager
+    @contextmanager
+    def _contents(self) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+        import pyarrow as pa
 
-        @contextmanager
-        def opened() -> Iterator[tuple[Any, Any]]:
-            import pyarrow as pa
-
-            with self.opened() as stream:
-                whole = self._seekable(stream)
-                try:
-                    file = pa.ipc.open_file(whole)
-                    yield file.schema, (file.get_batch(at) for at in range(file.num_record_batches))
-                except pa.ArrowInvalid:
-                    whole.seek(0)
-                    batches = pa.ipc.open_stream(whole)
-                    yield batches.schema, batches
-
-        return opened()
+        with self.opened() as stream:
+            seekable = self._seekable(stream)
+            try:
+                file = pa.ipc.open_file(seekable)
+            except pa.ArrowInvalid:
+                seekable.seek(0)
+                batches = pa.ipc.open_stream(seekable)
+                yield batches.schema, batches
+            else:
+                yield file.schema, (file.get_batch(at) for at in range(file.num_record_batches))

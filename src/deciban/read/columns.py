@@ -1,19 +1,18 @@
-"""What one column of a table is taken to be, and why."""
+"""Columns of a table: their kinds, and how a kind is inferred from the first rows.
+
+The types of a frame or of a typed file hold. Columns of text are examined: they may be numbers, dates or yes/no.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deciban.errors import Argument, HyperparameterError, InputError, MergeError, Remedy
-from deciban.read.arrow import whole_numbers
-from deciban.read.tables import MARKERS
+from deciban.errors import Argument, DomainError, HyperparameterError, InputError, MergeError, Remedy, column_error
+from deciban.read import arrow
+from deciban.read.arrow import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,12 +22,14 @@ KINDS: tuple[str, ...] = get_args(Kind)
 NUMBERS = ("count", "number")
 NAMES = ("yes/no", "category")
 IGNORED = ("identifier", "constant")
-PARTS = ("month", "weekday", "hour")  # of a date or time: what comes round again
+PARTS = ("month", "weekday", "hour")  # of a date or time: those that recur
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's kind is frozen: later rows are read by it.
+    """Name and kind of a column, and how its values are read; fixed when the schema is inferred.
+
+    The names of this class and of its fields are part of the file format.
 
     >>> print(Column("age", "count", "whole numbers from 17 to 90", 0, 48842))
     age: count (whole numbers from 17 to 90; none missing)
@@ -36,29 +37,28 @@ class Column:
 
     name: str
     kind: Kind
-    reason: str
-    missing: int = 0  # of the rows looked at
-    rows: int = 0  # looked at
-    trim: bool = False  # spaces around values are not part of them
-    thousands: bool = False  # 1,234 is a number
-    format: str = ""  # of dates that are written out
-    parts: tuple[str, ...] = ()  # of a date: those that vary
+    reason: str  # why the column has this kind, in words
+    missing: int = 0  # missing values among `rows`
+    rows: int = 0  # rows that were examined
+    trim: bool = False  # spaces around values are removed
+    thousands: bool = False  # numbers are written with separators: 1,234
+    format: str = ""  # of dates that are texts
+    parts: tuple[str, ...] = ()  # of a date: those of PARTS that vary
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise HyperparameterError(
-                f"column {self.name!r}: {self.kind!r} is not one of {', '.join(KINDS)}.", columns=[self.name]
-            )
+            what = f"column {self.name!r}: {self.kind!r} is not one of {', '.join(KINDS)}."
+            raise HyperparameterError(what, columns=[self.name])
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns of the model that it becomes."""
+        """Names of the model's columns that it is turned into: none, itself, or the parts of a date."""
         if self.kind in IGNORED:
             return ()
         return tuple(f"{self.name}.{part}" for part in self.parts) if self.kind == "date" else (self.name,)
 
     def union(self, other: Column) -> Column:
-        """One column for the rows of both; kinds that differ cannot be one, unless one of them said nothing."""
+        """The column for the rows of both; kinds must agree, unless one is constant or more general."""
         if self.kind == other.kind or other.kind == "constant":
             kept = self
         elif self.kind == "constant":
@@ -68,233 +68,238 @@ class Column:
         elif {self.kind, other.kind} == {"yes/no", "category"}:
             kept = self if self.kind == "category" else other
         else:
-            raise MergeError(
-                f"column {self.name!r} is a {self.kind} in one ({self.reason}) and a {other.kind} in the other "
-                f"({other.reason}).",
-                columns=[self.name],
-                remedy=Remedy("Declare it when fitting: ", Argument("kinds", {self.name: self.kind}), "."),
-            )
-        return Column(
-            kept.name, kept.kind, kept.reason, self.missing + other.missing, self.rows + other.rows,
-            self.trim or other.trim, self.thousands or other.thousands, kept.format,
-            tuple(part for part in PARTS if part in self.parts + other.parts),
-        )  # fmt: skip
+            what = f"is a {self.kind} in one ({self.reason}) and a {other.kind} in the other ({other.reason})"
+            remedy = Remedy("Declare it when fitting: ", Argument("kinds", {self.name: self.kind}), ".")
+            raise column_error(MergeError, self.name, what, remedy)
+        return replace(
+            kept,
+            missing=self.missing + other.missing,
+            rows=self.rows + other.rows,
+            trim=self.trim or other.trim,
+            thousands=self.thousands or other.thousands,
+            parts=tuple(part for part in PARTS if part in self.parts + other.parts),
+        )
+
+    def refusal(self, value: str, row: int, why: str) -> DomainError:
+        """The error for a value that does not fit the column."""
+        declared = Argument("kinds", {self.name: "category"})
+        remedy = Remedy("Correct the value, leave it empty, or declare the column: ", declared, ".")
+        return column_error(DomainError, self.name, f"holds {value[:60]!r}", remedy, row, f", {why}.")
 
     def __str__(self) -> str:
         gaps = f"{self.missing:,} of {self.rows:,} missing" if self.missing else "none missing"
         return f"{self.name}: {self.kind} ({self.reason}; {gaps}){', ignored' if self.kind in IGNORED else ''}"
 
 
-def declare_category(first: str, name: str) -> Remedy:
-    """The remedy for a value that does not fit its column."""
-    return Remedy(f"{first}, leave it empty, or declare the column: ", Argument("kinds", {name: "category"}), ".")
+# -- inference ---------------------------------------------------------------------------------------------------------
+YES_NO = ({"y", "n"}, {"yes", "no"}, {"t", "f"}, {"true", "false"}, {"0", "1"}, {"on", "off"})
+DATE_FORMATS = (
+    "ISO", "%Y/%m/%d", "%d.%m.%Y", "%Y-%m-%d %I:%M %p", "%d.%m.%Y %H:%M", "%H:%M:%S", "%H:%M", "%m/%d/%Y", "%d/%m/%Y",
+)  # fmt: skip
+FIRST_VALUES = 100  # if none of these is a number, the column is not one of numbers
+FEWEST_ROWS = 20  # fewer do not show whether values repeat
+MOST_NUMBERS = 0.9  # from this share of numbers on, other values are taken for mistakes
+COLLISIONS = 10  # whole numbers that differ although so many collisions are expected by chance: an identifier
+ALL_MISSING = "all values are missing"
 
 
-# -- values ----------
-# Columns as families take them: floats with NaN, codes of names, parts of dates; each by what its `Column` says.
+def infer(name: str, values: pa.ChunkedArray, kind: str | None = None) -> Column:
+    """The column of these values; `kind` if it is declared.
 
-Array = NDArray[Any]
-Codes = tuple[Array, tuple[str, ...]]  # −1 is missing; names sorted
-Refuse = Callable[[int, str], None]  # told row and value of a cell that does not fit
-
-THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-MONTHS = tuple(f"{month:02}" for month in range(1, 13))
-WEEKDAYS = ("1 Mon", "2 Tue", "3 Wed", "4 Thu", "5 Fri", "6 Sat", "7 Sun")
-HOURS = tuple(f"{hour:02}" for hour in range(24))
-
-
-def whole(values: pa.ChunkedArray) -> pa.Array:
-    """One array, dictionaries spelt out."""
+    >>> import pyarrow as pa
+    >>> print(infer("smokes", pa.chunked_array([["y", "n", "?", "y"]])))
+    smokes: yes/no ('n' and 'y'; 1 of 4 missing)
+    """
     import pyarrow as pa
 
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if isinstance(array, pa.ChunkedArray):  # too long for one
-        array = pa.concat_arrays(array.chunks)
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if kind == "text" and arrow.is_text(values.type):
+        return _declared_text(name, values)
+    array = arrow.one_array(values)
+    if pa.types.is_nested(array.type) or pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        remedy = "Drop it, or turn it into several columns."
+        raise column_error(InputError, name, f"holds {array.type}, which is no value of a table", remedy)
+    column = Column(name, "constant", "", rows=len(array))
+    text = arrow.is_text(array.type)
+    if text:
+        array, trim = _trimmed(array, kind)
+        column = replace(column, trim=trim)
+    elif pa.types.is_floating(array.type):
+        array = pa.array(array.to_numpy(zero_copy_only=False), from_pandas=True)
+    column = replace(column, missing=array.null_count)
+    if kind is not None:
+        return _declared(column, array, kind)
+    if array.null_count == len(array):
+        return replace(column, reason=ALL_MISSING)
+    categories = pa.types.is_dictionary(values.type)
+    return _of_text(column, array, categories) if text else _of_type(column, array, categories)
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values are strings."""
+def _declared(column: Column, array: pa.Array, kind: str) -> Column:
+    """A column of declared kind; the format of dates and thousands separators are still inferred."""
     import pyarrow as pa
 
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    column = replace(column, kind=kind, reason="declared by you")  # type: ignore[arg-type]
+    if kind == "date":
+        formats = DATE_FORMATS if arrow.is_text(array.type) else ("",)
+        for form in formats:
+            found = arrow.timestamps(array, replace(column, format=form), _ignore)
+            if found.null_count == array.null_count or len(formats) == 1:
+                return replace(column, format=form, parts=PARTS)
+        remedy = "Write them as 2026-11-15T23:43:00."
+        raise column_error(DomainError, column.name, "holds no dates that can be read", remedy)
+    if kind in NUMBERS and arrow.is_text(array.type):
+        first = array.drop_null().slice(0, 1000).to_pylist()
+        return replace(column, thousands=any(map(arrow.THOUSANDS.fullmatch, first)))
+    return column if not pa.types.is_null(array.type) else replace(column, missing=len(array))
 
 
-def cleaned(array: pa.Array, trim: bool) -> pa.Array:
-    """Texts with what stands for missing as null."""
+def _declared_text(name: str, values: pa.ChunkedArray) -> Column:
+    """A column declared to be text, examined chunk by chunk, since texts are large."""
+    found = [(array.null_count, trim) for array, trim in (_trimmed(chunk, "text") for chunk in values.chunks)]
+    missing, trim = sum(nulls for nulls, _ in found), any(trim for _, trim in found)
+    return Column(name, "text", "declared by you", missing, len(values), trim)
+
+
+def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
+    """Texts without spaces around them and null for missing, and whether there were such spaces."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.string())
-    if trim and pc.any(pc.match_substring_regex(array, r"^\s|\s$")).as_py():
-        array = pc.utf8_trim_whitespace(array)
-    absent = pc.is_in(array, value_set=_markers(array.type))
-    return pc.if_else(absent, pa.scalar(None, array.type), array) if pc.any(absent).as_py() else array
+    if kind in NUMBERS and _are_numbers(array):
+        return array, False
+    encoded = array.dictionary_encode()  # each distinct value is examined once
+    trimmed, plain = (arrow.without_markers(encoded.dictionary, trim=trim) for trim in (True, False))
+    if trimmed.null_count or trimmed is not encoded.dictionary:
+        array = trimmed.take(encoded.indices.cast(pa.int64()))
+    return array, not trimmed.equals(plain)
 
 
-@cache
-def _markers(kind: pa.DataType) -> pa.Array:
-    """What stands for missing; from buffers, for Arrow would import pandas to look at a list, or even at a number."""
+def _are_numbers(array: pa.Array) -> bool:
     import pyarrow as pa
-
-    ends = np.cumsum([0, *(len(marker.encode()) for marker in MARKERS)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer("".join(MARKERS).encode())]
-    return pa.Array.from_buffers(pa.large_string(), len(MARKERS), buffers).cast(kind)
-
-
-def numbers(values: pa.ChunkedArray, column: Column, refuse: Refuse) -> Array:
-    """(n,) floats, NaN where missing; what is no finite number is refused."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = whole(values)
-    if is_text(array.type):
-        try:
-            found = pc.cast(array, pa.float64())  # the usual case: clean, or null already
-        except pa.ArrowInvalid:
-            array = cleaned(array, trim=True)
-            if column.thousands:
-                array = pc.replace_substring(array, ",", "")
-            found = _cast_each(array, refuse)
-    elif pa.types.is_boolean(array.type) or pa.types.is_decimal(array.type) or pa.types.is_float16(array.type):
-        found = pc.cast(pc.cast(array, pa.float32()) if pa.types.is_float16(array.type) else array, pa.float64())
-    elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_null(array.type):
-        found = pc.cast(array, pa.float64(), safe=False)
-    else:
-        raise InputError(
-            f"column {column.name!r} holds {array.type}, not numbers.",
-            columns=[column.name],
-            remedy="Declare it otherwise, or drop it.",
-        )
-    floats = found.to_numpy(zero_copy_only=False)
-    if np.isinf(floats).any():
-        for row in np.flatnonzero(np.isinf(floats)):
-            refuse(int(row), str(floats[row]))
-        floats = np.where(np.isinf(floats), np.nan, floats)
-    return floats
-
-
-def _cast_each(array: pa.Array, refuse: Refuse) -> pa.Array:
-    """Floats of texts, one by one where Arrow takes none; what is no number is refused, and null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     try:
-        return pc.cast(array, pa.float64())
+        return array.cast(pa.float64()) is not None
     except pa.ArrowInvalid:
-        found: list[float | None] = []
-        for row, text in enumerate(array.to_pylist()):
-            try:
-                found.append(None if text is None else float(text.replace("_", "x")))
-            except ValueError:
-                refuse(row, text)
-                found.append(None)
-        return pa.array(found, pa.float64())
-
-
-def names(values: pa.ChunkedArray, column: Column) -> Codes:
-    """Codes of names, and the names in order; numbers and truth values are called as they are written."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    encoded = array if isinstance(array, pa.DictionaryArray) else whole(values).dictionary_encode()
-    distinct = encoded.dictionary
-    if is_text(distinct.type):
-        called = cleaned(distinct, column.trim).to_pylist()
-    else:
-        called = [_called(value) for value in distinct.to_pylist()]
-    kept = sorted({name for name in called if name is not None})
-    place = {name: at for at, name in enumerate(kept)} | {None: -1}
-    table = np.array([*(place[name] for name in called), -1], dtype=np.intp)
-    index = pc.fill_null(encoded.indices, len(called)) if encoded.indices.null_count else encoded.indices
-    return table[whole_numbers(pa.chunked_array([index]))], tuple(kept)
-
-
-def _called(value: Any) -> str | None:
-    if value is None or value != value:
-        return None
-    if isinstance(value, float) and value == int(value):
-        return str(int(value))
-    return str(value)
-
-
-def text(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
-    """Texts, empty where missing; in chunks as they came, for texts are large."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(values.type):
-        values = pa.chunked_array([part.dictionary_decode() for part in values.chunks], values.type.value_type)
-    if not is_text(values.type):
-        values = pc.cast(values, pa.string())
-    return pc.fill_null(values, "") if values.null_count else values
-
-
-def moments(values: pa.ChunkedArray, column: Column, refuse: Refuse) -> pa.Array:
-    """Dates and times as timestamps."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = whole(values)
-    if not is_text(array.type):
-        if pa.types.is_time(array.type):
-            return pc.cast(pc.cast(array, pa.time64("us")), pa.int64()).cast(pa.timestamp("us"))
-        if pa.types.is_timestamp(array.type):
-            return array
-        if not pa.types.is_date(array.type) and not pa.types.is_null(array.type):
-            raise InputError(
-                f"column {column.name!r} holds {array.type}, but it is a date: {column.reason}.", columns=[column.name]
-            )
-        return pc.cast(array, pa.timestamp("us"))
-    array = cleaned(array, trim=True)
-    found = parsed(array, column.format or "ISO")
-    wrong = np.asarray(pc.and_(pc.is_null(found), pc.is_valid(array)))
-    for row in np.flatnonzero(wrong):
-        refuse(int(row), array[int(row)].as_py())
-    return found
-
-
-def parsed(array: pa.Array, form: str) -> pa.Array:
-    """Timestamps of texts, null where they are not of this form; "ISO" is YYYY-MM-DDTHH:MM:SS with variations."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if form != "ISO":
-        return pc.strptime(array, form, "us", error_is_null=True)
-    try:
-        return pc.cast(array, pa.timestamp("us"))  # the usual case
-    except pa.ArrowInvalid:
-        pass
-    zoned = pc.match_substring_regex(array, r"(Z|[+-]\d\d:?\d\d)$")
-    local = pc.if_else(zoned, pc.replace_substring_regex(array, r"(Z|[+-]\d\d:?\d\d)$", ""), array)
-    fits = pc.match_substring_regex(local, r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$")
-    try:
-        return pc.cast(pc.if_else(fits, local, pa.scalar(None, local.type)), pa.timestamp("us"))
-    except pa.ArrowInvalid:  # such as the 31st of February
-        good = [value for value in pc.filter(local, fits).to_pylist() if not _is_moment(value)]
-        fits = pc.and_(fits, pc.invert(pc.is_in(local, value_set=pa.array(good, local.type))))
-        return pc.cast(pc.if_else(fits, local, pa.scalar(None, local.type)), pa.timestamp("us"))
-
-
-def _is_moment(value: str) -> bool:
-    from datetime import datetime
-
-    try:
-        return bool(datetime.fromisoformat(value))
-    except ValueError:
         return False
 
 
-def part(when: pa.Array, which: str) -> Codes:
-    """The month, weekday or hour of timestamps."""
+def _of_type(column: Column, array: pa.Array, categories: bool) -> Column:
+    """The kind of an array that is no text; `categories` if the table says that it holds them."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(array.type):
+        return _unless_constant(replace(column, kind="yes/no", reason="true or false"), array)
+    if pa.types.is_temporal(array.type) and not pa.types.is_duration(array.type):
+        return _of_date(column, array, f"{array.type}")
+    if categories:
+        return _unless_constant(replace(column, kind="category", reason="categories"), array)
+    return _of_numbers(column, arrow.floats(array, column, _ignore))
+
+
+def _of_text(column: Column, array: pa.Array, categories: bool) -> Column:
+    """The kind of texts: numbers, yes/no, dates, categories, texts or identifiers."""
     import pyarrow.compute as pc
 
-    found, called = {
-        "month": (lambda: pc.subtract(pc.month(when), 1), MONTHS),
-        "weekday": (lambda: pc.day_of_week(when), WEEKDAYS),
-        "hour": (lambda: pc.hour(when), HOURS),
-    }[which]
-    codes = pc.fill_null(found(), -1).to_numpy(zero_copy_only=False).astype(np.intp)
-    return codes, called
+    if categories:
+        return _unless_constant(replace(column, kind="category", reason="categories"), array)
+    number = _as_numbers(column, array)
+    if number is not None:
+        return number
+    different = pc.unique(array.drop_null())
+    first = different[:FIRST_VALUES].to_pylist()
+    if len(different) == 1:
+        reason = f"always {first[0][:40]!r}"
+        return _unless_constant(replace(column, kind="category", reason=reason), array, reason)
+    if {value.lower() for value in first} in YES_NO:
+        return replace(column, kind="yes/no", reason=" and ".join(map(repr, sorted(first))))
+    if first[0][:1].isdigit():
+        for form in DATE_FORMATS:
+            found = arrow.parse_dates(array, form)
+            if found.null_count == array.null_count:
+                return _of_date(replace(column, format=form), found, f"dates or times, {form}")
+    return _of_names(column, array, len(different), first)
+
+
+def _as_numbers(column: Column, array: pa.Array) -> Column | None:
+    """A column of numbers that are written as text; None if it is not one, an error if a few values are no numbers."""
+    wrong: list[tuple[int, str]] = []
+
+    def collect(row: int, value: str) -> None:
+        wrong.append((row, value))
+
+    def separated() -> bool:
+        return all(arrow.THOUSANDS.fullmatch(value) for _, value in wrong)
+
+    first = array.drop_null()[:FIRST_VALUES]
+    arrow.floats(first, column, collect)
+    if len(wrong) == len(first) and not separated():
+        return None
+    wrong.clear()
+    numbers = arrow.floats(array, column, collect)
+    if wrong and separated():
+        column = replace(column, thousands=True)
+        wrong.clear()
+        numbers = arrow.floats(array, column, collect)
+    if not wrong:
+        return _of_numbers(column, numbers)
+    n = len(array) - array.null_count
+    if n - len(wrong) > MOST_NUMBERS * n and n >= FEWEST_ROWS:
+        row, value = wrong[0]
+        raise column.refusal(value, row, f"where {n - len(wrong):,} of {n:,} values are finite numbers")
+    return None
+
+
+def _of_numbers(column: Column, values: Array) -> Column:
+    """Yes/no, count, number, identifier or constant."""
+    seen = values[~np.isnan(values)]
+    if not len(seen):
+        return replace(column, reason=ALL_MISSING)
+    low, high = seen.min(), seen.max()
+    if low == high:
+        return replace(column, kind="constant" if len(seen) > 1 else "number", reason=f"always {low:g}")
+    finite = seen[np.isfinite(seen)]
+    interval = f"from {low:g} to {high:g}{', thousands separated' if column.thousands else ''}"
+    if not (finite == np.round(finite)).all():
+        return replace(column, kind="number", reason=f"numbers {interval}")
+    distinct = len(np.unique(seen))
+    if distinct == 2 and low == 0 and high == 1:
+        return replace(column, kind="yes/no", reason="0 and 1")
+    expected = len(seen) ** 2 / (2 * (high - low + 1))  # collisions among random numbers of this interval
+    if distinct == len(seen) and expected > COLLISIONS:
+        return replace(column, kind="identifier", reason=f"{distinct:,} whole numbers {interval}, none twice")
+    return replace(column, kind="count" if low >= 0 else "number", reason=f"whole numbers {interval}")
+
+
+def _of_date(column: Column, array: pa.Array, reason: str) -> Column:
+    """A date with the parts that vary; constant if none does."""
+    when = arrow.timestamps(array, column, _ignore)
+    parts = tuple(part for part in PARTS if len(np.unique(arrow.date_part(when, part)[0])) > 1 + bool(when.null_count))
+    if not parts:
+        return replace(column, reason=f"{reason}; month, weekday and hour are always the same")
+    return replace(column, kind="date", parts=parts, reason=reason)
+
+
+def _of_names(column: Column, array: pa.Array, distinct: int, first: list[str]) -> Column:
+    """Names that repeat are categories; those that do not are texts if they have several words, else identifiers."""
+    import pyarrow.compute as pc
+
+    n = len(array) - array.null_count
+    words = pc.mean(pc.add(pc.count_substring_regex(array, r"\s+"), 1)).as_py()
+    unique = distinct > n / 2 and n >= FEWEST_ROWS
+    if words >= (3 if unique else 8 if n >= FEWEST_ROWS else 4):
+        return replace(column, kind="text", reason=f"{words:.0f} words a row")
+    if unique:
+        return replace(column, kind="identifier", reason=f"nearly every value is unique ({distinct:,} of {n:,})")
+    others = f" and {distinct - 3:,} more" if distinct > 3 else ""
+    return replace(column, kind="category", reason=f"{distinct:,} names: {', '.join(sorted(first)[:3])[:80]}{others}")
+
+
+def _unless_constant(column: Column, array: pa.Array, reason: str = "always the same") -> Column:
+    """The column, or a constant one if enough rows hold one value only."""
+    import pyarrow.compute as pc
+
+    varies = column.rows < FEWEST_ROWS or pc.count_distinct(array).as_py() > 1
+    return column if varies else replace(column, kind="constant", reason=reason)
+
+
+def _ignore(row: int, value: str) -> None:
+    """For `refuse`: values that do not fit count as missing."""

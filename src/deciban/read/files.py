@@ -1,29 +1,22 @@
-"""Anything with rows as a source: frames, paths of many formats, folders of texts, standard input."""
+"""Opens anything with rows as a source: frames, files of many formats, folders of texts, mail, standard input."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deciban.errors import Argument, InputError, Remedy
 from deciban.read.columnar import ArrowSource, ParquetSource
-from deciban.read.delimited import DelimitedSource
 from deciban.read.folder import FolderSource
-from deciban.read.json_lines import JSONLinesSource
-from deciban.read.opening import COMPRESSED, STDIN, no_file
-from deciban.read.source import FrameSource, Source
+from deciban.read.source import COMPRESSED, STDIN, FrameSource, Source, no_file
+from deciban.read.text_files import DelimitedSource, JSONLinesSource
 
-FORMATS: dict[str, Callable[..., Source]] = {
-    "csv": DelimitedSource,
-    "tsv": lambda path, **options: DelimitedSource(path, **({"delimiter": "\t"} | options)),
-    "jsonl": JSONLinesSource,
-    "parquet": ParquetSource,
-    "arrow": ArrowSource,
-    "folder": FolderSource,
-    "mail": lambda path, **options: _mail(path, **options),
-}
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "folder", "mail")
 ENDINGS = {
     ".csv": "csv", ".txt": "csv", ".data": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
@@ -31,10 +24,12 @@ ENDINGS = {
 }  # fmt: skip
 
 
-def open_source(what: Any, *, format: str | None = None, **options: Any) -> Source:
-    """The source that something is: a frame, a path, "-" for standard input, or a source already.
+def open_source(
+    what: Source | str | os.PathLike[str] | IntoDataFrame, *, format: str | None = None, **options: Any
+) -> Source:
+    """The source of a frame, a path, or "-" for standard input; a source is returned as it is.
 
-    Options are those of the format: skip_bad, and for text also delimiter, quote, encoding and missing.
+    Options are those of the format: `skip_bad`, and for CSV also `delimiter`, `quote`, `encoding` and `missing`.
 
     >>> import polars as pl
     >>> open_source(pl.DataFrame({"colour": ["red", "white"], "size": [1.5, 2.0]})).columns
@@ -44,31 +39,38 @@ def open_source(what: Any, *, format: str | None = None, **options: Any) -> Sour
         return what
     if not isinstance(what, str | os.PathLike):
         return FrameSource(what)
-    kind = format or _kind(what)
+    kind = format or _format(what)
     if kind not in FORMATS:
         raise InputError(f"format={kind!r} is not one of {', '.join(FORMATS)}.")
-    try:
-        return FORMATS[kind](what, **options)
-    except TypeError as error:
-        wrong = next((name for name in options if f"'{name}'" in str(error)), None)
-        if wrong is None:
-            raise
-        raise InputError(f"the format {kind} has no option {wrong!r}.", place=os.fspath(what)) from None
+    source = _source_class(kind)
+    wrong = next((name for name in options if name not in inspect.signature(source).parameters), None)
+    if wrong is not None:
+        raise InputError(f"the format {kind} has no option {wrong!r}.", place=os.fspath(what))
+    return source(what, **({"delimiter": "\t"} if kind == "tsv" else {}) | options)
 
 
-def is_place(what: Any) -> bool:
-    """Whether something says where rows are, rather than being rows."""
+def is_place(what: object) -> bool:
+    """Whether it is a path or a source, and not the rows themselves."""
     return isinstance(what, str | os.PathLike | Source)
 
 
-def _mail(path: str | os.PathLike[str], **options: Any) -> Source:
-    from deciban.read.mail import MailSource  # ten milliseconds that other sources need not wait for
+def _source_class(kind: str) -> Any:
+    if kind == "mail":
+        from deciban.read.mail import MailSource  # lazy: the email package is slow to import
 
-    return MailSource(path, **options)
+        return MailSource
+    return {
+        "csv": DelimitedSource,
+        "tsv": DelimitedSource,
+        "jsonl": JSONLinesSource,
+        "parquet": ParquetSource,
+        "arrow": ArrowSource,
+        "folder": FolderSource,
+    }[kind]
 
 
-def _kind(path: str | os.PathLike[str]) -> str:
-    """The format that a path ends in."""
+def _format(path: str | os.PathLike[str]) -> str:
+    """The format of a file by its ending, of a folder by its contents."""
     if path == STDIN:
         raise InputError(
             "the format of standard input is not known.",

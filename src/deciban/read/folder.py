@@ -14,37 +14,37 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TEXT, LABEL = "text", "label"
-PIECE = 2**23  # bytes of text read at a time
+PIECE = 2**23  # bytes of text in a piece
 
 
 class FolderSource(Source):
-    """One row a file. The classes take turns, in proportion to their sizes, so that the first rows have them all."""
+    """One row a file. The files of all classes are mixed evenly, so that the first rows hold every class."""
 
     def __init__(self, path: str | os.PathLike[str], *, encoding: str = "utf-8", skip_bad: bool = False) -> None:
         super().__init__()
         self.name, self.encoding, self.skip_bad = os.fspath(path), encoding, skip_bad
-        self.files = _in_turns(_classes(Path(path)))
+        self.files = _mixed(_classes(Path(path)))
         self.size = sum(file.stat().st_size for file, _ in self.files)
-        self._kept: list[Path] = []  # of the rows so far
+        self._paths: list[Path] = []  # the file of each row
 
     @property
     def columns(self) -> tuple[str, ...]:
         return TEXT, LABEL
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Some megabytes at a time."""
+        """Pieces of some megabytes."""
         import pyarrow as pa
 
         texts: list[str] = []
         labels: list[str] = []
-        self._kept, held = [], 0
+        self._paths, held = [], 0
         for file, label in self.files:
             text = self._text(file)
             if text is None:
                 continue
             texts.append(text)
             labels.append(label)
-            self._kept.append(file)
+            self._paths.append(file)
             held += len(text)
             if held > PIECE:
                 yield pa.table({TEXT: texts, LABEL: labels})
@@ -53,26 +53,22 @@ class FolderSource(Source):
             yield pa.table({TEXT: texts, LABEL: labels})
 
     def place(self, row: int) -> tuple[str, int]:
-        """The file itself."""
-        return (str(self._kept[row]), row + 1) if row < len(self._kept) else super().place(row)
+        """The path of the file."""
+        return (str(self._paths[row]), row + 1) if row < len(self._paths) else super().place(row)
 
     def _text(self, file: Path) -> str | None:
+        """The text of a file; None if it cannot be read and is skipped."""
         try:
             data = file.read_bytes()
             self.read += len(data)
             return data.decode(self.encoding)
         except UnicodeDecodeError as error:
             shown = f"byte {error.start} ({data[error.start : error.start + 8]!r})"
+            encoding = Argument("encoding", "latin-1")
             reason = InputError(
                 f"{shown} is not {self.encoding.upper()}.",
                 place=str(file),
-                remedy=Remedy(
-                    "Give the encoding, as in ",
-                    Argument("encoding", "latin-1"),
-                    ", or skip bad files (",
-                    SKIP_BAD,
-                    ").",
-                ),
+                remedy=Remedy("Give the encoding, as in ", encoding, ", or skip bad files (", SKIP_BAD, ")."),
             )
         except OSError as error:
             reason = InputError(
@@ -88,7 +84,7 @@ class FolderSource(Source):
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
-    """The files of each class, sorted; hidden ones are left out."""
+    """The files of each class, sorted, without hidden ones."""
     try:
         subfolders = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
         found = {sub.name: sorted(_files(sub)) for sub in subfolders}
@@ -110,7 +106,7 @@ def _classes(folder: Path) -> dict[str, list[Path]]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Every file below; unlike `rglob`, says what it may not read."""
+    """Every file below a folder; unlike `rglob`, raises PermissionError."""
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _files(entry)
@@ -118,7 +114,8 @@ def _files(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def _in_turns(classes: dict[str, list[Path]]) -> list[tuple[Path, str]]:
+def _mixed(classes: dict[str, list[Path]]) -> list[tuple[Path, str]]:
+    """All files with their class; those of each class are spread evenly over the whole list."""
     places = [
         ((at + 0.5) / len(files), label, file) for label, files in classes.items() for at, file in enumerate(files)
     ]

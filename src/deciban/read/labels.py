@@ -1,96 +1,82 @@
-"""The column of labels: names in order, and the place of each row's."""
+"""Labels of rows: sorted class names, and the code of each row."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import HERE, DomainError, InputError, Remedy, UnknownLabelError
-from deciban.read import columns as values
-from deciban.read.arrow import arrow_column
-from deciban.read.columns import Column
+from deciban import kernels
+from deciban.errors import DomainError, InputError, Remedy, UnknownLabelError, column_error, shortlist
+from deciban.read import arrow
 from deciban.read.source import SKIP_BAD
 from deciban.read.tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-from deciban import kernels
-from deciban.errors import shortlist
-
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """One label a row, held as codes; NumPy sees the labels themselves.
+    """One label a row, held as codes; as an array, the labels themselves.
 
     >>> np.asarray(Labels(("ham", "spam"), np.array([1, 0])))
     array(['spam', 'ham'], dtype=object)
     """
 
-    names: tuple[Any, ...]  # sorted, each of some row
-    codes: Array  # (n,)
+    names: tuple[Any, ...]  # (K,) sorted; each is the label of some row
+    codes: Array  # (n,) of int: positions in `names`
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         kind = dtype or (np.int64 if self.names and isinstance(self.names[0], int) else object)
         return np.array(self.names, dtype=kind)[self.codes]
 
-    def __getitem__(self, rows: Any) -> Labels:
+    def __getitem__(self, rows: slice | Array) -> Labels:
         used, codes = np.unique(self.codes[rows], return_inverse=True)
         return Labels(tuple(self.names[i] for i in used), codes.reshape(-1))
 
 
-def whole_labels(column: pa.ChunkedArray) -> bool:
-    """Whether all labels are whole numbers, written as such."""
+# -- columns of labels -------------------------------------------------------------------------------------------------
+def are_whole_numbers(column: pa.ChunkedArray) -> bool:
+    """Whether all labels of a column are whole numbers, written as such."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = values.whole(column)
+    array = arrow.one_array(column)
     if pa.types.is_integer(array.type):
         return True
-    if not values.is_text(array.type):
+    if not arrow.is_text(array.type):
         return False
     seen = pc.unique(array.drop_null())
     return len(seen) > 0 and bool(pc.all(pc.match_substring_regex(seen, r"^(0|-?[1-9]\d{0,17})$")).as_py())
 
 
 def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
-    """Labels of a column; a missing one is an error that names its row."""
-    codes, called = values.names(column, Column(name, "category", "labels", trim=True))
-    if (codes < 0).any():
-        row = int(np.flatnonzero(codes < 0)[0])
-        raise InputError(
-            f"column {name!r} of labels is missing (",
-            HERE,
-            f"), and in {int((codes < 0).sum()) - 1:,} rows more.",
-            row=row,
-            columns=[name],
-            remedy=Remedy("Drop these rows, or skip them (", SKIP_BAD, ")."),
-        )
+    """Labels of a column, as integers if they are `whole` numbers; a missing one is an error that names its row."""
+    codes, names = arrow.category_codes(column, trim=True)
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        remedy = Remedy("Drop these rows, or skip them (", SKIP_BAD, ").")
+        why = f", and in {len(missing) - 1:,} rows more."
+        raise column_error(InputError, name, "of labels is missing", remedy, int(missing[0]), why)
     if not whole:
-        return Labels(called, codes)
+        return Labels(names, codes)
     try:
-        numbers = [int(label) for label in called]
+        numbers = [int(label) for label in names]
     except ValueError:
-        wrong = next(label for label in called if not label.lstrip("-").isdigit())
-        row = int(np.flatnonzero(codes == called.index(wrong))[0])
-        raise DomainError(
-            f"column {name!r} holds the label {wrong[:60]!r} (",
-            HERE,
-            "), but all labels before it are whole numbers.",
-            row=row,
-            columns=[name],
-            label=wrong,
-            remedy="Correct it, or write all labels as text.",
-        ) from None
+        wrong = next(label for label in names if not label.lstrip("-").isdigit())
+        row = int(np.flatnonzero(codes == names.index(wrong))[0])
+        what, why = f"holds the label {wrong[:60]!r}", ", but all labels before it are whole numbers."
+        correct = "Correct it, or write all labels as text."
+        raise column_error(DomainError, name, what, correct, row, why, wrong) from None
     order = np.argsort(numbers)
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
@@ -98,29 +84,26 @@ def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
 
 
 def labelled_rows(table: Table, name: str) -> Array:
-    """Which rows of a table have a label."""
+    """Positions of the rows of a table that have a label."""
     at = [str(column) for column in table.columns].index(name)
-    codes, _ = values.names(arrow_column(table, at), Column(name, "category", "labels", trim=True))
+    codes, _ = arrow.category_codes(arrow.arrow_column(table, at), trim=True)
     return np.flatnonzero(codes >= 0)
 
 
-# -- labels ----------
-# Labels as given: names in order, and the place of each row's.
-
-
-def encode_labels(y: Any, n: int) -> tuple[tuple[Any, ...], Array]:
+# -- labels as given ---------------------------------------------------------------------------------------------------
+def encode_labels(y: ArrayLike | Labels | None, n: int) -> tuple[tuple[Any, ...], Array]:
     """The sorted names of the labels, and for each of n rows the position of its own.
 
     >>> encode_labels(["b", "a", "b"], 3)
     (('a', 'b'), array([1, 0, 1]))
     """
     if y is None:
-        raise InputError("requires y to be passed, but the target y is None. Give one label a row.")
+        raise InputError("requires y to be passed, but the target y is None.", remedy="Give one label a row.")
     if isinstance(y, Labels) and len(y) == n:
         return y.names, y.codes
-    labels = _column(np.asarray(y) if not _is_strings(y) else np.asarray(list(y), dtype=object))
+    labels = _one_column(np.asarray(list(y), dtype=object) if _has_strings(y) else np.asarray(y))
     if len(labels) != n:
-        raise InputError(f"X has {n} rows, but y has {len(labels)} labels. Give one label a row.")
+        raise one_label_a_row(n, len(labels))
     if labels.dtype.kind in "iub":
         found = kernels.encode_integers(labels)
         if found is not None:
@@ -135,7 +118,7 @@ def encode_labels(y: Any, n: int) -> tuple[tuple[Any, ...], Array]:
     return tuple(names.tolist()), codes.reshape(-1)
 
 
-def place_labels(y: Any, n: int, classes: tuple[Any, ...]) -> Array:
+def place_labels(y: ArrayLike | Labels | None, n: int, classes: tuple[Any, ...]) -> Array:
     """For each of n rows the position of its label among `classes`; an unknown label is an error."""
     names, codes = encode_labels(y, n)
     if names == classes:
@@ -151,12 +134,17 @@ def place_labels(y: Any, n: int, classes: tuple[Any, ...]) -> Array:
     return np.array([place[name] for name in names], dtype=np.intp)[codes]
 
 
-def _is_strings(y: Any) -> bool:
-    """A list with strings in it must not become an array of strings: 1 and '1' are different labels."""
+def one_label_a_row(n: int, labels: int) -> InputError:
+    """The error for another number of labels than of rows."""
+    return InputError(f"X has {n} rows, but y has {labels} labels.", remedy="Give one label a row.")
+
+
+def _has_strings(y: object) -> TypeGuard[Sequence[Any]]:
+    """Whether a list holds strings; NumPy would turn its numbers into strings, but 1 and '1' are different labels."""
     return isinstance(y, (list, tuple)) and any(isinstance(label, str) or label is None for label in y)
 
 
-def _column(y: Array) -> Array:
+def _one_column(y: Array) -> Array:
     if y.ndim == 2 and y.shape[1] == 1:
         import warnings
 
@@ -170,30 +158,36 @@ def _column(y: Array) -> Array:
         )
         return y.ravel()
     if y.ndim != 1:
-        raise InputError(f"y should be a 1d array, got an array of shape {y.shape} instead. Give one label a row.")
+        raise InputError(
+            f"y should be a 1d array, got an array of shape {y.shape} instead.", remedy="Give one label a row."
+        )
     return y
 
 
 def _refuse_continuous(labels: Array) -> None:
     missing = int(np.isnan(labels).sum())
     if missing:
-        raise InputError(f"y contains NaN: {missing} of {len(labels)} labels are missing. Drop these rows.")
+        what = f"y contains NaN: {missing} of {len(labels)} labels are missing."
+        raise InputError(what, row=int(np.flatnonzero(np.isnan(labels))[0]), remedy="Drop these rows.")
     if not np.isfinite(labels).all():
-        raise InputError("y contains infinity; labels are names, not measurements. Drop these rows.")
+        raise InputError("y contains infinity; labels are names, not measurements.", remedy="Drop these rows.")
     if (labels != np.floor(labels)).any():
         value = labels[labels != np.floor(labels)][0]
         raise InputError(
             f"Unknown label type: continuous, for example {value}. Labels are names: strings, whole numbers or "
-            "booleans. Cut the numbers into classes first; this is not a regression."
+            "booleans.",
+            remedy="Cut the numbers into classes first; this is not a regression.",
         )
 
 
 def _refuse_unnamed(labels: Array) -> None:
-    missing = sum(label is None or label != label for label in labels)
+    missing = [row for row, label in enumerate(labels) if label is None or label != label]
     if missing:
-        raise InputError(f"{missing} of {len(labels)} labels are missing (None or NaN). Drop these rows.")
-    kinds = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in labels})
-    if "str" in kinds and len(kinds) > 1:
+        what = f"{len(missing)} of {len(labels)} labels are missing (None or NaN)."
+        raise InputError(what, row=missing[0], remedy="Drop these rows.")
+    types = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in labels})
+    if "str" in types and len(types) > 1:
         raise InputError(
-            f"labels of mixed types ({' and '.join(kinds)}) have no common order. Make them all strings or numbers."
+            f"labels of mixed types ({' and '.join(types)}) have no common order.",
+            remedy="Make them all strings or numbers.",
         )

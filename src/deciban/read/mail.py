@@ -1,4 +1,4 @@
-"""Mail as rows: subject, sender and text of each message, from .eml files, mbox files and Maildir folders."""
+"""Mail as rows: subject, sender and body of each message, from .eml files, mbox files and Maildir folders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deciban.errors import HERE, InputError
-from deciban.read.opening import no_file
-from deciban.read.source import Source
+from deciban.read.source import Source, no_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FIELDS = ("subject", "from", "body")
-DEEPEST = 20  # messages forwarded within messages
+LABEL = "label"
+PIECE = 2**23  # bytes of mail in a piece
+MOST_NESTED = 20  # messages forwarded within messages
 HIDDEN = {"script", "style", "head", "title"}
 PARAGRAPHS = {"p", "div", "br", "tr", "li", "table", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
 _BLANKS, _LINES = re.compile(r"[ \t\r\f\v]+"), re.compile(r" ?\n\s*")
@@ -34,7 +35,7 @@ def read_mail(path: str | os.PathLike[str]) -> Iterator[dict[str, str]]:
 
 
 def fields_of(data: bytes) -> dict[str, str]:
-    r"""Subject, sender and text of a message; what cannot be decoded is replaced, never refused.
+    r"""Subject, sender and body of a message; bytes that cannot be decoded are replaced.
 
     >>> fields_of(b"Subject: =?utf-8?q?caf=C3=A9?=\nFrom: Ada <ada@example.org>\n\nAt noon?\n")
     {'subject': 'café', 'from': 'Ada <ada@example.org>', 'body': 'At noon?'}
@@ -44,9 +45,9 @@ def fields_of(data: bytes) -> dict[str, str]:
     return {"subject": subject, "from": sender, "body": _text(message).strip()}
 
 
-# -- where messages are ----------------------------------------------------------------------------------------------
+# -- finding messages --------------------------------------------------------------------------------------------------
 def raw_messages(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
-    """The place of each message, in words, and its bytes."""
+    """The place of each message in words, and its bytes."""
     place = Path(path)
     try:
         if is_maildir(place):
@@ -67,12 +68,12 @@ def raw_messages(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def is_maildir(place: Path) -> bool:
-    """Whether a folder is one of the kind that mail programs keep: one file a message, read ones apart."""
+    """Whether a folder is a Maildir: one file a message, with sub-folders `cur` and `new`."""
     return (place / "cur").is_dir() and (place / "new").is_dir()
 
 
 def is_mail(place: Path) -> bool:
-    """Whether a path holds messages: by its ending, or by what is in it."""
+    """Whether a path holds messages: a file by its ending, a folder by its contents."""
     if place.is_dir():
         return is_maildir(place) or next(place.glob("*.eml"), None) is not None
     return place.suffix.lower() in (".eml", ".mbox")
@@ -92,23 +93,23 @@ def _of_mbox(place: Path) -> Iterator[tuple[str, bytes]]:
         box.close()
 
 
-# -- what a message says ---------------------------------------------------------------------------------------------
+# -- reading a message -------------------------------------------------------------------------------------------------
 def _header(message: Message, name: str) -> str:
     raw = message.get(name)
     if raw is None:
         return ""
     try:
         parts = decode_header(str(raw).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-    except ValueError:  # what claims to be encoded, and is not
+    except ValueError:  # wrongly encoded
         return " ".join(_clean(str(raw)).split())
-    said = "".join(part if isinstance(part, str) else _decoded(part, charset) for part, charset in parts)
-    return " ".join(_clean(said).split())
+    text = "".join(part if isinstance(part, str) else _decoded(part, charset) for part, charset in parts)
+    return " ".join(_clean(text).split())
 
 
 def _text(message: Message, depth: int = 0) -> str:
-    """The text of a message and its parts; of alternatives the plain one, unless it is empty."""
+    """The text of a message and its parts; of alternatives the plain text, unless it is empty."""
     if message.is_multipart():
-        if depth > DEEPEST:
+        if depth > MOST_NESTED:
             return ""
         parts = [part for part in message.get_payload() if isinstance(part, Message)]
         if message.get_content_subtype() != "alternative":
@@ -118,8 +119,8 @@ def _text(message: Message, depth: int = 0) -> str:
     if message.get_content_maintype() != "text" or message.get_content_disposition() == "attachment":
         return ""
     data = message.get_payload(decode=True)
-    said = _decoded(data if isinstance(data, bytes) else b"", _charset(message))
-    return html_text(said) if message.get_content_subtype() == "html" else _clean(said)
+    text = _decoded(data if isinstance(data, bytes) else b"", _charset(message))
+    return html_text(text) if message.get_content_subtype() == "html" else _clean(text)
 
 
 def _charset(message: Message) -> str | None:
@@ -133,37 +134,37 @@ def _decoded(data: bytes, charset: str | None) -> str:
     for name in (charset, "utf-8"):
         try:
             return data.decode(name or "utf-8")
-        except (LookupError, ValueError):  # a charset nobody knows, or not what it claims to be
+        except (LookupError, ValueError):  # an unknown charset, or the wrong one
             continue
     return data.decode("latin-1")
 
 
 def _clean(text: str) -> str:
-    """Without halves of surrogate pairs, which no file could hold."""
+    """Without surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 class _Visible(HTMLParser):
-    """What a reader sees of a page."""
+    """Collects the visible text of a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.said: list[str] = []
+        self.text: list[str] = []
         self.hidden = 0
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         self.hidden += tag in HIDDEN
         if tag in PARAGRAPHS:
-            self.said.append("\n")
+            self.text.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
         self.hidden = max(0, self.hidden - (tag in HIDDEN))
         if tag in PARAGRAPHS:
-            self.said.append("\n")
+            self.text.append("\n")
 
     def handle_data(self, data: str) -> None:
         if not self.hidden:
-            self.said.append(data)
+            self.text.append(data)
 
 
 def html_text(page: str) -> str:
@@ -175,20 +176,15 @@ def html_text(page: str) -> str:
     reader = _Visible()
     reader.feed(_clean(page))
     reader.close()
-    return _LINES.sub("\n", _BLANKS.sub(" ", "".join(reader.said))).strip()
+    return _LINES.sub("\n", _BLANKS.sub(" ", "".join(reader.text))).strip()
 
 
-# -- mailboxes ----------
-# A source of mail: one message a row, with subject, sender and text; and a label, where there is a box per class.
-
-LABEL = "label"
-PIECE = 2**23  # bytes of mail read at a time
-
-
+# -- a source of messages ----------------------------------------------------------------------------------------------
 class MailSource(Source):
-    """The messages of a file, an mbox, a Maildir or a folder of .eml files; or of a folder that has one such per class.
+    """One row a message: of a file, an mbox, a Maildir or a folder of .eml files, or of a folder with one such a class.
 
-    The classes take turns, so that the first rows have them all.
+    With classes there is a column `label`, and the messages of the classes alternate, so that the first rows hold every
+    class.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
@@ -198,14 +194,14 @@ class MailSource(Source):
         if not place.exists():
             raise no_file(self.name)
         self.boxes = {} if is_mail(place) or not place.is_dir() else boxes_of(place)
-        self._places: list[str] = []  # of the rows so far
+        self._places: list[str] = []  # the place of each row
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*FIELDS, LABEL) if self.boxes else FIELDS
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Some megabytes at a time."""
+        """Pieces of some megabytes."""
         self._places, held = [], 0
         rows: list[dict[str, str]] = []
         for place, data, label in self._messages():
@@ -220,7 +216,7 @@ class MailSource(Source):
             yield self._table(rows)
 
     def place(self, row: int) -> tuple[str, int]:
-        """The message itself."""
+        """The path of the message."""
         return (self._places[row], row + 1) if row < len(self._places) else super().place(row)
 
     def _messages(self) -> Iterator[tuple[str, bytes, str | None]]:

@@ -1,62 +1,76 @@
-"""Numbers as families take them: float arrays with NaN for missing, or CSR."""
+"""Arrays of numbers: floats with NaN for missing, sparse matrices as CSR, and row weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import HERE, DomainError, InputError, NotANumberError, WeightError
-from deciban.read.tables import array_of
+from deciban.errors import HERE, DomainError, InputError, NotANumberError, WeightError, column_error
+from deciban.read.tables import Columns, array_of
 
 Array = NDArray[Any]
+Matrix: TypeAlias = Array | sp.csr_array  # (n, D), dense or sparse
 
 
-def dense_numbers(X: Any, columns: Sequence[str]) -> Array:
-    """X as a two-dimensional float64 or float32 array; anything that is not a number is an error.
+def is_sparse(X: object) -> TypeGuard[sp.csr_array]:
+    """`scipy.sparse.issparse`, for type checkers."""
+    return bool(sp.issparse(X))
+
+
+def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
+    """X as an (n, D) array of float64 or float32; anything that is not a number is an error.
 
     >>> dense_numbers([[1, None], [2, 3]], ["a", "b"])
     array([[ 1., nan],
            [ 2.,  3.]])
     """
-    X = array_of(X)
+    if isinstance(X, Columns):
+        X = X.numbers()
     if sp.issparse(X):
         raise InputError(
-            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only. "
-            "Use one of them, or X.toarray()."
+            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
+            remedy="Use one of them, or X.toarray().",
         )
     X = np.asarray(X)
     if X.ndim == 1:
         X = X[:, None]
     if X.ndim != 2:
-        raise InputError(f"expected a table of rows and columns, got an array of shape {X.shape}. Reshape it.")
+        raise InputError(
+            f"expected a table of rows and columns, got an array of shape {X.shape}.", remedy="Reshape it."
+        )
     if X.dtype in (np.float64, np.float32):
         return X
-    if X.dtype.kind == "c":
-        raise InputError("Complex data not supported: features must be real numbers. Take real and imaginary parts.")
+    _refuse_complex(X)
     try:
         return X.astype(np.float64)
     except (TypeError, ValueError):
         raise _not_a_number(X, columns) from None
 
 
-def numbers(X: Any, columns: Sequence[str]) -> Any:
+def numbers(X: Matrix | Columns, columns: Sequence[str]) -> Any:
     """Dense as `dense_numbers`, sparse as CSR of float64; for families that take both."""
     X = array_of(X)
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return dense_numbers(X, columns)
     X = X.tocsr()
-    if X.dtype.kind == "c":
-        raise InputError("Complex data not supported: features must be real numbers. Take real and imaginary parts.")
+    _refuse_complex(X)
     return X if X.dtype == np.float64 else X.astype(np.float64)
 
 
-def find_bad(X: Any, bad: Callable[[Array], Array]) -> tuple[int, int, float] | None:
+def _refuse_complex(X: Matrix) -> None:
+    if X.dtype.kind == "c":
+        raise InputError(
+            "Complex data not supported: features must be real numbers.", remedy="Take real and imaginary parts."
+        )
+
+
+def find_bad(X: Matrix, bad: Callable[[Array], Array]) -> tuple[int, int, float] | None:
     """(row, column, value) of the first value for which `bad` holds; dense or CSR (stored entries)."""
-    if sp.issparse(X):
+    if is_sparse(X):
         hits = np.flatnonzero(bad(X.data))
         if not len(hits):
             return None
@@ -69,24 +83,19 @@ def find_bad(X: Any, bad: Callable[[Array], Array]) -> tuple[int, int, float] | 
     return row, column, float(X[row, column])
 
 
-def refuse(X: Any, columns: Sequence[str], bad: Callable[[Array], Array], must: str, remedy: str) -> None:
-    """Raise a DomainError for the first bad value, saying where it is, what must hold, and what to do."""
+def refuse(X: Matrix, columns: Sequence[str], bad: Callable[[Array], Array], must: str, remedy: str) -> None:
+    """Raise a DomainError for the first value for which `bad` holds; `must` says what values must be."""
     found = find_bad(X, bad)
     if found is not None:
         row, column, value = found
-        what = f"column {name_of(columns, column)} holds {value:.6g} ("
-        raise DomainError(what, HERE, f"); {must}.", row=row, columns=[column_name(columns, column)], remedy=remedy)
+        name = column_name(columns, column)
+        raise column_error(DomainError, name, f"holds {value:.6g}", remedy, row, f"; {must}.")
 
 
-def refuse_infinite(X: Any, columns: Sequence[str]) -> None:
-    """No family takes an infinite value."""
-    refuse(
-        X,
-        columns,
-        np.isinf,
-        "values must be finite, infinity is not a measurement",
-        "Drop the row, or mark the value missing (NaN).",
-    )
+def refuse_infinite(X: Matrix, columns: Sequence[str]) -> None:
+    """Raise a DomainError for the first infinite value."""
+    must = "values must be finite, infinity is not a measurement"
+    refuse(X, columns, np.isinf, must, "Drop the row, or mark the value missing (NaN).")
 
 
 def column_name(columns: Sequence[Any], column: int) -> Any:
@@ -94,35 +103,26 @@ def column_name(columns: Sequence[Any], column: int) -> Any:
     return columns[column] if column < len(columns) else column
 
 
-def name_of(columns: Sequence[Any], column: int) -> str:
-    """A column's name as messages write it: quoted; its position where it has no name."""
-    return repr(str(columns[column])) if column < len(columns) else str(column)
-
-
-def _not_a_number(X: Array, columns: Sequence[str]) -> DomainError:
+def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
+    """The error for the first value that float() does not take."""
     for row, column in np.ndindex(X.shape):
         try:
             float(X[row, column])
         except (TypeError, ValueError) as error:
-            return NotANumberError(
-                f"column {name_of(columns, column)} holds {X[row, column]!r} (",
-                HERE,
-                f"), which is not a number ({error}).",
-                row=row,
-                columns=[column_name(columns, column)],
-                remedy="Declare the column Categorical(), or convert it.",
-            )
+            name, why = column_name(columns, column), f", which is not a number ({error})."
+            remedy = "Declare the column Categorical(), or convert it."
+            return column_error(NotANumberError, name, f"holds {X[row, column]!r}", remedy, row, why)
     return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 
 
-# -- grid ----------
-# To what unit numbers were rounded: repeated values are measured by the cell they stand for.
-
-FINEST = 1e9  # steps from zero: more digits than anybody writes down are no rounding
+# -- rounding ----------------------------------------------------------------------------------------------------------
+MOST_STEPS = 1e9  # of the unit between zero and the largest value; numbers with more digits are not rounded
 
 
-def grid_of(values: NDArray[Any]) -> float | None:
-    """The largest power of ten, 1 or below, of which all values are multiples; None where there is none.
+def grid_of(values: Array) -> float | None:
+    """The unit to which numbers were rounded: the largest power of ten, at most 1, of which all are multiples.
+
+    None if there is none.
 
     >>> grid_of(np.array([1.5, 2.25])), grid_of(np.array([100.0, 300.0])), grid_of(np.array([np.pi]))
     (0.01, 1.0, None)
@@ -130,7 +130,7 @@ def grid_of(values: NDArray[Any]) -> float | None:
     largest = np.abs(values).max(initial=0.0)
     for power in range(0, -10, -1):
         unit = 10.0**power
-        if power and largest / unit > FINEST:
+        if power and largest / unit > MOST_STEPS:
             return None
         scaled = values / unit
         if (np.abs(scaled - np.round(scaled)) <= 1e-6).all():
@@ -138,12 +138,9 @@ def grid_of(values: NDArray[Any]) -> float | None:
     return None
 
 
-# -- weights ----------
-# Row weights as given.
-
-
-def row_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
-    """Weights of n rows as floats, checked; None stays None, and weights that are all 1 become None.
+# -- weights -----------------------------------------------------------------------------------------------------------
+def row_weights(sample_weight: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
+    """(n,) checked weights of rows; None for weights that are all 1.
 
     >>> row_weights([1, 2.5], 2)
     array([1. , 2.5])
@@ -154,7 +151,9 @@ def row_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.shape != (n,):
-        raise WeightError(f"sample_weight has shape {weight.shape}, but there are {n} rows. Give one weight a row.")
+        raise WeightError(
+            f"sample_weight has shape {weight.shape}, but there are {n} rows.", remedy="Give one weight a row."
+        )
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         raise WeightError(
@@ -165,89 +164,88 @@ def row_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
             remedy="To take rows back use unlearn, not a negative weight.",
         )
     if n and not weight.any():
-        raise WeightError("sample_weight is zero in every row, so there is nothing to learn. Give some row a weight.")
+        raise WeightError(
+            "sample_weight is zero in every row, so there is nothing to learn.", remedy="Give some row a weight."
+        )
     return None if (weight == 1).all() else weight
 
 
-# -- sparse ----------
-# Sparse rows as families take them: CSR of float64, each entry stored once.
-
-LOOKED_AT = 2**16  # entries at a time: the second look finds them in the cache
+# -- sparse matrices ---------------------------------------------------------------------------------------------------
+CHUNK = 2**16  # entries whose minimum and maximum are taken together, while they are in the cache
 
 
-def plain_numbers(X: Any, columns: Sequence[str]) -> Any:
-    """Dense as it is, sparse as CSR without repeated or stored-zero entries; the caller's matrix stays as it was.
+def plain_numbers(X: Matrix | Columns, columns: Sequence[str]) -> Any:
+    """`numbers`; a sparse matrix without repeated entries and stored zeros. The given matrix is not changed.
 
     >>> twice = sp.csr_array(([1, 1, 0], [2, 2, 0], [0, 3]), shape=(1, 3))
     >>> plain_numbers(twice, []).data
     array([2.])
     """
-    X, _ = counted_numbers(X, columns)
-    return X
+    return counted_numbers(X, columns)[0]
 
 
-def counted_numbers(X: Any, columns: Sequence[str]) -> tuple[Any, bool]:
-    """`plain_numbers`, and whether all are known to be finite and above 0: the same look answers both."""
-    X = numbers(X, columns)
-    if not sp.issparse(X):
-        return X, False
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    if _all_counts(X.data):
-        return X, True
-    if not X.data.all():
-        X = X.copy()
-        X.eliminate_zeros()
-    return X, False
+def counted_numbers(X: Matrix | Columns, columns: Sequence[str]) -> tuple[Any, bool]:
+    """`plain_numbers`, and whether it is a sparse matrix whose entries are all finite and above 0."""
+    found = numbers(X, columns)
+    if not is_sparse(found):
+        return found, False
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    if _all_counts(found.data):
+        return found, True
+    if not found.data.all():
+        found = found.copy()
+        found.eliminate_zeros()
+    return found, False
 
 
 def _all_counts(values: Array) -> bool:
     """Whether all are finite and above 0."""
-    parts = (values[at : at + LOOKED_AT] for at in range(0, len(values), LOOKED_AT))
+    parts = (values[at : at + CHUNK] for at in range(0, len(values), CHUNK))
     return all(part.min() > 0 and part.max() < np.inf for part in parts)
 
 
 def run_of_rows(X: Any, start: int, stop: int) -> Any:
-    """Consecutive rows; those of a CSR matrix share its memory, where X[start:stop] would copy them.
+    """Consecutive rows; those of a CSR matrix share its memory, while X[start:stop] would copy them.
 
     >>> run_of_rows(sp.csr_array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]), 1, 3).toarray()
     array([[0., 2.],
            [3., 0.]])
     """
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return X[start:stop]
     begin, end = X.indptr[start], X.indptr[stop]
     rows = type(X)((stop - start, X.shape[1]), dtype=X.dtype)
-    # set, not given to the constructor, which copies what is less than half of an array
+    # assigned, since the constructor would copy arrays of less than half the length
     rows.data, rows.indices, rows.indptr = X.data[begin:end], X.indices[begin:end], X.indptr[start : stop + 1] - begin
     if X.has_canonical_format:
-        rows.has_canonical_format = True  # so that it is not looked for again
+        rows.has_canonical_format = True  # otherwise SciPy would check all entries
     return rows
 
 
-def entries(X: Any) -> tuple[Array, Array, Array]:
-    """Row, column and value of every entry that is not zero, dense or CSR; row by row."""
-    if sp.issparse(X):
+def entries(X: Matrix) -> tuple[Array, Array, Array]:
+    """Row, column and value of every entry that is not zero, dense or CSR, in the order of rows."""
+    if is_sparse(X):
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         return row, X.indices, X.data
     row, column = np.nonzero(X)
     return row, column, X[row, column]
 
 
-def row_sums(X: Any) -> Array:
-    """(n,) Σ of each row, dense or CSR."""
+def row_sums(X: Matrix) -> Array:
+    """(n,) sum of each row, dense or CSR."""
     return np.asarray(X.sum(axis=1), dtype=float).ravel()
 
 
-def row_totals(X: Any, values: Array) -> Array:
-    """(n,) Σ of a value for each stored entry of a CSR matrix.
+def row_totals(X: sp.csr_array, values: Array) -> Array:
+    """(n,) sum over the stored entries of each row, with one value an entry.
 
     >>> row_totals(sp.csr_array([[0.0, 5.0], [0.0, 0.0], [7.0, 8.0]]), np.array([1.0, 2.0, 4.0]))
     array([1., 0., 6.])
     """
     some = np.diff(X.indptr) > 0
     totals = np.zeros(len(some))
-    if some.any():  # several times as fast as counting by row numbers
+    if some.any():  # several times as fast as np.bincount by row
         totals[some] = np.add.reduceat(values, X.indptr[:-1][some])
     return totals

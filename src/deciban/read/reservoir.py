@@ -1,24 +1,22 @@
-"""A sample of the rows of a stream: uniform, bounded, and the same however the stream is cut into batches.
+"""Reservoir sampling of the rows of a stream: uniform, bounded, and independent of the batches.
 
-Every row draws a number from its position alone; the rows with the smallest are kept.
+Every row has a pseudo-random number that depends on its position alone; the rows with the smallest numbers are kept.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
-from deciban.kernels.choice import Array
-from deciban.read.schema import TypedTable, joined
-from deciban.read.tables import Table, stacked
+from deciban.read.labels import Labels
+from deciban.read.tables import Array, Table, stacked
 
-MOST_ROWS = 20_000  # on whose leave-one-out scores calibration is fitted
-SLACK = 1.2  # times as many are held, so that rows are thrown out many at a time
+MOST_ROWS = 20_000  # calibration is fitted on the leave-one-out scores of so many rows
+SLACK = 1.2  # times as many rows are held before the surplus is dropped
 
 
 def draws(start: int, stop: int) -> Array:
-    """What rows `start` to `stop` draw: 64 bits that look random, by a mix of the position (splitmix64).
+    """Pseudo-random 64-bit numbers of rows `start` to `stop`: splitmix64 of the position.
 
     >>> draws(0, 3) % 1000
     array([535, 700, 679], dtype=uint64)
@@ -30,7 +28,7 @@ def draws(start: int, stop: int) -> Array:
 
 
 def chosen_rows(n: int, most: int = MOST_ROWS) -> Array:
-    """Which of n rows are kept, in order: all of them where they are few.
+    """Positions of the rows that are kept of n, in order; all of them if n is at most `most`.
 
     >>> chosen_rows(5, 3)
     array([1, 2, 4])
@@ -39,7 +37,7 @@ def chosen_rows(n: int, most: int = MOST_ROWS) -> Array:
 
 
 class Reservoir:
-    """At most `most` rows with their labels and weights, kept while a stream goes by.
+    """A sample of at most `most` rows of a stream, with their labels and weights.
 
     >>> kept = Reservoir(3)
     >>> for batch in (np.arange(4.0), np.arange(4.0, 5.0)):
@@ -50,34 +48,33 @@ class Reservoir:
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self.most, self.seen = most, 0
-        self._limit: Any = None  # no row that draws more can be among the kept ones
-        self._held: list[tuple[Array, Table, Array, Array]] = []  # draws, rows, labels, weights
+        self._limit: np.uint64 | None = None  # rows with a larger number are not in the sample
+        self._held: list[tuple[Array, Table, Array, Array]] = []  # numbers, rows, labels, weights
 
-    def add(self, table: Table, labels: Any, weight: Any) -> None:
-        """Let a batch go by; weights may be None for 1 each."""
+    def add(self, table: Table, labels: ArrayLike | Labels, weight: ArrayLike | None) -> None:
+        """Sample the next batch; a weight of None is 1 each."""
         n = len(table)
         drawn, self.seen = draws(self.seen, self.seen + n), self.seen + n
         whole = (drawn, table, np.asarray(labels), np.ones(n) if weight is None else np.asarray(weight, dtype=float))
         self._held.append(whole if self._limit is None else _below(whole, self._limit))
         if sum(len(held[0]) for held in self._held) > SLACK * self.most:
-            self._tighten()
+            self._drop_surplus()
 
     def rows(self) -> tuple[Table, Array, Array]:
-        """What was kept: rows, labels and weights, in the order of the stream."""
-        self._tighten()
+        """The sample: rows, labels and weights, in the order of the stream."""
+        self._drop_surplus()
         _, tables, labels, weights = zip(*self._held)
-        whole = joined(tables) if isinstance(tables[0], TypedTable) else stacked(tables)
-        return whole, np.concatenate(labels), np.concatenate(weights)
+        return stacked(tables), np.concatenate(labels), np.concatenate(weights)
 
-    def _tighten(self) -> None:
-        """Keep no more rows than asked for."""
+    def _drop_surplus(self) -> None:
+        """Keep the `most` rows with the smallest numbers."""
         every = np.concatenate([held[0] for held in self._held])
         if len(every) > self.most:
             self._limit = np.partition(every, self.most - 1)[self.most - 1]
             self._held = [_below(held, self._limit) for held in self._held]
 
 
-def _below(held: tuple[Array, Table, Array, Array], limit: Any) -> tuple[Array, Table, Array, Array]:
+def _below(held: tuple[Array, Table, Array, Array], limit: np.uint64) -> tuple[Array, Table, Array, Array]:
     drawn, table, labels, weight = held
     kept = np.flatnonzero(drawn <= limit)
     return held if len(kept) == len(drawn) else (drawn[kept], table.take(kept), labels[kept], weight[kept])

@@ -1,94 +1,69 @@
-"""A table whose columns have been read by a schema."""
+"""The schema of a table: the kind of each column, inferred from the first rows, and applied to every batch alike.
+
+Kinds are yes/no, category, count, number, text and date; columns that are identifiers or constant are ignored.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.errors import HERE, Argument, DecibanError, DomainError, InputError, MergeError, Remedy, shortlist
-from deciban.read import columns as values
-from deciban.read import kinds
-from deciban.read.arrow import arrow_column, taken
-from deciban.read.columns import IGNORED, NAMES, NUMBERS, Column, declare_category
-from deciban.read.labels import Labels, label_values, whole_labels
-from deciban.read.tables import HEAD, Kind, Table, joined_origin
+from deciban.errors import Argument, DecibanError, InputError, MergeError, Remedy, shortlist
+from deciban.read import arrow
+from deciban.read.arrow import CategoryCodes, arrow_column, taken
+from deciban.read.categories import Named, spelt
+from deciban.read.columns import IGNORED, NAMES, NUMBERS, Column, infer
+from deciban.read.labels import Labels, are_whole_numbers, label_values
+from deciban.read.tables import HEAD, RowIndex, Table, ValueType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Values: TypeAlias = NDArray[Any] | CategoryCodes | pa.ChunkedArray  # (n,) floats, codes and names, or texts
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Named:
-    """An (n, d) array of names, held as codes; NumPy sees objects, with None for missing.
-
-    >>> Named(np.array([[1], [-1]]), (("red", "white"),))[:, 0]
-    array(['white', None], dtype=object)
-    """
-
-    values: Array  # (n, d) of int; −1 is missing
-    names: tuple[tuple[str, ...], ...]  # of each column, sorted
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.values.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(object)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
-        columns = [np.array([*names, None], dtype=object)[codes] for codes, names in zip(self.values.T, self.names)]
-        return np.column_stack(columns).astype(dtype or object)
-
-    def __getitem__(self, at: Any) -> Any:
-        return np.asarray(self)[at] if isinstance(at, tuple) else Named(self.values[at], self.names)
-
-    def astype(self, dtype: Any) -> Array:
-        """As an array."""
-        return np.asarray(self).astype(dtype)
-
-
+# -- typed tables ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class TypedColumns:
-    """N rows of columns: floats, (codes, names) of categories, or Arrow texts."""
+    """The values of d columns with n rows each."""
 
     rows: int
-    values: tuple[Any, ...]
+    values: tuple[Values, ...]  # (d,)
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.rows, len(self.values)
 
-    def __len__(self) -> int:
-        return self.rows
-
 
 @dataclass(frozen=True, eq=False)
 class TypedTable(Table):
-    """Columns as a schema reads them; families take them without another look."""
+    """A table whose columns have been read by a schema: floats, category codes with their names, or texts.
+
+    Its columns are the features of the model. Families encode it without examining the values again.
+    """
 
     data: TypedColumns
 
-    def take(self, rows: Any) -> TypedTable:
+    def take(self, rows: RowIndex) -> TypedTable:
         """Some of the rows: a slice, a mask or positions."""
         at = np.arange(len(self))[rows]
         held = TypedColumns(len(at), tuple(_taken(column, at) for column in self.data.values))
         return TypedTable(held, self.columns, self.named, self.origin_of(rows))
 
-    def kind(self, position: int) -> Kind:
+    def kind(self, position: int) -> ValueType:
         """Numbers, names or texts."""
         column = self.data.values[position]
         return "number" if isinstance(column, np.ndarray) else "category" if isinstance(column, tuple) else "text"
 
     def pick(self, positions: Sequence[int] | None = None) -> Any:
-        """Floats where all are numbers, names held as codes where all are names, else objects."""
-        columns = [self.data.values[j] for j in (range(self.shape[1]) if positions is None else positions)]
+        """(n, d) floats where all columns are numbers, `Named` where all are categories, else objects."""
+        columns: list[Any] = [self.data.values[j] for j in (range(self.shape[1]) if positions is None else positions)]
         if columns and all(isinstance(column, np.ndarray) for column in columns):
             return columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
         if columns and all(isinstance(column, tuple) for column in columns):
@@ -96,56 +71,49 @@ class TypedTable(Table):
         return np.column_stack([_objects(column) for column in columns])
 
     def column(self, position: int) -> Any:
-        """One column: an array, or texts of Arrow."""
+        """One column: (n,) floats, (n,) names as objects, or texts as an Arrow array."""
         column = self.data.values[position]
         return _objects(column) if isinstance(column, tuple) else column
 
-
-def joined(tables: Sequence[TypedTable]) -> TypedTable:
-    """The rows of several tables, one below the other."""
-    if len(tables) == 1:
-        return tables[0]
-    columns = tuple(_joined(parts) for parts in zip(*(table.data.values for table in tables)))
-    held = TypedColumns(sum(map(len, tables)), columns)
-    return TypedTable(held, tables[0].columns, tables[0].named, joined_origin(tables))
+    @staticmethod
+    def _stacked(parts: Sequence[TypedColumns]) -> TypedColumns:
+        columns = tuple(map(_joined, zip(*(part.values for part in parts))))
+        return TypedColumns(sum(part.rows for part in parts), columns)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _joined(parts: Sequence[Any]) -> Values:
     import pyarrow as pa
 
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     if not isinstance(parts[0], tuple):
         return pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])])
-    names = tuple(sorted({name for _, called in parts for name in called}))
+    names = tuple(sorted({name for _, known in parts for name in known}))
     place = {name: at for at, name in enumerate(names)}
-    moved = [np.array([*(place[name] for name in called), -1], dtype=np.intp)[codes] for codes, called in parts]
+    moved = [np.array([*(place[name] for name in known), -1], dtype=np.intp)[codes] for codes, known in parts]
     return np.concatenate(moved), names
 
 
-def _objects(column: Any) -> Array:
+def _objects(column: Values) -> Array:
     if isinstance(column, tuple):
-        return np.array([*column[1], None], dtype=object)[column[0]]
+        return spelt(*column)
     found = np.empty(len(column), dtype=object)
     found[:] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
     return found
 
 
-def _taken(column: Any, rows: Array) -> Any:
+def _taken(column: Values, rows: Array) -> Values:
     if isinstance(column, np.ndarray):
         return column[rows]
     return (column[0][rows], column[1]) if isinstance(column, tuple) else taken(column, rows)
 
 
-# -- schema ----------
-# What the columns of a table are: found from the first rows, frozen, and applied to every batch alike.
-#
-# Types are yes/no, category, count, number, text and date; identifiers and constants are ignored, and said so.
-
-
+# -- schema ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Schema:
-    """Columns in order, and the label's name where the table holds it.
+    """The columns of a table in order, without the label; and the label's name, if the table holds it.
+
+    A schema is inferred once and then fixed. Its names are part of the file format.
 
     >>> import polars as pl
     >>> colours = ["red", "blue", None, "red"] * 10
@@ -166,40 +134,38 @@ class Schema:
     whole: bool = False  # labels are whole numbers
 
     @classmethod
-    def infer(
-        cls, table: Table, label: str | None = None, kinds_: Mapping[str, str] | None = None, only: bool = False
-    ) -> Schema:
-        """From the first rows; `kinds_` are those declared by hand, column by column, and `only` those are read."""
-        declared = dict(kinds_ or {})
+    def infer(cls, table: Table, label: str | None = None, kinds: Mapping[str, str] | None = None) -> Schema:
+        """The schema of a table's first rows; `kinds` are declared ones, by column."""
+        declared = dict(kinds or {})
         names = [str(name) for name in table.columns]
         unknown = [name for name in [*declared, *([] if label is None else [label])] if name not in names]
         if unknown:
-            raise InputError(f"the table has no column {unknown[0]!r}; it has {shortlist(names, 10)}.")
+            raise InputError(
+                f"the table has no column {unknown[0]!r}; it has {shortlist(names, 10)}.", columns=unknown[:1]
+            )
         head = table if len(table) <= HEAD else table.take(slice(0, HEAD))
         with head.located():
             columns = tuple(
-                kinds.infer(name, arrow_column(head, j), declared.get(name))
-                for j, name in enumerate(names)
-                if name != label
+                infer(name, arrow_column(head, j), declared.get(name)) for j, name in enumerate(names) if name != label
             )
-        whole = label is not None and whole_labels(arrow_column(head, names.index(label)))
+        whole = label is not None and are_whole_numbers(arrow_column(head, names.index(label)))
         schema = cls(columns, label, whole)
         if not schema.features:
-            said = "; ".join(map(str, columns)) or "the label alone"
+            ignored = "; ".join(map(str, columns)) or "the label alone"
             raise InputError(
-                f"there is no column to learn from: {said}.",
+                f"there is no column to learn from: {ignored}.",
                 remedy=Remedy("Declare one: ", Argument("kinds", {"name": "category"}), "."),
             )
         return schema
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns as given, without the label."""
+        """Names of the table's columns, without the label."""
         return tuple(column.name for column in self.columns)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns of the model: without what is ignored, dates as their parts."""
+        """Names of the model's columns: without ignored ones, and with the parts of dates."""
         return tuple(feature for column in self.columns for feature in column.features)
 
     @property
@@ -209,7 +175,7 @@ class Schema:
 
     @property
     def ignored(self) -> tuple[Column, ...]:
-        """Columns that nothing is learnt from."""
+        """Columns that are identifiers or constant."""
         return tuple(column for column in self.columns if column.kind in IGNORED)
 
     def __getitem__(self, name: str) -> Column:
@@ -230,7 +196,7 @@ class Schema:
                 columns=absent,
                 remedy="Give the columns that the model was fitted on, empty where unknown.",
             )
-        found: list[Any] = []
+        found: list[Values] = []
         with table.located():
             for column in self.columns:
                 if column.features:
@@ -238,7 +204,7 @@ class Schema:
         return TypedTable(TypedColumns(len(table), tuple(found)), self.features, True, table.origin)
 
     def labels(self, table: Table) -> Labels:
-        """The labels that a table holds."""
+        """The labels of a table that holds them."""
         place = {str(name): at for at, name in enumerate(table.columns)}
         if self.label is None or self.label not in place:
             raise InputError(f"the table has no column {self.label!r} of labels; it has {shortlist(list(place), 10)}.")
@@ -246,7 +212,7 @@ class Schema:
             return label_values(arrow_column(table, place[self.label]), self.label, self.whole)
 
     def select(self, features: Sequence[str]) -> Schema:
-        """Only what these features need."""
+        """The schema of the columns that these features are made of."""
         kept = [
             replace(column, parts=tuple(part for part in column.parts if f"{column.name}.{part}" in features))
             for column in self.columns
@@ -255,9 +221,9 @@ class Schema:
         return replace(self, columns=tuple(kept))
 
     def union(self, other: Schema) -> Schema:
-        """The columns of both, each of one kind."""
+        """The columns of both; those that both have must be of one kind."""
         if self.label != other.label and None not in (self.label, other.label):
-            raise MergeError(f"the labels are called {self.label!r} and {other.label!r}. Rename one of them.")
+            raise MergeError(f"the labels are called {self.label!r} and {other.label!r}.", remedy="Rename one of them.")
         theirs = {column.name: column for column in other.columns}
         ours = tuple(c.union(theirs[c.name]) if c.name in theirs else c for c in self.columns)
         new = tuple(c for c in other.columns if c.name not in set(self.names))
@@ -267,27 +233,20 @@ class Schema:
         return "\n".join(map(str, self.columns))
 
 
-def _typed(column: Column, array: Any, bad: list[DecibanError] | None) -> Sequence[Any]:
-    """A column's features."""
+def _typed(column: Column, values: pa.ChunkedArray, bad: list[DecibanError] | None) -> list[Values]:
+    """The values of a column's features."""
 
     def refuse(row: int, value: str) -> None:
-        error = DomainError(
-            f"column {column.name!r} holds {value[:60]!r} (",
-            HERE,
-            f"), but it is a {column.kind}: {column.reason}.",
-            row=row,
-            columns=[column.name],
-            remedy=declare_category("Correct the value", column.name),
-        )
+        error = column.refusal(value, row, f"but it is a {column.kind}: {column.reason}")
         if bad is None:
             raise error
         bad.append(error)
 
     if column.kind in NUMBERS:
-        return [values.numbers(array, column, refuse)]
+        return [arrow.floats(values, column, refuse)]
     if column.kind in NAMES:
-        return [values.names(array, column)]
+        return [arrow.category_codes(values, column.trim)]
     if column.kind == "text":
-        return [values.text(array, column)]
-    when = values.moments(array, column, refuse)
-    return [values.part(when, part) for part in column.parts]
+        return [arrow.texts(values)]
+    when = arrow.timestamps(values, column, refuse)
+    return [arrow.date_part(when, part) for part in column.parts]

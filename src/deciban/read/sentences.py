@@ -1,7 +1,7 @@
-"""Sentences: words, and their tags where a file has them.
+"""Reads sentences: words, and their tags if a file has them.
 
-A word a line, its tag behind a tab, a blank line between sentences; CoNLL-U, which is the same with ten columns; JSON
-lines with "words" and perhaps "tags" (or "upos" and "xpos"); or plain text, a sentence a line, words apart.
+Formats: one word a line, followed by a tab and its tag, with a blank line between sentences; CoNLL-U, which is the same
+with ten columns; JSON lines with "words" and optionally "tags" (or "upos" and "xpos"); plain text, a sentence a line.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import IO, Any, NamedTuple
 
 from deciban.errors import HERE, InputError
 
-TAGS = ("tags", "upos")  # how JSON lines call them
-NOTHING = "_"  # what CoNLL-U writes where there is no value
+TAGS = ("tags", "upos")  # keys of JSON lines
+NO_VALUE = "_"  # in CoNLL-U
 
 
 class Sentence(NamedTuple):
-    """Words, and a tag for each; a second half after `|` says more."""
+    """Words, and a tag of each, to which `|` and a finer tag may be added."""
 
     words: list[str]
     tags: list[str] | None
 
 
 def read_sentences(path: str, tagged: bool) -> list[Sentence]:
-    """All sentences of a file, or of "-" for standard input; `tagged` says that words must have tags."""
+    """All sentences of a file, or of "-" for standard input; with `tagged`, words must have tags."""
     name = "standard input" if path == "-" else path
     with _opened(path) as lines:
         try:
@@ -73,13 +73,13 @@ def _sentences(lines: Iterable[str], name: str, tagged: bool) -> Iterator[Senten
 
 
 def _add(cells: list[str], words: list[str], tags: list[str]) -> None:
-    """A word of a sentence; in CoNLL-U the parts of a contraction follow it, so that its own line is passed over."""
+    """Add the word of a line; CoNLL-U lists the parts of a contraction after it, so its own line is skipped."""
     if len(cells) < 8:
         words.append(cells[0])
         tags.append(cells[1])
     elif cells[0].isdigit():
         words.append(cells[1])
-        tags.append(cells[3] if cells[4] in (NOTHING, "") else f"{cells[3]}|{cells[4]}")
+        tags.append(cells[3] if cells[4] in (NO_VALUE, "") else f"{cells[3]}|{cells[4]}")
 
 
 def _of_json(text: str, place: str, row: int, tagged: bool) -> Sentence:

@@ -1,101 +1,38 @@
-"""Rows regrouped: tables of a fixed number of rows, of which those with much text come in parts.
+"""Sources of rows: files, standard input and frames, read in batches.
 
-Where a table ends depends on the rows alone: not on how a file was written, nor on whether they are in a file at all.
+A source has a name for messages, the names of its columns, and its rows. All but standard input can be read from the
+beginning again. It knows the place of each row, so that an error can say `adult.csv, line 17`. The borders of batches
+depend on the rows alone: neither on how a file was written nor on whether the rows are in a file at all.
 """
 
 from __future__ import annotations
 
+import io
+import os
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.read.arrow import whole_numbers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
-
 from deciban.errors import HERE, Argument, DecibanError, InputError
+from deciban.read.arrow import arrow_table, whole_numbers
 from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = NDArray[Any]
-TEXT = 2**23  # bytes of texts in a part: enough to forget what a batch costs, little beside a vocabulary
-
-
-def regrouped(pieces: Iterable[pa.Table], rows: int, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly `rows`, but for the last.
-
-    Once the first table was seen, `texts` is asked for the columns that hold texts: of all others, what has more text
-    than a part may have comes in parts.
-    """
-    import pyarrow as pa
-
-    names: Sequence[str] = ()
-    held: list[pa.Table] = []
-    left, room = rows, TEXT  # rows and bytes that are still to come
-    for piece in pieces:
-        while len(piece):
-            some = piece.slice(0, left)
-            ends = text_ends([some[name] for name in names], len(some))
-            cut = max(int(np.searchsorted(ends, room, "right")), not held)
-            if cut:
-                held.append(some.slice(0, cut))
-                left, room, piece = left - cut, room - int(ends[cut - 1]), piece.slice(cut)
-            if cut < len(some) or left == 0:
-                yield pa.concat_tables(held)
-                held, room = [], TEXT
-                if left == 0:
-                    left, names = rows, texts()
-    if held:
-        yield pa.concat_tables(held)
-
-
-def cuts(columns: Sequence[Any], n: int) -> Iterator[slice]:
-    """The parts that `regrouped` makes of a table after the first, by its columns of texts.
-
-    >>> import pyarrow as pa
-    >>> list(cuts([pa.chunked_array([["a" * (TEXT // 2)] * 3])], 3))
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
-    ends = np.append(0, text_ends(columns, n))
-    begin = 0
-    while begin < n:
-        end = max(int(np.searchsorted(ends, ends[begin] + TEXT, "right")) - 1, begin + 1)
-        yield slice(begin, end)
-        begin = end
-
-
-def text_ends(columns: Sequence[Any], n: int) -> Array:
-    """(n,) bytes of texts up to and with each row; what is no plain text, such as codes of a dictionary, has none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    sizes = np.zeros(n, np.int64)
-    for column in columns:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            lengths = pc.binary_length(column)
-            sizes += whole_numbers(pc.fill_null(lengths, 0) if lengths.null_count else lengths)
-    return np.cumsum(sizes)
-
-
-# -- source ----------
-# Where rows come from: a name for messages, the columns, and batches of rows.
-#
-# A source can be read from its beginning as often as wanted (all but standard input can), and knows the place of each
-# row, so that an error can say `adult.csv, line 17`.
-
-NAME_IT = "Name it in the header."
 SKIP_BAD = Argument("skip_bad", True)
 REASONS = 5  # errors that are kept of skipped rows
+BATCH_TEXT = 2**23  # bytes of text in a batch: the cost of a batch is negligible, its memory small beside a vocabulary
+COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+STDIN = "-"
 
 
 @dataclass
@@ -106,7 +43,7 @@ class Skipped:
     reasons: list[DecibanError] = field(default_factory=list)
 
     def add(self, reason: DecibanError, rows: int = 1, origin: Origin | None = None) -> None:
-        """Count rows that could not be read; `origin` says where the row of the error comes from."""
+        """Count rows that could not be read; `origin` is that of the table whose row the error names."""
         self.rows += rows
         if len(self.reasons) < REASONS:
             self.reasons.append(reason if origin is None else origin.located(reason))
@@ -119,16 +56,32 @@ class Skipped:
 
 
 class Source(ABC):
-    """Rows to be had in batches."""
+    """Rows that are read in batches.
 
-    name: str  # for messages
-    size: int | None = None  # bytes to be read, where that is known
-    skip_bad: bool = False  # pass over rows that cannot be read, instead of stopping at the first
-    quiet: bool = False  # no progress is shown
+    Attributes
+    ----------
+    name : str
+        How messages call the source.
+    size : int or None
+        Bytes to be read, if known.
+    read : int
+        Bytes read so far.
+    skip_bad : bool
+        Whether rows that cannot be read are skipped and counted; otherwise the first is an error.
+    skipped : Skipped
+        The rows skipped since the last `batches`.
+    quiet : bool
+        Whether no progress bar is shown.
+    """
+
+    name: str
+    size: int | None = None
+    skip_bad: bool = False
+    quiet: bool = False
 
     def __init__(self) -> None:
         self.skipped = Skipped()
-        self.read = 0  # bytes so far
+        self.read = 0
 
     @property
     @abstractmethod
@@ -137,12 +90,13 @@ class Source(ABC):
 
     @abstractmethod
     def pieces(self) -> Iterator[pa.Table]:
-        """All rows, in pieces of whatever size is handy, from the beginning."""
+        """All rows from the beginning, in pieces of any size."""
 
     def batches(self, rows: int = HEAD, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Table]:
-        """All rows, in tables of exactly `rows` rows, but for the last; how the file was written does not show.
+        """All rows from the beginning, in tables of exactly `rows` rows, but for the last.
 
-        `texts` says after the first table which columns hold texts: tables with much text come in parts from then on.
+        `texts` is called after the first table and returns the columns that hold texts; from then on a table is split
+        where these hold more than `BATCH_TEXT` bytes.
         """
         self.skipped, self.read = Skipped(), 0
         start = 0
@@ -158,12 +112,8 @@ class Source(ABC):
         """The place of a row in words, and its number there; rows are counted from 0, without those skipped."""
         return f"{self.name}, row {row + 1}", row + 1
 
-    def where(self, row: int) -> str:
-        """The place of a row in words."""
-        return self.place(row)[0]
-
     def located(self, error: DecibanError, row: int | None) -> DecibanError:
-        """The same error at the place of a row of this source, or at the source where the row is not known."""
+        """The same error at the place of a row of this source, or at the source if the row is not known."""
         return error.at(self.name) if row is None else error.at(*self.place(row))
 
     def refusal(self, what: str, **attributes: Any) -> InputError:
@@ -180,7 +130,7 @@ class Source(ABC):
 
 
 class FrameSource(Source):
-    """A frame of pandas, polars or pyarrow that is already in memory."""
+    """A frame of pandas, polars or pyarrow in memory."""
 
     def __init__(self, frame: Any) -> None:
         super().__init__()
@@ -197,17 +147,119 @@ class FrameSource(Source):
         return self._columns
 
     def pieces(self) -> Iterator[pa.Table]:
-        from deciban.read.arrow import arrow_table
-
         yield arrow_table(self.table)
 
 
+class FileSource(Source):
+    """A file, compressed or not, or standard input."""
+
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
+        super().__init__()
+        self.path, self.skip_bad = path, skip_bad
+        self.stdin = path == STDIN
+        self.name = "standard input" if self.stdin else os.fspath(path)
+        self._opened = False  # standard input can be opened once
+        self._raw: pa.NativeFile | None = None  # the open file
+        if not self.stdin:
+            self.size = self._stamp()[0]
+            if self.size == 0:
+                raise self.refusal(" is empty.", remedy="Give a file with data.")
+
+    @contextmanager
+    def opened(self) -> Iterator[pa.NativeFile]:
+        """The file as a stream of bytes, decompressed; an error if it changes before it is closed."""
+        import pyarrow as pa
+
+        if self.stdin:
+            if self._opened:
+                raise self.read_twice()
+            self._opened = True
+            yield pa.PythonFile(sys.stdin.buffer, mode="r")
+            return
+        before = self._stamp()
+        try:
+            with pa.OSFile(os.fspath(self.path)) as raw:
+                self._raw = raw
+                codec = COMPRESSED.get(Path(self.path).suffix.lower())
+                yield pa.CompressedInputStream(raw, codec) if codec else raw
+        except (OSError, EOFError) as error:
+            raise self.unreadable(error) from None
+        after = self._stamp()
+        if after != before:
+            raise self.refusal(
+                f" changed while it was read ({before[0]:,} bytes then, {after[0]:,} now). Nothing was learnt.",
+                remedy="Wait until it is written, or read a copy.",
+            )
+
+    def unreadable(self, error: BaseException) -> InputError:
+        """The error for a file that the system or Arrow cannot read."""
+        if isinstance(error, PermissionError):
+            return self.refusal(": no permission to read it.", remedy="Ask for it, or copy the file.")
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        return self.refusal(f" cannot be read ({reason}).", remedy="Is it whole?")
+
+    def read_twice(self) -> InputError:
+        """The error for standard input that was read already."""
+        return self.refusal(" can be read only once.", remedy="Save it to a file first.")
+
+    def line(self, number: int) -> tuple[str, int]:
+        """The place of a line in words, and its number."""
+        return f"{self.name}, line {number}", number
+
+    def at_line(self, what: str, number: int, **attributes: Any) -> InputError:
+        """An error about a line of the file."""
+        place, row = self.line(number)
+        return InputError(what, place=place, row=row, **attributes)
+
+    def progressed(self) -> None:
+        """Note how far the file has been read."""
+        if self._raw is not None and not self._raw.closed:
+            self.read = self._raw.tell()
+
+    def _stamp(self) -> tuple[int, int]:
+        """Size and time of the last change."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            raise no_file(self.name) from None
+        except OSError as error:
+            raise self.unreadable(error) from None
+        return found.st_size, found.st_mtime_ns
+
+
+class Rewound(io.RawIOBase):
+    """A stream whose first bytes were read already, from its beginning."""
+
+    def __init__(self, head: bytes, rest: BinaryIO | pa.NativeFile) -> None:
+        self.head, self.rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Bytes of `head` first, then of `rest`."""
+        if size is None or size < 0:
+            found, self.head = self.head, b""
+            return found + self.rest.read()
+        if self.head:
+            found, self.head = self.head[:size], self.head[size:]
+            return found
+        return self.rest.read(size)
+
+
+def no_file(name: str) -> InputError:
+    """The error for a path at which there is nothing."""
+    return InputError(f"there is no file {name!r}.", remedy="Check the path.")
+
+
 def checked_names(names: Iterable[str], name: str) -> tuple[str, ...]:
-    """Names of columns: none empty, none twice; else an error that counts columns from 1."""
+    """The names of columns; an error, with columns counted from 1, if one is empty or occurs twice."""
     seen: dict[str, int] = {}
     for at, column in enumerate(names, 1):
         if not column.strip():
-            raise InputError("the column has no name.", place=f"{name}, line 1, column {at}", remedy=NAME_IT)
+            raise InputError(
+                "the column has no name.", place=f"{name}, line 1, column {at}", remedy="Name it in the header."
+            )
         if column in seen:
             raise InputError(
                 f"columns {seen[column]} and {at} are both called {column!r}.",
@@ -217,3 +269,60 @@ def checked_names(names: Iterable[str], name: str) -> tuple[str, ...]:
             )
         seen[column] = at
     return tuple(seen)
+
+
+# -- borders of batches ------------------------------------------------------------------------------------------------
+def regrouped(pieces: Iterable[pa.Table], rows: int, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[pa.Table]:
+    """The same rows in tables of exactly `rows`, but for the last.
+
+    `texts` is called after the first table and returns the columns that hold texts; from then on a table is split where
+    these hold more than `BATCH_TEXT` bytes.
+    """
+    import pyarrow as pa
+
+    names: Sequence[str] = ()
+    held: list[pa.Table] = []
+    left, room = rows, BATCH_TEXT  # rows and bytes until the next border
+    for piece in pieces:
+        while len(piece):
+            some = piece.slice(0, left)
+            ends = text_ends([some[name] for name in names], len(some))
+            cut = max(int(np.searchsorted(ends, room, "right")), not held)
+            if cut:
+                held.append(some.slice(0, cut))
+                left, room, piece = left - cut, room - int(ends[cut - 1]), piece.slice(cut)
+            if cut < len(some) or left == 0:
+                yield pa.concat_tables(held)
+                held, room = [], BATCH_TEXT
+                if left == 0:
+                    left, names = rows, texts()
+    if held:
+        yield pa.concat_tables(held)
+
+
+def text_slices(columns: Sequence[pa.ChunkedArray], n: int) -> Iterator[slice]:
+    """The slices into which `regrouped` splits a table behind the first, by its columns of texts.
+
+    >>> import pyarrow as pa
+    >>> list(text_slices([pa.chunked_array([["a" * (BATCH_TEXT // 2)] * 3])], 3))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    ends = np.append(0, text_ends(columns, n))
+    begin = 0
+    while begin < n:
+        end = max(int(np.searchsorted(ends, ends[begin] + BATCH_TEXT, "right")) - 1, begin + 1)
+        yield slice(begin, end)
+        begin = end
+
+
+def text_ends(columns: Sequence[pa.ChunkedArray], n: int) -> Array:
+    """(n,) bytes of text up to and with each row; values that are not strings, such as dictionary codes, have none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sizes = np.zeros(n, np.int64)
+    for column in columns:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            lengths = pc.binary_length(column)
+            sizes += whole_numbers(pc.fill_null(lengths, 0) if lengths.null_count else lengths)
+    return np.cumsum(sizes)

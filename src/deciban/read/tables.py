@@ -1,70 +1,37 @@
-"""What stands for a value that is not there."""
+"""Tables as given: arrays, sparse matrices, lists of texts, and the frames of pandas, polars and pyarrow.
+
+A `Table` returns its columns as plain arrays, so that the rest of the package is independent of the input's type; and
+it keeps the origin of its rows, so that errors name the place of a row in the input.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from deciban.errors import DecibanError, InputError
+from deciban.errors import DecibanError, InputError, column_error
 
 if TYPE_CHECKING:
+    import narwhals.stable.v1 as nw
+    import pyarrow as pa
+
     from deciban.read.source import Source
 
-# those of pandas, and the question mark
+Array = NDArray[Any]
+T = TypeVar("T", bound="Table")
+RowIndex = slice | Sequence[int] | Array  # some rows: a slice, positions, or a mask
+ValueType = Literal["number", "yes/no", "category", "text"]
+HEAD = 65_536  # rows of positive weight from which choices are taken
 MARKERS = (
     "", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null",
     "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
-)  # fmt: skip
-
-
-# -- tables ----------
-# Tables as given: arrays, sparse matrices, and the frames of pandas, polars and pyarrow.
-#
-# A `Table` hands out columns as plain arrays, so that nothing further down knows where they came from.
-
-Kind = Literal["number", "yes/no", "category", "text"]
-HEAD = 65_536  # rows of positive weight from which choices are taken
-
-
-@dataclass(frozen=True, eq=False)
-class TextColumn:
-    """A table that is one column of texts, as they were given: a list, or the column of a frame.
-
-    >>> TextColumn(["to be", "or not"])[1:].texts
-    ['or not']
-    """
-
-    texts: Any  # a list of str, or an Arrow ChunkedArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.texts), 1
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(object)
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, rows: Any) -> TextColumn:
-        if isinstance(rows, slice) and isinstance(self.texts, list):
-            return TextColumn(self.texts[rows])
-        rows = np.arange(len(self))[rows]
-        if isinstance(self.texts, list):
-            return TextColumn([self.texts[row] for row in rows.tolist()])
-        return TextColumn(self.texts.take(rows))
-
-    def array(self) -> Any:
-        """(n, 1) of objects, None where missing."""
-        column = np.empty((len(self), 1), dtype=object)
-        column[:, 0] = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
-        return column
+)  # texts that mean a missing value: those of pandas, and the question mark  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +43,11 @@ class Origin:
     array([60, 67])
     """
 
-    rows: Any  # (n,) of int, or a range: position of each row in the input, from 0
+    rows: range | Array  # (n,) of int: position of each row in the input, from 0
     source: Source | None = None  # the file, folder or frame; None for a table that was given as it is
 
-    def take(self, rows: Any) -> Origin:
-        """The origin of some of the rows: a slice, a mask or positions."""
+    def take(self, rows: RowIndex) -> Origin:
+        """The origin of some of the rows."""
         if isinstance(self.rows, range) and isinstance(rows, slice):
             return Origin(self.rows[rows], self.source)
         return Origin(np.asarray(self.rows)[rows], self.source)
@@ -94,22 +61,58 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
+class TextColumn:
+    """A table that is one column of n texts.
+
+    >>> TextColumn(["to be", "or not"])[1:].texts
+    ['or not']
+    """
+
+    texts: list[str] | pa.ChunkedArray  # (n,), None or null where missing
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.texts), 1
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(object)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, rows: RowIndex) -> TextColumn:
+        if isinstance(rows, slice) and isinstance(self.texts, list):
+            return TextColumn(self.texts[rows])
+        at = np.arange(len(self))[rows]
+        if isinstance(self.texts, list):
+            return TextColumn([self.texts[row] for row in at.tolist()])
+        return TextColumn(self.texts.take(at))
+
+    def array(self) -> Array:
+        """(n, 1) of objects, None where missing."""
+        column = np.empty((len(self), 1), dtype=object)
+        column[:, 0] = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+        return column
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
-    """n rows and D columns, dense, sparse or a frame.
+    """A table of n rows and D columns; n and D are at least 1 in what users give. Nothing is copied.
 
     >>> table = Table.of([[1, 2], [3, 4], [5, 6]])
     >>> table.pick([1]).ravel()
     array([2, 4, 6])
     """
 
-    data: Any  # (n, D) array, CSR, a narwhals frame, or a column of texts
-    columns: Sequence[Any]  # a tuple of names, or a range where there are none
-    named: bool
+    data: Any  # (n, D): array, CSR matrix, narwhals frame, or TextColumn; TypedColumns in a TypedTable
+    columns: Sequence[Any]  # (D,) names, or range(D) where there are none
+    named: bool  # whether all names are strings
     origin: Origin | None = None  # None: the rows are those of the input, in order
 
     @classmethod
     def of(cls, X: Any) -> Table:
-        """Look at what was given, without copying it."""
+        """The table of an array, a sparse matrix, a list of texts or a frame; a table is returned as it is."""
         if isinstance(X, Table):
             return X
         if sp.issparse(X):
@@ -126,6 +129,7 @@ class Table:
 
     @property
     def sparse(self) -> bool:
+        """Whether it is a sparse matrix."""
         return sp.issparse(self.data)
 
     @property
@@ -135,6 +139,7 @@ class Table:
 
     @property
     def framed(self) -> bool:
+        """Whether it is a frame, or typed."""
         return not self.sparse and not isinstance(self.data, (np.ndarray, TextColumn))
 
     @property
@@ -154,24 +159,24 @@ class Table:
                 raise
             raise self.origin.located(error).with_traceback(error.__traceback__) from error.__cause__
 
-    def take(self, rows: Any) -> Table:
+    def origin_of(self, rows: RowIndex) -> Origin:
+        """The origin of some of the rows."""
+        return (self.origin or Origin(range(len(self)))).take(rows)
+
+    def take(self, rows: RowIndex) -> Table:
         """Some of the rows: a slice, a mask or positions."""
         origin = self.origin_of(rows)
         if self.framed:
-            rows = np.arange(len(self))[rows]
-            return Table(self.data[rows.tolist(), :], self.columns, self.named, origin)
+            at = np.arange(len(self))[rows]
+            return Table(self.data[at.tolist(), :], self.columns, self.named, origin)
         return Table(self.data[rows], self.columns, self.named, origin)
-
-    def origin_of(self, rows: Any) -> Origin:
-        """Where some of the rows come from."""
-        return (self.origin or Origin(range(len(self)))).take(rows)
 
     def select(self, positions: Sequence[int] | None = None) -> Columns:
         """Some of the columns, or all, to be read when a family encodes them."""
         return Columns(self, positions)
 
     def pick(self, positions: Sequence[int] | None = None) -> Any:
-        """Columns as one (n, d) array, or CSR; numbers where all are numbers, else objects with None for missing."""
+        """(n, d) array or CSR of some columns: numbers where all are numbers, else objects with None for missing."""
         if self.texts:
             return self.data.array()
         every = positions is None or list(positions) == list(range(self.shape[1]))
@@ -186,7 +191,7 @@ class Table:
         return np.column_stack([column.astype(object) for column in columns])
 
     def column(self, position: int) -> Any:
-        """One column as it was given: a list, an array, or a column of pyarrow."""
+        """(n,) values of one column: a list, an array, or an Arrow array of texts."""
         if self.texts:
             return self.data.texts
         if not self.framed:
@@ -194,8 +199,8 @@ class Table:
         texts = text_column(self.data[:, position].to_native())
         return self.data[:, position].to_list() if texts is None else texts.texts
 
-    def kind(self, position: int) -> Kind:
-        """What a frame's column holds, by its type; an array holds numbers."""
+    def kind(self, position: int) -> ValueType:
+        """What a column holds, by its type; an array holds numbers."""
         if self.texts:
             return "text"
         if not self.framed:
@@ -205,18 +210,29 @@ class Table:
             return "number"
         return "yes/no" if str(dtype) == "Boolean" else "category"
 
-    def _column(self, position: int) -> Any:
+    @staticmethod
+    def _stacked(parts: Sequence[Any]) -> Any:
+        if isinstance(parts[0], TextColumn):
+            return TextColumn([text for part in parts for text in part.array()[:, 0]])
+        if sp.issparse(parts[0]):
+            return sp.vstack(parts, format="csr")
+        if isinstance(parts[0], np.ndarray):
+            return np.concatenate(parts)
+        import narwhals.stable.v1 as nw
+
+        return nw.concat(parts)
+
+    def _column(self, position: int) -> Array:
         series = self.data[:, position]
         if series.dtype.is_numeric():
             return series.to_numpy()
-        if dtype_is(series, "Datetime", "Date", "Duration", "Time"):
-            raise InputError(
-                f"column {self.columns[position]!r} holds dates or times ({series.dtype}). "
-                "Take the parts that matter (hour, weekday, …) as columns of their own."
-            )
+        if _dtype_is(series, "Datetime", "Date", "Duration", "Time"):
+            remedy = "Take the parts that matter (hour, weekday, …) as columns of their own."
+            what = f"holds dates or times ({series.dtype})"
+            raise column_error(InputError, self.columns[position], what, remedy)
         column = np.empty(len(series), dtype=object)
         column[:] = series.to_list()
-        if dtype_is(series, "Boolean") and not any(value is None for value in column):
+        if _dtype_is(series, "Boolean") and not any(value is None for value in column):
             return column.astype(bool)
         return column
 
@@ -241,11 +257,11 @@ class Columns:
         return len(self.table)
 
     def numbers(self) -> Any:
-        """(n, d) array, or CSR: numbers where all columns are numbers, else objects with None for missing."""
+        """(n, d) array or CSR: numbers where all columns are numbers, else objects with None for missing."""
         return self.table.pick(self.positions)
 
     def texts(self) -> Any:
-        """The texts of the only column: a list, an array, or a column of pyarrow."""
+        """(n,) texts of the only column: a list, an array, or an Arrow array."""
         if self.shape[1] != 1:
             raise InputError(f"Text takes one column, not {self.shape[1]}.", remedy="Name it: {'body': Text()}.")
         return self.table.column(0 if self.positions is None else self.positions[0])
@@ -256,51 +272,29 @@ def array_of(X: Any) -> Any:
     return X.numbers() if isinstance(X, Columns) else X
 
 
-def joined_origin(tables: Sequence[Table]) -> Origin | None:
-    """The origin of the rows of several tables of one input, one below the other."""
-    origins = [table.origin for table in tables]
-    if any(origin is None for origin in origins):
-        return None
-    return Origin(np.concatenate([origin.rows for origin in origins]), origins[0].source)  # type: ignore[union-attr]
-
-
-def stacked(tables: Sequence[Table]) -> Table:
+def stacked(tables: Sequence[T]) -> T:
     """The rows of several tables with the same columns, one below the other.
 
     >>> stacked([Table.of([[1, 2]]), Table.of([[3, 4]])]).shape
     (2, 2)
     """
-    first = tables[0]
     if len(tables) == 1:
-        return first
-    parts: list[Any] = [table.data for table in tables]
-    if first.texts:
-        data: Any = TextColumn([text for part in parts for text in part.array()[:, 0]])
-    elif first.framed:
-        import narwhals.stable.v1 as nw
-
-        data = nw.concat(parts)
-    else:
-        data = sp.vstack(parts, format="csr") if first.sparse else np.concatenate(parts)
-    return Table(data, first.columns, first.named, joined_origin(tables))
-
-
-def dtype_is(series: Any, *names: str) -> bool:
-    """Whether a narwhals series is of one of these types, whatever their parameters."""
-    return str(series.dtype).split("(")[0] in names
+        return tables[0]
+    origins = [table.origin for table in tables if table.origin is not None]
+    known = len(origins) == len(tables)
+    origin = Origin(np.concatenate([origin.rows for origin in origins]), origins[0].source) if known else None
+    return replace(tables[0], data=tables[0]._stacked([table.data for table in tables]), origin=origin)
 
 
 def text_column(X: Any) -> TextColumn | None:
-    """A column of texts, where a list, an array or a column of a frame is one."""
+    """A list, an array or a column of a frame as a column of texts; None if it holds no texts."""
     if isinstance(X, TextColumn):
         return X
     if isinstance(X, list | tuple):
         first = next((item for item in X if item is not None), None)
         return TextColumn(list(X)) if isinstance(first, str | bytes) else None
     if isinstance(X, np.ndarray):
-        if X.ndim != 1 or X.dtype.kind not in "OUST":
-            return None
-        return text_column(X.tolist())
+        return text_column(X.tolist()) if X.ndim == 1 and X.dtype.kind in "OUST" else None
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or hasattr(X, "columns"):
         return None
     import narwhals.stable.v1 as nw
@@ -308,20 +302,25 @@ def text_column(X: Any) -> TextColumn | None:
     if type(X).__module__.startswith("pyarrow") and not hasattr(X, "chunks"):
         X = _chunked(X)
     series = nw.from_native(X, series_only=True, allow_series=True, pass_through=True)
-    if not isinstance(series, nw.Series) or not dtype_is(series, "String", "Object", "Categorical", "Enum"):
+    if not isinstance(series, nw.Series) or not _dtype_is(series, "String", "Object", "Categorical", "Enum"):
         return None
     if series.implementation.is_pandas_like():
-        return text_column(series.to_list())  # Python texts, most often
+        return text_column(series.to_list())  # mostly Python strings
     return TextColumn(X if series.implementation.is_pyarrow() else _chunked(series.to_arrow()))
 
 
-def _chunked(column: Any) -> Any:
+def _dtype_is(series: nw.Series[Any], *names: str) -> bool:
+    """Whether a series is of one of these types, whatever their parameters."""
+    return str(series.dtype).split("(")[0] in names
+
+
+def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
 
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
-def _frame(X: Any) -> Any:
+def _frame(X: Any) -> nw.DataFrame[Any] | None:
     if isinstance(X, (np.ndarray, list, tuple)):
         return None
     import narwhals.stable.v1 as nw
@@ -330,7 +329,7 @@ def _frame(X: Any) -> Any:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _array(X: Any) -> Any:
+def _array(X: Any) -> Array:
     try:
         return np.asarray(X)
     except ValueError:
@@ -338,10 +337,11 @@ def _array(X: Any) -> Any:
 
 
 def _checked(table: Any) -> Any:
+    """The same array, matrix or frame; an error if it does not have rows and columns."""
     if len(table.shape) != 2:
         raise InputError(
-            f"Expected 2D array, got an array of shape {table.shape} instead. Reshape your data: "
-            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row."
+            f"Expected 2D array, got an array of shape {table.shape} instead. Reshape your data:",
+            remedy="X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row.",
         )
     if table.shape[1] == 0:
         raise InputError(f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")

@@ -213,8 +213,10 @@ class Stats:
         """
         kept = self.map_fields(lambda values, _: _map_parts(values, lambda part: part.pruned()), kinds=("nested",))
         for axis, names in self.labels.items():
+            if axis == "class":
+                continue
             unused = names.undeclared
-            if axis == "class" or not unused.any():
+            if not unused.any():
                 continue
             for f, values in self.items():
                 if f.metadata["floor"] and axis in f.metadata["axes"]:
@@ -239,8 +241,10 @@ class Stats:
         """
         labels = {axis: labels.get(axis, names) for axis, names in self.labels.items()}
         moved = {axis: labels[axis].positions(n) for axis, n in self.labels.items() if labels[axis] != n}  # type: ignore[arg-type]  # an axis has one type
+        if not moved:
+            return replace(self, labels=labels)
 
-        def spread(values: Any, f: StatsField) -> Any:
+        def spread(values: Array, f: StatsField) -> Array:
             for at, axis in enumerate(f.metadata["axes"]):
                 if axis in moved:
                     shape = (*values.shape[:at], labels[axis].size, *values.shape[at + 1 :])
@@ -391,7 +395,7 @@ def _subtract_to_zero(a: Array, b: Array) -> Array:
 
 
 # A nested field holds one statistic or a dict of them; these functions treat both alike.
-def _parts(values: Any) -> list[Stats]:
+def _parts(values: Stats | dict[str, Stats]) -> list[Stats]:
     return list(values.values()) if isinstance(values, dict) else [values]
 
 

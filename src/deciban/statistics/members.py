@@ -133,7 +133,7 @@ class Members:
     @property
     def K(self) -> int:
         """Number of groups."""
-        return self.classes.size
+        return len(self.classes.names)
 
     def __len__(self) -> int:
         return len(self.codes if self.shares is None else self.shares)

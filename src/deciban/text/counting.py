@@ -1,48 +1,67 @@
-"""Documents counted in one pass over the text: a sparse row for each.
+"""Counting documents in one pass over the text: a sparse row for each document, or sums per class.
 
 Large inputs go to compiled kernels, in threads where there are cores; small ones to plain Python. Unweighted counts are
-the same to the bit, whichever did the work and however many.
+the same to the bit either way, and for any number of threads. `TextRows` are the documents as the family takes them;
+the rows of one batch share the counts that were made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
 
 from deciban.errors import InputError
+from deciban.read.tables import Columns, text_column
+from deciban.statistics import Array, Axis, Members
 from deciban.text.documents import Documents
 from deciban.text.kernels.streams import Amounts, Part, Presence, Stream, StreamCounts, sparse_rows
-from deciban.text.reading import KnownWords, Reading
+from deciban.text.reading import DocumentPass, VocabularyReader
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
 
-if TYPE_CHECKING:
-    import scipy.sparse as sp
+Steps = Callable[[int], Array]  # (m + 1,): what the t-th occurrence of a feature adds, for t ≤ m
+UNKNOWN = -1  # length of a document that was not read yet
+MISSING = ""  # the text that stands for a missing document
 
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-Array = NDArray[Any]
-
-
+# -- rows --------------------------------------------------------------------------------------------------------------
 class Counted(NamedTuple):
-    """Rows of counts."""
+    """Counts of n documents."""
 
-    matrix: sp.csr_array  # (n, V), or (n, V + 1) with unk last
+    matrix: sp.csr_array  # (n, V), or (n, V + 1) with `unk` last
     vocabulary: Vocabulary
     lengths: Array  # (n,)  features of each document, in the vocabulary or not
 
+    def take(self, rows: Array) -> Counted:
+        """Return the counts of some of the documents."""
+        return Counted(self.matrix[rows], self.vocabulary, self.lengths[rows])
 
-class Read(NamedTuple):
-    """What a reader made of a range of documents."""
+    def under(self, vocabulary: Vocabulary) -> Counted:
+        """Return the counts under the columns of another vocabulary."""
+        rows = self.matrix
+        if not vocabulary.unk and vocabulary.names.equals(self.vocabulary.names):
+            return self
+        place, shape = vocabulary.positions(self.vocabulary), (rows.shape[0], vocabulary.columns)
+        if place.min(initial=0) >= 0:
+            moved = sp.csr_array((rows.data, place.astype(np.int32)[rows.indices], rows.indptr), shape)
+            return Counted(moved, vocabulary, self.lengths)
+        column = np.where(place < 0, len(vocabulary) if vocabulary.unk else -1, place)[rows.indices]
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        kept = column >= 0
+        matrix = sp.coo_array((rows.data[kept], (row[kept], column[kept])), shape).tocsr()
+        return Counted(matrix, vocabulary, self.lengths)
+
+
+class _Read(NamedTuple):
+    """The streams of a range of documents."""
 
     reader: Any
     streams: list[list[Stream]]  # of each chunk
-    lengths: list[Array]
+    lengths: list[Array]  # of each chunk
 
 
 def count_rows(
@@ -53,99 +72,309 @@ def count_rows(
     binary: bool = False,
     threads: int | None = None,
 ) -> tuple[sp.csr_array, Vocabulary]:
-    """A row of counts for each document, and the vocabulary: the one given, or what was found.
+    """Return a row of counts for each document, and the vocabulary: the one given, or the features found.
 
     >>> X, vocabulary = count_rows(["to be or", "not to be"])
     >>> list(vocabulary), X.toarray().tolist()
     (['be', 'not', 'or', 'to'], [[1, 0, 1, 1], [1, 1, 0, 1]])
     """
-    reading = Reading(Documents.of(texts), tokens, vocabulary, threads)
-    parts = reading.run(lambda first, last: _read(reading, reading.reader(), first, last))
-    known, places = reading.places([part.reader for part in parts])
+    passed = DocumentPass(Documents.of(texts), tokens, vocabulary, threads)
+    parts = passed.run(lambda first, last: _read(passed, passed.reader(), first, last))
+    known, places = passed.places([part.reader for part in parts])
+    for part in parts:
+        passed.done(part.reader)
     if vocabulary is None:
         if not len(known):
             raise InputError("empty vocabulary; perhaps the documents only contain stop words")
         if not limits.none:
-            everything = _gathered(parts, places, known, binary, reading.fast).matrix
+            everything = _gathered(parts, places, known, False, passed.fast).matrix
             held = np.bincount(everything.indices, minlength=len(known))
             total = np.bincount(everything.indices, everything.data, len(known))
-            kept = limits.kept(len(reading.documents), total.astype(np.int64), held[None])
+            kept = limits.kept(len(passed.documents), total.astype(np.int64), held[None])
             known, places = restricted(known, kept, places, limits)
-    return _gathered(parts, places, known, binary, reading.fast).matrix, known
+    return _gathered(parts, places, known, binary, passed.fast).matrix, known
 
 
-def count_openly(texts: Any, tokens: Tokens = WORDS) -> Counted:
-    """Rows of counts of every feature there is, perhaps none."""
-    reading = Reading(Documents.of(texts), tokens)
-    parts = reading.run(lambda first, last: _read(reading, reading.reader(), first, last))
-    known, places = reading.places([part.reader for part in parts])
-    return _gathered(parts, places, known, False, reading.fast)
+def count_found(documents: Documents, tokens: Tokens = WORDS) -> Counted:
+    """Count all features that occur in the documents; there may be none."""
+    passed = DocumentPass(documents, tokens)
+    parts = passed.run(lambda first, last: _read(passed, passed.reader(), first, last))
+    known, places = passed.places([part.reader for part in parts])
+    return _gathered(parts, places, known, False, passed.fast)
 
 
-def count_known(texts: Any, known: KnownWords) -> Counted:
-    """Rows of counts of a vocabulary's features.
+def count_known(documents: Documents, reader: VocabularyReader) -> Counted:
+    """Count the features of a vocabulary.
 
-    >>> X, _, lengths = count_known(["to be or not"], KnownWords(Vocabulary.of(["be", "to"])))
+    >>> X, _, lengths = count_known(Documents.of(["to be or not"]), VocabularyReader(Vocabulary.of(["be", "to"])))
     >>> X.toarray(), lengths
     (array([[1, 1, 2]]), array([4]))
     """
-    documents = Documents.of(texts)
     fast: list[bool] = []
 
-    def read(reading: Reading, reader: Any, first: int, last: int) -> Read:
-        fast.append(reading.fast)
-        return _read(reading, reader, first, last)
+    def read(passed: DocumentPass, words: Any, first: int, last: int) -> _Read:
+        fast.append(passed.fast)
+        return _read(passed, words, first, last)
 
-    parts = known.passed(documents, read)
-    columns = [np.arange(known.vocabulary.columns, dtype=np.int32)]
-    return _gathered(parts, [columns] * len(parts), known.vocabulary, False, fast[0])
+    parts = reader.run(documents, read)
+    columns = [np.arange(reader.vocabulary.columns, dtype=np.int32)]
+    return _gathered(parts, [columns] * len(parts), reader.vocabulary, False, fast[0])
 
 
-def _read(reading: Reading, reader: Any, first: int, last: int) -> Read:
-    pairs = [reading.read(reader, chunk) for chunk in reading.documents.chunks(first, last)]
-    return Read(reader, [streams for streams, _ in pairs], [lengths for _, lengths in pairs])
+def count_lengths(documents: Documents, tokens: Tokens) -> Array:
+    """Return the number of features of each document, shape (n,)."""
+    passed = DocumentPass(documents, tokens)
+    parts = passed.run(lambda first, last: _read(passed, passed.reader(), first, last))
+    return _concatenated([lengths for part in parts for lengths in part.lengths])
+
+
+def _read(passed: DocumentPass, reader: Any, first: int, last: int) -> _Read:
+    pairs = [passed.read(reader, chunk) for chunk in passed.documents.chunks(first, last)]
+    return _Read(reader, [streams for streams, _ in pairs], [lengths for _, lengths in pairs])
 
 
 def _gathered(
-    parts: Sequence[Read], places: Sequence[Sequence[Array]], known: Vocabulary, binary: bool, fast: bool
+    parts: Sequence[_Read], places: Sequence[Sequence[Array]], known: Vocabulary, binary: bool, fast: bool
 ) -> Counted:
     found = [Part(part.streams, place) for part, place in zip(parts, places)]
-    matrix = _matrix(*sparse_rows(found, known.columns, binary, fast), known.columns)
-    lengths = [np.zeros(0, np.int64), *(some for part in parts for some in part.lengths)]
-    return Counted(matrix, known, np.concatenate(lengths))
-
-
-def _matrix(data: Array, indices: Array, pointers: Array, V: int) -> sp.csr_array:
-    import scipy.sparse as sp
-
+    data, indices, pointers = sparse_rows(found, known.columns, binary, fast)
     width = np.int32 if len(data) <= np.iinfo(np.int32).max else np.int64
     pieces = data, indices.astype(width, copy=False), pointers.astype(width, copy=False)
-    matrix = sp.csr_array(pieces, (len(pointers) - 1, V))
+    matrix = sp.csr_array(pieces, (len(pointers) - 1, known.columns))
     matrix.has_sorted_indices = matrix.has_canonical_format = True
-    return matrix
+    return Counted(matrix, known, _concatenated([lengths for part in parts for lengths in part.lengths]))
 
 
-# -- class counts ----------
-# Documents counted per class: at once, in threads where there are cores, or batch by batch as they come.
-#
-# Nothing is kept but the vocabulary and the counts. Unweighted counts are the same to the bit, whoever did the work.
+def _concatenated(lengths: list[Array]) -> Array:
+    return np.concatenate([np.zeros(0, np.int64), *lengths])
 
-Steps = Callable[[int], Array]
+
+# -- documents of a batch ----------------------------------------------------------------------------------------------
+class DocumentCounts:
+    """Counts of the documents of one batch; mutable. `encode` makes it, and all selections of its rows share it.
+
+    It holds for each `Tokens`
+
+    - the counts of documents that `TextRows.count` has counted, under the vocabulary found in them;
+    - the length of every document that was read, for whatever purpose.
+
+    Documents that are read several times (candidates are judged, then sums collected, then scores calibrated on a
+    sample) are therefore counted once.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._counted: dict[Tokens, tuple[Array, Counted]] = {}  # positions, ascending, and their counts
+        self._lengths: dict[Tokens, Array] = {}  # (n,)
+
+    def any(self, tokens: Tokens) -> bool:
+        """Whether any document has counts."""
+        return tokens in self._counted
+
+    def holds(self, tokens: Tokens, at: Array) -> bool:
+        """Whether all of these documents have counts."""
+        return tokens in self._counted and len(self._match(tokens, at)[0]) == len(at)
+
+    def find(self, tokens: Tokens, at: Array) -> tuple[Array, Counted | None]:
+        """Return which of the documents have counts, as positions in `at`, and their counts."""
+        if tokens not in self._counted:
+            return np.zeros(0, np.intp), None
+        found, rows = self._match(tokens, at)
+        done, counted = self._counted[tokens]
+        whole = len(rows) == len(done) and bool((rows[1:] > rows[:-1]).all())
+        return found, counted if whole else counted.take(rows)
+
+    def _match(self, tokens: Tokens, at: Array) -> tuple[Array, Array]:
+        """Return positions in `at`, and for each the row of the counts that belongs to it."""
+        done, _ = self._counted[tokens]
+        if not len(done):
+            return np.zeros(0, np.intp), np.zeros(0, np.intp)
+        near = np.minimum(np.searchsorted(done, at), len(done) - 1)
+        found = np.flatnonzero(done[near] == at)
+        return found, near[found]
+
+    def keep(self, tokens: Tokens, at: Array, counted: Counted) -> None:
+        """Keep the counts of documents at ascending positions, in the place of those kept before."""
+        self._counted[tokens] = at, counted
+
+    def lengths(self, tokens: Tokens, at: Array) -> Array:
+        """Return the lengths of documents, `UNKNOWN` for those that were not read yet."""
+        return self._lengths[tokens][at] if tokens in self._lengths else np.full(len(at), UNKNOWN)
+
+    def keep_lengths(self, tokens: Tokens, at: Array, lengths: Array) -> None:
+        """Keep the lengths of documents."""
+        if tokens not in self._lengths:
+            self._lengths[tokens] = np.full(self.n, UNKNOWN)
+        self._lengths[tokens][at] = lengths
+
+    def clear(self) -> None:
+        """Drop all counts, to free memory; lengths stay."""
+        self._counted.clear()
 
 
 @dataclass(frozen=True, eq=False)
+class TextRows:
+    """n documents of a batch, some of them perhaps missing.
+
+    >>> rows = TextRows.of(["to be", None, "or not to be"])
+    >>> rows.shape, rows.present
+    ((3, 1), array([ True, False,  True]))
+    >>> rows[[0, 2]].count(Tokens()).matrix.toarray()
+    array([[1, 0, 0, 1],
+           [1, 1, 1, 1]])
+    """
+
+    texts: Documents  # of the whole batch, empty where missing
+    counts: DocumentCounts  # of the whole batch
+    at: Array  # (n,) positions of these rows in the batch
+    present: Array | None = None  # (n,) of bool; None where no document is missing
+    known: Axis | None = None  # the words of the model that reads or learns these rows, if it has learnt before
+
+    @classmethod
+    def of(cls, texts: Any, known: Axis | None = None) -> TextRows:
+        """Take a list, an array, a column of a frame or `Columns`; None and NaN are missing."""
+        if isinstance(texts, TextRows):
+            return texts if texts.known is known else replace(texts, known=known)
+        if isinstance(texts, Columns):
+            texts = texts.texts()
+        documents, present = _without_gaps(texts)
+        n = len(documents)
+        return cls(documents, DocumentCounts(n), np.arange(n), present, known)
+
+    @classmethod
+    def joined(cls, parts: Sequence[TextRows]) -> TextRows:
+        """Concatenate the rows of several batches."""
+        documents, present = Documents.joined([part.documents for part in parts]), None
+        if any(part.present is not None for part in parts):
+            each = [np.ones(len(part), bool) if part.present is None else part.present for part in parts]
+            present = np.concatenate(each)
+        return cls(documents, DocumentCounts(len(documents)), np.arange(len(documents)), present)
+
+    @property
+    def documents(self) -> Documents:
+        """The texts of these rows."""
+        return self.texts if len(self.at) == len(self.texts) and self._in_order() else self.texts.take(self.at)
+
+    def _in_order(self) -> bool:
+        return bool((self.at[1:] > self.at[:-1]).all())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.at), 1
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(object)
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __getitem__(self, rows: Any) -> TextRows:
+        present = None if self.present is None else self.present[rows]
+        return replace(self, at=self.at[rows], present=present)
+
+    def without_missing(self) -> tuple[TextRows, Array | None]:
+        """Return the documents that are not missing, and their positions; None where all are there."""
+        if self.present is None or self.present.all():
+            return self, None
+        here = np.flatnonzero(self.present)
+        return self[here], here
+
+    def with_members(self, members: Members) -> tuple[TextRows, Members]:
+        """Return the documents that are not missing, and their members."""
+        rows, here = self.without_missing()
+        return rows, members if here is None else members.take(here)
+
+    # -- counts --------------------------------------------------------------------------------------------------------
+    def counted(self, tokens: Tokens) -> bool:
+        """Whether `count` has counted all of these documents."""
+        return self.counts.holds(tokens, self.at)
+
+    def count(self, tokens: Tokens) -> Counted:
+        """Count all features that occur in these documents, and keep the counts for whoever shares the batch.
+
+        The vocabulary is that of the documents which were counted together. It holds every word of these rows, and may
+        hold others.
+        """
+        found, counted = self.counts.find(tokens, self.at)
+        if counted is not None and len(found) == len(self):
+            return counted
+        counted = count_found(self.documents, tokens)
+        if self._in_order():
+            self.counts.keep(tokens, self.at, counted)
+        self.counts.keep_lengths(tokens, self.at, counted.lengths)
+        return counted
+
+    def count_by(self, reader: VocabularyReader) -> Counted:
+        """Count these documents under the columns of a vocabulary; counts that are kept are used."""
+        tokens, vocabulary = reader.tokens, reader.vocabulary
+        found, kept = self.counts.find(tokens, self.at)
+        if kept is None or not len(found):
+            counted = count_known(self.documents, reader)
+        elif len(found) == len(self):
+            counted = kept.under(vocabulary)
+        else:
+            new = np.delete(np.arange(len(self)), found)
+            parts = kept.under(vocabulary), count_found(self[new].documents, tokens).under(vocabulary)
+            order = np.empty(len(self), np.intp)
+            order[found], order[new] = np.arange(len(found)), len(found) + np.arange(len(new))
+            matrix = sp.vstack([part.matrix for part in parts], "csr")[order]
+            counted = Counted(matrix, vocabulary, np.concatenate([part.lengths for part in parts])[order])
+        self.counts.keep_lengths(tokens, self.at, counted.lengths)
+        return counted
+
+    def lengths(self, tokens: Tokens) -> Array:
+        """Return the number of features of each document, shape (n,); documents that were not read yet are read."""
+        lengths = self.counts.lengths(tokens, self.at)
+        if self.present is not None:
+            lengths = np.where(self.present, lengths, 0)
+        new = np.flatnonzero(lengths == UNKNOWN)
+        if len(new):
+            lengths[new] = count_lengths(self[new].documents, tokens)
+            self.counts.keep_lengths(tokens, self.at[new], lengths[new])
+        return lengths.astype(float)
+
+
+def _without_gaps(texts: Any) -> tuple[Documents, Array | None]:
+    """Return the documents, empty where missing, and which are present; None where all are."""
+    if isinstance(texts, str | bytes | Documents):
+        return Documents.of(texts), None
+    if isinstance(texts, np.ndarray) and texts.ndim == 2 and texts.shape[1] == 1:
+        texts = texts[:, 0]
+    column = None if isinstance(texts, list) else text_column(texts)
+    texts = texts if column is None else column.texts
+    if hasattr(texts, "null_count"):
+        present = texts.is_valid().to_numpy() if texts.null_count else None
+        return Documents.of(texts.fill_null(MISSING) if texts.null_count else texts), present
+    texts = texts.tolist() if isinstance(texts, np.ndarray) else texts if isinstance(texts, list) else list(texts)
+    if set(map(type, texts)) <= {str, bytes}:
+        return Documents.of(texts), None
+    present = np.array([not _is_missing(text) for text in texts], dtype=bool)
+    if present.all():
+        return Documents.of(texts), None
+    return Documents.of([text if here else MISSING for text, here in zip(texts, present.tolist())]), present
+
+
+def _is_missing(text: object) -> bool:
+    if text is None or type(text).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(text, float) and text != text
+
+
+# -- sums per class ----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
 class ClassCounts:
-    """How often each feature, in how many documents, of each class."""
+    """Counts of each class."""
 
     vocabulary: Vocabulary
-    counts: Array  # (K, V), or (K, V + 1) with unk last: Σ w · occurrences
+    counts: Array  # (K, V), or (K, V + 1) with `unk` last: Σ w · occurrences
     rows: Array  # (K,)  Σ w
     lengths: Array  # (n,)  features of each document, in the vocabulary or not
-    documents: Array | None  # as counts: Σ w of documents that hold it; None unless asked for
+    documents: Array | None  # as counts: Σ w of documents that hold the feature; None unless asked for
 
 
 class ClassCounter:
-    """Counts per class of documents that come in batches; a class is there from its first document on.
+    """Counts per class of documents that come in batches; mutable. A class begins with its first document.
 
     >>> counter = ClassCounter()
     >>> counter.add(["to be or"], np.array([0])), counter.add(["not to be"], np.array([1]))
@@ -162,49 +391,49 @@ class ClassCounter:
         vocabulary: Vocabulary | None = None,
         weighted: bool = False,
         presence: bool = False,
-        reading: Reading | None = None,
+        passed: DocumentPass | None = None,
         steps: Steps | None = None,
     ) -> None:
-        self.reading = reading or Reading(Documents([]), tokens, vocabulary, fast=True)
-        self.reader, self.weighted, self.presence = self.reading.reader(), weighted, presence
-        fast, levels = self.reading.fast, range(len(self.reading.sizes(self.reader)))
-        self.tallies = [StreamCounts(K, weighted or steps is not None, fast) for _ in levels]
+        self.passed = passed or DocumentPass(Documents([]), tokens, vocabulary, fast=True)
+        self.reader, self.weighted, self.presence = self.passed.reader(), weighted, presence
+        fast, levels = self.passed.fast, range(len(self.passed.sizes(self.reader)))
+        self.levels = [StreamCounts(K, weighted or steps is not None, fast) for _ in levels]
         self.present = [StreamCounts(K, weighted, fast) for _ in levels] if presence else []
         self.once = [Presence(fast) for _ in levels]
         self.amounts = None if steps is None else [Amounts(steps, fast) for _ in levels]
         self.rows = np.zeros(K)
 
     def add(self, texts: Any, codes: Array, weight: Array | None = None) -> Array:
-        """Count a batch; the number of features of each document."""
+        """Count a batch; return the number of features of each document."""
         documents = Documents.of(texts)
         codes = _checked(codes, len(documents), None)
         if (weight is not None) != self.weighted:
             raise InputError("weights are given for every batch or for none, as said at the beginning.")
-        return self.reading.guarded(lambda: self.take(documents, 0, len(documents), codes, weight))
+        return self.passed.checked(lambda: self.take(documents, 0, len(documents), codes, weight))
 
     def take(self, documents: Documents, first: int, last: int, codes: Array, weight: Array | None) -> Array:
-        """Count some of the documents."""
+        """Count documents `first` to `last`."""
         K = max(len(self.rows), int(codes[first:last].max(initial=-1)) + 1)
         weighed = None if weight is None else weight[first:last]
         self.rows = np.append(self.rows, np.zeros(K - len(self.rows))) + np.bincount(codes[first:last], weighed, K)
-        lengths = [np.zeros(0, np.int64)]
+        lengths = []
         for chunk in documents.chunks(first, last):
-            streams, features = self.reading.read(self.reader, chunk)
+            streams, features = self.passed.read(self.reader, chunk)
             here = slice(chunk.first, chunk.first + len(chunk.offsets) - 1)
             weights = None if weight is None else weight[here]
-            for level, (stream, size) in enumerate(zip(streams, self.reading.sizes(self.reader))):
+            for level, (stream, size) in enumerate(zip(streams, self.passed.sizes(self.reader))):
                 amounts = None if self.amounts is None else self.amounts[level]
-                self.tallies[level].add(stream, size, codes[here], weights, K, amounts)
+                self.levels[level].add(stream, size, codes[here], weights, K, amounts)
                 if self.presence:
                     self.present[level].add(self.once[level](stream, size), size, codes[here], weights, K)
             lengths.append(features)
-        return np.concatenate(lengths)
+        return _concatenated(lengths)
 
     def result(self) -> ClassCounts:
-        """What has been counted so far."""
-        known, places = self.reading.places([self.reader])
+        """Return the counts of all batches so far."""
+        known, places = self.passed.places([self.reader])
         held = _placed([self.present], places, len(self.rows), known.columns) if self.presence else None
-        counts = _placed([self.tallies], places, len(self.rows), known.columns)
+        counts = _placed([self.levels], places, len(self.rows), known.columns)
         return ClassCounts(known, counts, self.rows.copy(), np.zeros(0, np.int64), held)
 
 
@@ -220,9 +449,9 @@ def count_classes(
     threads: int | None = None,
     steps: Steps | None = None,
 ) -> ClassCounts:
-    """Counts per class, codes[i] in [0, K) being document i's; with `presence`, documents per class too.
+    """Count documents per class; document i is of class codes[i] in [0, K), and `presence` counts documents, too.
 
-    A document of weight 0 is as if absent. There may be no feature at all. With `steps`, a feature that occurs t times
+    A document of weight 0 is not counted. There may be no feature at all. With `steps`, a feature that occurs t times
     counts steps(m)[1] + … + steps(m)[t], for t ≤ m.
 
     >>> found = count_classes(["to be or", "not to be"], np.array([0, 1]), 2)
@@ -234,26 +463,26 @@ def count_classes(
     counted = np.arange(len(everything)) if weight is None else np.flatnonzero(np.asarray(weight))
     documents = everything if len(counted) == len(everything) else everything.take(counted)
     present, weighed = codes[counted], None if weight is None else np.asarray(weight, np.float64)[counted]
-    reading = Reading(documents, tokens, vocabulary, threads)
+    passed = DocumentPass(documents, tokens, vocabulary, threads)
     limited = vocabulary is None and not limits.none
 
     def count(first: int, last: int) -> tuple[ClassCounter, Array]:
-        counter = ClassCounter(
-            K, weighted=weight is not None, presence=presence or limited, reading=reading, steps=steps
-        )
-        return counter, counter.take(documents, first, last, present, weighed)
+        counter = ClassCounter(K, weighted=weight is not None, presence=presence or limited, passed=passed, steps=steps)
+        lengths = counter.take(documents, first, last, present, weighed)
+        passed.done(counter.reader)
+        return counter, lengths
 
-    parts = reading.run(count)
-    known, places = reading.places([counter.reader for counter, _ in parts])
+    parts = passed.run(count)
+    known, places = passed.places([counter.reader for counter, _ in parts])
     rows = np.bincount(present, weighed, K).astype(np.float64)
-    tallies = [counter.tallies for counter, _ in parts]
+    tallies = [counter.levels for counter, _ in parts]
     counts = _placed(tallies, places, K, known.columns)
     held = _placed([counter.present for counter, _ in parts], places, K, known.columns)
     if limited:
         kept = limits.kept(rows.sum(), counts.sum(axis=0), held, rows)
         known, places = restricted(known, kept, places, limits)
         if known.unk and presence:
-            # How many documents hold any word outside, only the documents know.
+            # the number of documents that hold any word outside is not a sum over words: count again
             return count_classes(everything, codes, K, tokens, known, NO_LIMITS, weight, presence, threads, steps)
         counts, held = _placed(tallies, places, K, known.columns), held[:, kept]
     lengths = np.zeros(len(everything), np.int64)
@@ -271,7 +500,7 @@ def _checked(codes: Array, n: int, K: int | None) -> Array:
 
 
 def _placed(parts: Sequence[Sequence[StreamCounts]], places: Sequence[Sequence[Array]], K: int, V: int) -> Array:
-    """Counts of all parts and levels under their columns."""
+    """Return the counts of all parts and levels under their columns, shape (K, V)."""
     out = np.zeros((K, V))
     for tallies, levels in zip(parts, places):
         for tally, columns in zip(tallies, levels):

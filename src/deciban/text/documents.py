@@ -1,7 +1,7 @@
-"""Python's strings as UTF-8 in one piece.
+"""Documents as given (lists, arrays, columns of pandas, polars and pyarrow), read as UTF-8 a chunk at a time.
 
-As quick as Arrow, which would import pandas wherever it is installed to see whether it is given something of it, and
-which leaves a copy of the UTF-8 in every string that is not ASCII.
+Arrow columns are read where they are. Everything else is converted chunk by chunk, so that a chunk is still in the
+cache when its words are counted, and a corpus is never held twice.
 """
 
 from __future__ import annotations
@@ -9,22 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deciban.errors import InputError
 from deciban.read.arrow import taken
+from deciban.statistics import Array
 from deciban.text.kernels.streams import Chunk
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK_BYTES = 2**20  # of text read at a time: large beside the cost of a call, small enough for the cache
+FIRST_DOCUMENTS = 256  # documents in the first chunk of a list, whose lengths are not known yet
 
 
 def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
-    """The bytes of texts, one behind the other, and (n + 1,) where each begins and the last ends.
+    """Return the UTF-8 of texts without gaps, and the (n + 1,) offsets of the texts in it.
 
-    What is no text is a TypeError, half a surrogate pair a UnicodeEncodeError.
+    As fast as Arrow, which would import pandas to inspect its argument, and would leave a UTF-8 copy in every string
+    that is not ASCII. Raises TypeError for what is not a text, UnicodeEncodeError for half a surrogate pair.
 
     >>> text, offsets = encoded(["one", "", "zwölf"])
     >>> text.tobytes().decode(), offsets
@@ -40,29 +45,19 @@ def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
     return np.frombuffer(whole, np.uint8), offsets
 
 
-# -- documents ----------
-# Texts as given: lists, arrays, and the columns of pandas, polars and pyarrow, as UTF-8 a chunk at a time.
-#
-# Arrow columns are read where they are. Everything else is converted chunk by chunk, so that a chunk is still in the
-# cache when its words are counted, and a corpus is never held twice.
-
-CHUNK_BYTES = 2**20  # of text read at a time: large enough to forget what a call costs, small enough for the cache
-_FIRST_DOCUMENTS = 256  # of a list, before it is known how long they are
-
-
 @dataclass(frozen=True)
 class Documents:
-    """Texts, one a row.
+    """n texts.
 
     >>> [chunk.text.tobytes() for chunk in Documents.of(["to be", "or not"]).chunks()]
     [b'to beor not']
     """
 
-    texts: Any  # a sequence of str, or a pyarrow ChunkedArray of strings
+    texts: Any  # a list of str, or a pyarrow ChunkedArray of strings
 
     @classmethod
     def of(cls, texts: Any, encoding: str = "utf-8", decode_error: str = "strict") -> Documents:
-        """Documents of a list, array or column. Bytes are decoded."""
+        """Take a list, an array or a column of a frame; bytes are decoded."""
         if isinstance(texts, Documents):
             return texts
         if isinstance(texts, str | bytes):
@@ -80,7 +75,7 @@ class Documents:
 
     @classmethod
     def joined(cls, parts: Sequence[Documents]) -> Documents:
-        """The documents of several, one after the other."""
+        """Concatenate the documents of several."""
         if any(isinstance(part.texts, list) for part in parts):
             return cls([part[row] for part in parts for row in range(len(part))])
         import pyarrow as pa
@@ -93,23 +88,17 @@ class Documents:
     def __getitem__(self, row: int) -> str:
         return self.texts[row] if isinstance(self.texts, list) else self.texts[row].as_py()
 
-    def take(self, rows: Any) -> Documents:
-        """Some of the documents: a slice, a mask or positions."""
-        if isinstance(rows, slice):
-            start, stop, step = rows.indices(len(self))
-            if isinstance(self.texts, list):
-                return Documents(self.texts[rows])
-            if step == 1:
-                return Documents(self.texts.slice(start, max(stop - start, 0)))
-            rows = np.arange(start, stop, step)
-        rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+    def take(self, rows: Array) -> Documents:
+        """Return the documents at these positions."""
         if isinstance(self.texts, list):
-            return Documents([self.texts[row] for row in rows])
+            return Documents([self.texts[row] for row in rows.tolist()])
+        first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, -1)
+        if last - first + 1 == len(rows) and (np.diff(rows) == 1).all():
+            return Documents(self.texts.slice(first, len(rows)))  # without a copy
         return Documents(taken(self.texts, rows))
 
     def at_least(self, size: int) -> bool:
-        """Whether there are that many bytes of text; a few may be missed where characters take several."""
+        """Whether there are at least so many bytes of text; in a list, characters are counted instead of bytes."""
         if not isinstance(self.texts, list):
             return sum(_size(part) for part in self.texts.chunks) >= size
         total = 0
@@ -120,7 +109,7 @@ class Documents:
         return False
 
     def chunks(self, first: int = 0, last: int | None = None) -> Iterator[Chunk]:
-        """Documents `first` to `last`, about a megabyte at a time."""
+        """Yield documents `first` to `last`, about a megabyte at a time."""
         last = len(self) if last is None else last
         if isinstance(self.texts, list):
             yield from _converted(self.texts, first, last)
@@ -131,7 +120,7 @@ class Documents:
                 row += len(part)
 
     def ranges(self, number: int) -> list[tuple[int, int]]:
-        """Rows cut into that many ranges of about the same number of bytes."""
+        """Cut the rows into so many ranges with about the same number of bytes each."""
         if number == 1:
             return [(0, len(self))]
         if isinstance(self.texts, list):
@@ -157,13 +146,13 @@ def _decoded(text: Any, row: int, encoding: str, errors: str) -> Any:
 
 
 def _arrow_column(texts: Any) -> Any:
-    """A ChunkedArray of strings without gaps; no text is copied where they are plain strings already."""
+    """Return a ChunkedArray of strings without gaps; plain strings are not copied."""
     import pyarrow as pa
 
     try:
         column = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array(texts)
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
-        return list(texts)  # a column of objects, which is examined one by one
+        return list(texts)  # a column of Python objects, which are examined one by one
     if pa.types.is_null(column.type) and len(column):
         _refuse_missing(column)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
@@ -180,13 +169,13 @@ def _arrow_column(texts: Any) -> Any:
     return column
 
 
-def _refuse_missing(column: Any) -> None:
+def _refuse_missing(column: pa.ChunkedArray) -> None:
     row = int(np.flatnonzero(column.is_null().to_numpy())[0])
     raise InputError(f"document {row} is missing (None). Drop the row, or give an empty text.")
 
 
-def _buffers(part: Any) -> tuple[Array, Array]:
-    """Text and offsets of an Arrow array of strings; offsets are checked, the text is not."""
+def _buffers(part: pa.Array) -> tuple[Array, Array]:
+    """Return the text and the offsets of an Arrow array of strings; the offsets are checked, the text is not."""
     import pyarrow as pa
 
     width = np.int64 if pa.types.is_large_string(part.type) else np.int32
@@ -200,12 +189,13 @@ def _buffers(part: Any) -> tuple[Array, Array]:
     return letters, offsets
 
 
-def _size(part: Any) -> int:
+def _size(part: pa.Array) -> int:
     _, offsets = _buffers(part)
     return int(offsets[-1] - offsets[0])
 
 
-def _cut(part: Any, row: int) -> Iterator[Chunk]:
+def _cut(part: pa.Array, row: int) -> Iterator[Chunk]:
+    """Cut an Arrow array into chunks; its first document has the number `row`."""
     text, offsets = _buffers(part)
     begin = 0
     while begin < len(part):
@@ -215,22 +205,23 @@ def _cut(part: Any, row: int) -> Iterator[Chunk]:
         begin = end
 
 
-def _converted(texts: Sequence[Any], first: int, last: int) -> Iterator[Chunk]:
-    begin, number = first, _FIRST_DOCUMENTS
+def _converted(texts: list[Any], first: int, last: int) -> Iterator[Chunk]:
+    """Encode a list chunk by chunk; the size of a chunk follows from the mean length in the one before."""
+    begin, number = first, FIRST_DOCUMENTS
     while begin < last:
         end = min(begin + number, last)
         try:
             text, offsets = encoded(texts[begin:end])
         except (TypeError, UnicodeEncodeError):
-            _refuse_strange(texts, begin, end)
+            _refuse_first_bad(texts, begin, end)
             raise
         yield Chunk(text, offsets, begin)
         number = int(np.clip(CHUNK_BYTES * (end - begin) // max(len(text), 1), 1, 2**16))
         begin = end
 
 
-def _refuse_strange(texts: Sequence[Any], begin: int, end: int) -> None:
-    """Say which text is none, or holds half a surrogate pair."""
+def _refuse_first_bad(texts: list[Any], begin: int, end: int) -> None:
+    """Name the first document that is missing, not a text, or holds half a surrogate pair."""
     for row in range(begin, end):
         text = texts[row]
         if text is None or text != text:

@@ -1,201 +1,122 @@
-"""What options of text go together."""
+"""Text: a document is counts of words, which a family of counts reads.
+
+    multinomial   words drawn independently from the distribution of the class
+    polya         the same with the distribution integrated out: a word's second occurrence is less surprising
+    bernoulli     each word of the vocabulary is present or absent, and absence is evidence too
+
+The density is that of a document's words in their order, given their number; it is the same for all orders, so there is
+no multinomial coefficient.
+
+Reference: McCallum and Nigam, A comparison of event models for naive Bayes text classification, 1998.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError, shortlist
-from deciban.families.bernoulli import Bernoulli
+from deciban.families.abilities import RunningSums
 from deciban.families.dirichlet import check_strength
 from deciban.families.multinomial import Multinomial
-from deciban.families.protocol import Family, Rule, require_rows
-from deciban.read.tables import Columns
+from deciban.families.protocol import Density, Family, Rule, require_rows
 from deciban.statistics import Array, Axis, Members
-from deciban.text import candidates as offers
-from deciban.text.counting import count_classes
-from deciban.text.density import TextDensity
-from deciban.text.leave_one_out import LeaveOneOut
-from deciban.text.reading import KnownWords
-from deciban.text.rows import TextRows
+from deciban.text.accumulators import CountAccumulator, TermAccumulator
+from deciban.text.counting import TextRows, count_classes
+from deciban.text.density import LogTable, TextDensity
+from deciban.text.leave_one_out import LARGE, LeaveOneOut
+from deciban.text.reading import VocabularyReader
 from deciban.text.stats import (
     UNK,
+    Idf,
     Kind,
+    Terms,
     TextStats,
-    in_axis_order,
-    in_vocabulary_order,
+    count_family,
+    idf_of,
     require_words,
+    rule_of,
+    text_stats,
     vocabulary_of,
-    with_unk,
-    word_axis,
+    word_sums,
 )
-from deciban.text.stream import RunningTerms, RunningText
-from deciban.text.terms import Idf, Terms
 from deciban.text.tokens import TWO_OR_MORE, Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
 
 READINGS = ("multinomial", "bernoulli", "polya")
-
-
-def check(text: Any) -> None:
-    """Refuse options that are not there or do not go together."""
-    if text.reading not in READINGS:
-        raise HyperparameterError(f"reading={text.reading!r} must be one of {', '.join(READINGS)}.")
-    if text.transform != "auto":
-        terms = Terms.of(text.transform)
-        if text.reading == "bernoulli" and terms != Terms("binary"):
-            raise HyperparameterError(f"transform={text.transform!r}: a Bernoulli reading knows presence alone.")
-    if text.pseudo_count != "auto":
-        check_strength("Text", text.pseudo_count, None)
-    if text.reading == "bernoulli" and text.pseudo_count in ("evidence", "loo"):
-        raise HyperparameterError("a Bernoulli reading takes a number as pseudo_count, or 'auto'.")
-    if text.unk is not None:
-        check_strength("Text", text.unk, None)
-    _check_vocabulary(text)
-    _check_ngrams(text)
-
-
-def _check_vocabulary(text: Any) -> None:
-    given = text.vocabulary
-    limited = not (text.min_df in (0, 1) and text.max_df == 1.0 and text.most is None)
-    if isinstance(given, str):
-        if given not in ("learnt", "growing"):
-            raise HyperparameterError(f"vocabulary={given!r} must be 'learnt', 'growing' or a list of words.")
-    else:
-        words = Vocabulary.of(given)
-        if not len(words):
-            raise InputError("the vocabulary that was given is empty. Give words, or vocabulary='learnt'.")
-        if UNK in words:
-            raise InputError(f"{UNK} stands for words outside the vocabulary: it is there without being listed.")
-    if limited and given != "learnt":
-        raise HyperparameterError("min_df, max_df and most are for a learnt vocabulary, not for one given or growing.")
-
-
-def _check_ngrams(text: Any) -> None:
-    if isinstance(text.ngrams, str):
-        if text.ngrams != "auto":
-            raise HyperparameterError(f"ngrams={text.ngrams!r} must be (fewest, most) or 'auto'.")
-        if text.unit != "word" or text.analyser is not None:
-            raise HyperparameterError("ngrams='auto' is for words. Give (fewest, most) for characters.")
-    elif len(tuple(text.ngrams)) != 2:
-        raise HyperparameterError(f"ngrams={text.ngrams} must be (fewest, most).")
-
-
-def shown(value: Any) -> str:
-    """An option as text, long lists cut short."""
-    return f"({shortlist(list(map(repr, value)))})" if isinstance(value, tuple) and len(value) > 2 else repr(value)
-
-
-# -- options ----------
-# The options of text: what a word is, which words there are, and how much each counts.
+PSEUDO_COUNTS = (1.0, 0.3, 0.1, 0.03, 0.01)  # candidates, the strongest prior first
+TRANSFORMS = {"multinomial": ("log", "counts"), "polya": ("log", "counts"), "bernoulli": ("binary",)}
+TRANSFORMS_OF_PAIRS = ("log", "binary", "log+idf+unit")  # candidates where pairs of words are counted too
+IN_SUMS = ("transform", "ngrams", "min_df", "words", "idf")  # hyper-parameters under which sums are collected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TextOptions(Family):
-    """How documents are read, as asked for and as frozen at the first fit."""
-
-    reading: Literal["multinomial", "bernoulli", "polya"] = "multinomial"
-    transform: str = "auto"  # counts, binary or log, perhaps with +idf or +unit
-    pseudo_count: Any = "auto"  # of every word: a number, "evidence" or "loo"
-    _: KW_ONLY
-    ngrams: Any = (1, 1)  # the fewest and the most words in a run; "auto": pairs of words too, if they help
-    unit: str = "word"  # or "char", "char_wb"
-    lowercase: bool = True
-    strip_accents: str | None = None  # "unicode" or "ascii"
-    stop_words: str | Iterable[str] | None = None  # a language, or a list
-    stem: str | None = None  # a language
-    pattern: str = TWO_OR_MORE  # what a word is
-    analyser: Callable[[str], Iterable[str]] | None = None  # instead of everything about words above
-    vocabulary: Any = "learnt"  # or "growing", or a list of words; words outside are dropped if learnt, else <unk>
-    min_df: Any = 1  # the fewest documents that a word is in: a number, or a share if not whole
-    max_df: Any = 1.0  # the most
-    most: int | None = None  # words, at most: the others are <unk>
-    by: Literal["frequency", "information"] = "frequency"  # which words are kept then
-    unk: float | None = None  # pseudo-count of <unk>; that of every word if None
-    words: tuple[str, ...] | None = None  # frozen at the first fit: what min_df, max_df and most left
-    idf: Idf | None = None  # frozen at the first fit
-
-    def __post_init__(self) -> None:
-        check(self)
-        for name in ("stop_words", "vocabulary", "ngrams"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(sorted(value) if name == "stop_words" else value))
-        if self.ngrams != "auto":
-            _ = self.tokens, self.limits  # refuse what they refuse
-
-    def __repr__(self) -> str:
-        """What is not as it is by default; what was frozen is left out."""
-        plain = [f for f in fields(self) if f.name not in ("_", "words", "idf")]
-        said = [(f.name, getattr(self, f.name)) for f in plain if getattr(self, f.name) != f.default]
-        return f"Text({', '.join(f'{name}={shown(value)}' for name, value in said)})"
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        """What counts as a word."""
-        return Tokens(
-            self.unit,  # type: ignore[arg-type]
-            (1, 1) if self.ngrams == "auto" else self.ngrams,
-            self.lowercase,
-            self.strip_accents,  # type: ignore[arg-type]
-            self.stop_words,
-            self.stem,
-            self.pattern,
-            self.analyser,
-        )
-
-    @cached_property
-    def limits(self) -> Limits:
-        """Which words are kept."""
-        return Limits(self.min_df, self.max_df, self.most, self.by)
-
-    @cached_property
-    def terms(self) -> Terms:
-        """How much a word counts; by number, as long as it is not chosen."""
-        if self.reading == "bernoulli":
-            return Terms("binary")
-        return Terms() if self.transform == "auto" else Terms.of(self.transform)
-
-    @property
-    def kind(self) -> Kind:
-        """Where the words come from."""
-        if isinstance(self.vocabulary, tuple) or self.most is not None:
-            return "given"
-        return "growing" if self.vocabulary == "growing" else "learnt"
-
-    @cached_property
-    def frozen(self) -> Vocabulary | None:
-        """The words, where they are no longer open."""
-        words = self.vocabulary if isinstance(self.vocabulary, tuple) else self.words
-        return None if words is None else Vocabulary.of(words, "learnt" if self.kind == "learnt" else "given")
-
-
-# -- family ----------
-# Text: a document is counts of words, which any family of counts can read.
-#
-#     multinomial   words drawn one by one, each class from its own urn
-#     polya         the same with the urn's contents integrated out: a word's second occurrence surprises less
-#     bernoulli     each word of the vocabulary is there or not, and absence speaks too
-#
-# The density is that of a document's words in their order, given how many there are: the same for all ways to order
-# them, so no coefficient is left out.
-#
-# Reference: McCallum and Nigam, A comparison of event models for naive Bayes text classification, 1998.
-
-LARGE = 2**22  # counts of words, beside which
-PART = 4_096  # documents are left out at a time, for few words are in so few
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Text(TextOptions):
-    """Documents: a list, or a column, of texts.
+class Text(Family[TextStats]):
+    r"""Documents as counts of words: a list, or a column, of texts.
 
     What is "auto" is chosen at the first fit of a classifier, by leave-one-out log loss after calibration.
 
+    Parameters
+    ----------
+    reading : {"multinomial", "bernoulli", "polya"}, default="multinomial"
+        Distribution of a document's counts.
+    transform : str, default="auto"
+        What a word counts that occurs x times: "counts" (x), "binary" (1) or "log" (log(1 + x)); with "+idf" times its
+        inverse document frequency, with "+unit" divided by the document's Euclidean length, as in "log+idf+unit".
+    pseudo_count : float, "auto", "evidence" or "loo", default="auto"
+        Prior count of every word. "evidence" and "loo" choose it from the sums: by their marginal likelihood, or by
+        leaving out each count.
+    ngrams : tuple of (int, int) or "auto", default=(1, 1)
+        Fewest and most words (or characters) in a run. With "auto", pairs of words are counted if they help.
+    unit : {"word", "char", "char_wb"}, default="word"
+        Features are runs of words, of characters, or of characters within words.
+    lowercase : bool, default=True
+        Whether to convert to lower case.
+    strip_accents : {"unicode", "ascii"} or None, default=None
+        Whether to remove accents, or everything that is not ASCII.
+    stop_words : str, iterable of str or None, default=None
+        Words to ignore: a list, or a language such as "english".
+    stem : str or None, default=None
+        Language whose Snowball stemmer is applied to words.
+    pattern : str, default=r"(?u)\b\w\w+\b"
+        Regular expression of a word.
+    analyser : callable or None, default=None
+        Function from a text to its features, instead of all options about words above.
+    vocabulary : {"learnt", "growing"} or iterable of str, default="learnt"
+        "learnt" takes the words of the first fit and drops others; "growing" takes new words at any time; a list is
+        given once and for all. Words outside a growing or given vocabulary are counted as the word <unk>.
+    min_df, max_df : int or float, default=1, 1.0
+        Fewest and most documents that a word of a learnt vocabulary is in; a share of them if not an integer.
+    most : int or None, default=None
+        Largest number of words of a learnt vocabulary; other words are counted as <unk>.
+    by : {"frequency", "information"}, default="frequency"
+        Which words are kept by `most`: the most frequent, or those with the most information about the class.
+    unk : float or None, default=None
+        Pseudo-count of <unk>; that of all other words if None.
+    words : tuple of str or None, default=None
+        Vocabulary that `min_df`, `max_df` and `most` left at the first fit.
+    idf : Idf or None, default=None
+        Inverse document frequencies of the first fit.
+
+    Attributes
+    ----------
+    tokens : Tokens
+        The options about words.
+    terms : Terms
+        The transform; plain counts as long as it is not chosen.
+    limits : Limits
+        The limits of a learnt vocabulary.
+    kind : {"learnt", "growing", "given"}
+        Where the words come from; a capped vocabulary is "given".
+    fixed_vocabulary : Vocabulary or None
+        The words, where they are given or were frozen at the first fit.
+
+    Examples
+    --------
     >>> spam, ham = ["free prize", "win a free prize"], ["see you at lunch", "lunch at noon"]
     >>> from deciban import GenerativeClassifier
     >>> clf = GenerativeClassifier(Text(pseudo_count=1, transform="counts")).fit(spam + ham, ["spam"] * 2 + ["ham"] * 2)
@@ -203,189 +124,418 @@ class Text(TextOptions):
     array(['spam', 'ham'], dtype='<U4')
     """
 
-    # -- how documents are read ---------------------------------------------------------------------------------------
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> TextRows:
-        """Documents; they are counted when they are summed or scored."""
-        X = X.texts() if isinstance(X, Columns) else X
-        return TextRows.of(X, None if stats is None else stats.labels["word"])
+    reading: Literal["multinomial", "bernoulli", "polya"] = "multinomial"
+    transform: str = "auto"
+    pseudo_count: Any = "auto"
+    _: KW_ONLY
+    ngrams: Any = (1, 1)
+    unit: str = "word"
+    lowercase: bool = True
+    strip_accents: str | None = None
+    stop_words: str | Iterable[str] | None = None
+    stem: str | None = None
+    pattern: str = TWO_OR_MORE
+    analyser: Callable[[str], Iterable[str]] | None = None
+    vocabulary: Any = "learnt"
+    min_df: Any = 1
+    max_df: Any = 1.0
+    most: int | None = None
+    by: Literal["frequency", "information"] = "frequency"
+    unk: float | None = None
+    words: tuple[str, ...] | None = None
+    idf: Idf | None = None
+
+    # set at construction, from the options above
+    tokens: ClassVar[Tokens]
+    terms: ClassVar[Terms]
+    limits: ClassVar[Limits]
+    kind: ClassVar[Kind]
+    fixed_vocabulary: ClassVar[Vocabulary | None]
+
+    def __post_init__(self) -> None:
+        for name in ("stop_words", "vocabulary", "ngrams"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(sorted(value) if name == "stop_words" else value))
+        _check_options(self)
+        given = isinstance(self.vocabulary, tuple)
+        kind = "given" if given or self.most is not None else self.vocabulary
+        words, fixed = self.vocabulary if given else self.words, None
+        if words is not None:
+            fixed = Vocabulary.of(words, "learnt" if kind == "learnt" else "given")
+            if given:
+                _check_given(fixed)
+        limits = Limits(self.min_df, self.max_df, self.most, self.by)
+        derived = {"tokens": _tokens(self), "limits": limits, "terms": _terms(self), "kind": kind}
+        for name, value in (*derived.items(), ("fixed_vocabulary", fixed)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        """Show the options that differ from their default, and not what was frozen."""
+        shown = [f for f in fields(self) if f.name not in ("_", "words", "idf")]
+        set_ = [(f.name, getattr(self, f.name)) for f in shown if getattr(self, f.name) != f.default]
+        return f"Text({', '.join(f'{name}={_shown(value)}' for name, value in set_)})"
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+    def encode(self, X: Any, columns: Sequence[str], stats: TextStats | None = None) -> TextRows:
+        # documents are counted when they are summed or scored; `stats` has the words that are known by then
+        return TextRows.of(X, None if stats is None else stats.labels["word"])  # type: ignore[arg-type]
 
     def check(self, X: TextRows, columns: Sequence[str], learning: bool = False) -> None:
-        """Documents are checked while they are read."""
+        pass  # documents are checked while they are read
 
     def lengths(self, X: TextRows) -> Array:
-        """(n,) words of each document, in the vocabulary or not."""
+        """Return the number of words of each document, in the vocabulary or not.
+
+        Parameters
+        ----------
+        X : TextRows
+            Encoded documents.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers of words; 0 for missing documents.
+        """
         return X.lengths(self.tokens)
 
-    # -- sums -----------------------------------------------------------------------------------------------------
+    # -- sums ----------------------------------------------------------------------------------------------------------
     def collect(self, X: TextRows, members: Members) -> TextStats:
-        """Σ w·term per class and word; for plain counts in one pass over the text."""
-        X, at = X.there()
-        members = members if at is None else members.take(at)
-        axis = X.known if self.kind == "learnt" and self.frozen is None else None
-        known = self.frozen if axis is None else vocabulary_of(axis, self.kind)
-        at_once = self.terms.plain and members.codes is not None and not X.counted
-        if at_once:
-            vocabulary, counts, tokens = self._in_one_pass(X, members, known)
+        # one pass over the text, unless the documents were counted before
+        X, members = X.with_members(members)
+        axis = X.known if self.kind == "learnt" and self.fixed_vocabulary is None else None
+        known = self.fixed_vocabulary if axis is None else vocabulary_of(axis, self.kind)
+        one_pass = not self.terms.unit and members.codes is not None and not X.counted(self.tokens)
+        if one_pass:
+            vocabulary, counts, tokens = self._count_classes(X, members, known)
         else:
-            done = X.count_openly(self.tokens) if known is None else X.count_known(KnownWords(known, self.tokens))
+            done = X.count(self.tokens) if known is None else X.count_by(VocabularyReader(known, self.tokens))
             vocabulary, tokens = done.vocabulary, members.total(done.lengths[:, None].astype(float))[:, 0]
-            counts = members.total(self.terms.rows(done.matrix, self.factors(done.vocabulary)))
+            counts = members.total(self.terms.rows(done.matrix, idf_of(self, done.vocabulary)))
         if axis is not None:
             return TextStats({"class": members.classes, "word": axis}, counts, members.weights(), tokens)
-        stats = self.sums(members.classes, vocabulary, counts, members.weights(), tokens)
-        return stats if at_once and known is None else stats.pruned()
+        stats = text_stats(self, members.classes, vocabulary, counts, members.weights(), tokens)
+        return stats if one_pass and known is None else stats.pruned()
 
-    def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningText | RunningTerms:
-        """Sums that grow in place, where documents are summed while they are read."""
-        return RunningText(self, X, members) if self.terms.plain else RunningTerms(self, X, members, columns)
-
-    def sums(self, classes: Axis, vocabulary: Vocabulary, counts: Array, rows: Array, tokens: Array) -> TextStats:
-        """Counts of the columns of a vocabulary, found or frozen, as statistics."""
-        names: Any = vocabulary
-        if self.frozen is None and self.kind != "learnt":
-            names, counts = with_unk(vocabulary, counts)
-        labels = {"class": classes, "word": word_axis(names, self.kind)}
-        return TextStats(labels, in_axis_order(counts, self.kind), rows, tokens)
-
-    def _in_one_pass(self, X: TextRows, members: Members, known: Vocabulary | None) -> tuple[Vocabulary, Array, Array]:
-        binary = self.terms.amount == "binary"
-        w = members.weight
+    def _count_classes(
+        self, X: TextRows, members: Members, known: Vocabulary | None
+    ) -> tuple[Vocabulary, Array, Array]:
+        binary, w = self.terms.amount == "binary", members.weight
         found = count_classes(
             X.documents, members.codes, members.K, self.tokens, known, weight=w, presence=binary, steps=self.terms.steps
         )
-        if w is None:
-            X.measured[self.tokens] = found.lengths
+        if w is None:  # documents of weight 0 are not read
+            X.counts.keep_lengths(self.tokens, X.at, found.lengths)
         tokens = np.bincount(members.codes, found.lengths if w is None else w * found.lengths, members.K)
         return found.vocabulary, found.documents if binary else found.counts, tokens.astype(float)  # type: ignore[return-value]
 
-    def factors(self, vocabulary: Vocabulary) -> Array | None:
-        """(V,) the idf of each column, that of unk too."""
-        if not self.terms.idf or self.idf is None:
-            return None
-        values = self.idf.of_words(vocabulary.names)
-        return np.append(values, self.idf.new) if vocabulary.unk else values
+    def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningSums:
+        """Start the sums of a stream with its first rows.
 
-    # -- choices ----------------------------------------------------------------------------------------------------
+        Parameters
+        ----------
+        X : TextRows
+            Encoded documents.
+        members : Members
+            Their classes.
+        columns : sequence of str
+            Name of the column.
+
+        Returns
+        -------
+        RunningSums
+            Sums that grow in place.
+        """
+        if self.terms.unit:
+            return TermAccumulator(self, X, members, columns)
+        return CountAccumulator(self, X, members)
+
+    # -- densities -----------------------------------------------------------------------------------------------------
+    def estimate(self, stats: TextStats, rule: Rule) -> TextDensity:
+        # the logarithms of the words are taken at their first use
+        classes: Any = stats.labels["class"]
+        require_words(stats.labels["word"])
+        inner_rule = rule_of(self, rule)
+        if rule == "ml":
+            weight = stats.rows if self.reading == "bernoulli" else stats.counts.sum(axis=1)
+            require_rows(weight, classes, "Text")
+
+        def make() -> tuple[Axis, Density]:
+            words = word_sums(self, stats)
+            return words.axis, count_family(self, words.axis.size).estimate(words.sums, inner_rule)  # type: ignore[arg-type]
+
+        table = LogTable(make)
+        if rule == "map":
+            table.made()  # refuses a mode that does not exist
+        return TextDensity(self, _mean_lengths(stats), table=table)
+
+    def draw(self, stats: TextStats, rng: np.random.Generator) -> TextDensity:
+        """Draw the probabilities of the words from their posterior.
+
+        Parameters
+        ----------
+        stats : TextStats
+            The sums.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        TextDensity
+            The density with these probabilities.
+        """
+        words = word_sums(self, stats)
+        inner = count_family(self, words.axis.size).draw(words.sums, rng)  # type: ignore[arg-type]
+        return TextDensity(self, _mean_lengths(stats), words.axis, inner)
+
+    def leave_one_out(
+        self, stats: TextStats, X: TextRows, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
+        # a document's own words lose its counts, and leave the vocabulary if no other document has them
+        scores = LeaveOneOut(self, stats, X, members, rule)
+        if stats.counts.size <= LARGE or X.counts.any(self.tokens):
+            return scores(self)
+        return scores.in_parts()
+
+    # -- choices -------------------------------------------------------------------------------------------------------
     @property
     def open(self) -> bool:
-        """Whether the first rows must be seen before any are summed."""
-        return offers.is_open(self)
+        """Whether the first documents must be seen before any are summed."""
+        asked = self.pseudo_count == "auto" or self.ngrams == "auto"
+        asked = asked or (self.transform == "auto" and self.reading != "bernoulli")
+        return asked or self._open_words or (self.terms.idf and self.idf is None)
 
     @property
-    def not_mixable(self) -> str:
-        """Why documents cannot be mixed."""
-        return "documents would be read again in every iteration"
+    def _open_words(self) -> bool:
+        return self.fixed_vocabulary is None and not self.limits.none
 
     @property
     def calibration(self) -> str:
         """By the length of the document."""
         return "length"
 
-    def candidates(self, X: TextRows, members: Members) -> list[list[Text]]:
-        """What this could become, by the first rows: for each transform and length of run, a line of pseudo-counts."""
-        return offers.candidates(self, X, members)
+    @property
+    def not_mixable(self) -> str:
+        """The reason and the remedy."""
+        return (
+            "every iteration would read the documents again. Count words once, with deciban.sklearn.CountVectorizer, "
+            "and mix the counts: Mixture(Multinomial(), 2)."
+        )
 
-    def _ahead(self, X: TextRows, rows: Array, some: TextRows) -> TextRows:
-        """What is counted of them is not counted again."""
-        return X.note(rows, some)
+    def candidates(self, X: TextRows, members: Members) -> list[list[Text]]:
+        """Return the candidates among which labels choose.
+
+        Parameters
+        ----------
+        X : TextRows
+            The first documents.
+        members : Members
+            Their classes.
+
+        Returns
+        -------
+        list of list of Text
+            A line of pseudo-counts for each transform and each length of runs.
+        """
+        lines: list[list[Text]] = []
+        for ngrams in ((1, 1), (1, 2)) if self.ngrams == "auto" else (self.ngrams,):
+            runs = self if ngrams == self.ngrams else replace(self, ngrams=ngrams)
+            pairs = self.ngrams == "auto" and ngrams == (1, 2) and self.reading == "multinomial"
+            transforms: Sequence[str] = TRANSFORMS_OF_PAIRS if pairs else TRANSFORMS[self.reading]
+            strengths = PSEUDO_COUNTS if self.pseudo_count == "auto" else (self.pseudo_count,)
+            runs = runs._with_words(X, members)
+            for transform in transforms if self.transform == "auto" else (self.transform,):
+                first = replace(runs, transform=transform, pseudo_count=strengths[0])._with_idf(X, members)
+                lines.append([first, *(first._with_pseudo_count(strength) for strength in strengths[1:])])
+        return lines
+
+    def _with_pseudo_count(self, pseudo_count: float) -> Text:
+        """Copy with another pseudo-count; the other options were checked."""
+        other = copy(self)
+        object.__setattr__(other, "pseudo_count", pseudo_count)
+        return other
 
     def without_labels(self, X: TextRows, members: Members) -> Text:
-        """As textbooks have it: counts, and a pseudo-count of 1."""
-        return offers.with_idf(offers.with_words(offers.textbook(self), X, members), X, members)
+        """Return the usual choices, where no labels can judge: words, counts, and a pseudo-count of 1.
 
-    def choose(self, stats: TextStats, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Text:
-        """Freeze the strength that the counts call for, and, where nobody judged candidates, the textbook's."""
-        chosen: Text = self
-        if self.open and rows is not None:
-            chosen = self.without_labels(*rows)
-        elif self.open:
-            chosen = offers.textbook(self)
+        Parameters
+        ----------
+        X : TextRows
+            The first documents.
+        members : Members
+            Their groups.
+
+        Returns
+        -------
+        Text
+            The family with every choice made.
+        """
+        return self._usual()._with_words(X, members)._with_idf(X, members)
+
+    def same_sums(self, other: Text) -> bool:
+        """Return whether another family collects the same statistics.
+
+        Parameters
+        ----------
+        other : Text
+            Another candidate.
+
+        Returns
+        -------
+        bool
+            Whether both can read the same sums.
+        """
+        return all(getattr(self, name) == getattr(other, name) for name in IN_SUMS)
+
+    def left_out_scores(self, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
+        """Return a function that scores learnt documents by candidates that differ in the pseudo-count alone.
+
+        Parameters
+        ----------
+        stats : TextStats or None
+            The sums; None to count and sum the documents here, and to keep their counts.
+        X : TextRows
+            Encoded documents.
+        members : Members
+            Their classes.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the posterior.
+
+        Returns
+        -------
+        LeaveOneOut
+            Function of a candidate and row numbers: leave-one-out scores of these documents, shape (m, K).
+        """
+        return LeaveOneOut(self, stats, X, members, rule)
+
+    def choose(self, stats: TextStats, rows: tuple[TextRows, Members] | None = None, rule: Rule = "mean") -> Text:
+        # labels judge candidates before rows are summed; what they left open becomes the usual choice
+        chosen = self
+        if self.open:
+            chosen = self._usual() if rows is None else self.without_labels(*rows)
         if chosen.pseudo_count not in ("evidence", "loo"):
             return chosen
-        _, sums = chosen.readable(stats)
-        strength = Multinomial(chosen.pseudo_count).choose(sums).pseudo_count  # type: ignore[arg-type]
-        return replace(chosen, pseudo_count=strength)
-
-    def summed_as(self, chosen: Text) -> Text:
-        """What was asked for, less the choices that the sums were made under."""
-        kept = {name: getattr(chosen, name) for name in ("transform", "ngrams", "min_df", "words", "idf")}
-        return replace(self, **kept)
-
-    def same_sums(self, other):
-        return self.summed_as(other) == self
-
-    def keep_choices(self, chosen: Text, with_rows: bool) -> Text:
-        again = self.summed_as(chosen)
-        if with_rows:
-            return again
-        return replace(again, pseudo_count=chosen.pseudo_count) if again.pseudo_count == "auto" else again
-
-    def _settled(self, chosen: Text) -> Text:
-        """The strength by evidence can be chosen again; what labels chose stays."""
-        again = self.summed_as(chosen)
-        return replace(again, pseudo_count=chosen.pseudo_count) if again.pseudo_count == "auto" else again
+        prior = Multinomial(chosen.pseudo_count).choose(word_sums(chosen, stats).sums)  # type: ignore[arg-type]
+        return replace(chosen, pseudo_count=prior.pseudo_count)
 
     def chosen_by_labels(self) -> list[str]:
-        """What is chosen by the log loss of the label."""
+        """Return the choices that labels make, by the log loss of the label.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
         names = {"transform": "transform", "pseudo_count": "pseudo-count", "ngrams": "runs of words"}
         return [said for name, said in names.items() if getattr(self, name) == "auto"]
 
-    # -- densities --------------------------------------------------------------------------------------------------
-    def readable(self, stats: TextStats) -> tuple[Axis, TextStats]:
-        """The words that are counted, and their sums as families of counts read them: unk last, idf multiplied in."""
-        stats = stats.pruned()
-        axis: Any = stats.labels["word"]
-        require_words(axis)
-        counts = in_vocabulary_order(stats.counts, self.kind)
-        factors = self.factors(vocabulary_of(axis, self.kind)) if self.terms.idf else None
-        return axis, replace(stats, counts=counts if factors is None else counts * factors)
+    def keep_choices(self, chosen: Text, with_rows: bool) -> Text:
+        """Copy the choices that cannot be made again: those under which the sums were collected.
 
-    def family(self, V: int) -> Multinomial | Bernoulli:
-        """The family that reads the counts of V columns, unk among them."""
-        alpha: Any = self.pseudo_count if not isinstance(self.pseudo_count, str) else 1.0
-        if self.unk is not None and self.kind != "learnt":
-            alpha = np.append(np.full(V - 1, float(alpha)), self.unk)
-        return Bernoulli(alpha, alpha) if self.reading == "bernoulli" else Multinomial(alpha)
+        Parameters
+        ----------
+        chosen : Text
+            The family with its choices made.
+        with_rows : bool
+            Whether rows are there to choose by; without them, a pseudo-count that labels chose is copied too.
 
-    def rule_of(self, rule: Rule) -> Rule:
-        """Pólya is what integrating out gives."""
-        if self.reading != "polya":
-            return rule
-        if rule in ("ml", "map"):
-            raise HyperparameterError(
-                f"a Pólya reading integrates the probabilities out, which rule {rule!r} does not. Use rule 'mean'."
-            )
-        return "predictive"
+        Returns
+        -------
+        Text
+            This family with these choices.
+        """
+        kept = {name: getattr(chosen, name) for name in IN_SUMS}
+        if not with_rows and self.pseudo_count == "auto":
+            kept["pseudo_count"] = chosen.pseudo_count
+        return replace(self, **kept)
 
-    def estimate(self, stats: TextStats, rule: Rule) -> TextDensity:
-        """The density of documents; its logarithms are taken when they are first needed."""
-        classes: Any = stats.labels["class"]
-        require_words(stats.labels["word"])
-        reading = self.rule_of(rule)
-        if rule == "ml":
-            weight = stats.rows if self.reading == "bernoulli" else stats.counts.sum(axis=1)
-            require_rows(weight, classes, "Text")
-        length = np.divide(stats.tokens, stats.rows, out=np.zeros(len(stats.rows)), where=stats.rows > 0)
+    def _usual(self) -> Text:
+        """Return the family with the usual choices for what is open, except words and idf."""
+        transform = "binary" if self.reading == "bernoulli" else "counts"
+        usual: dict[str, Any] = {"ngrams": (1, 1), "transform": transform, "pseudo_count": 1.0}
+        left_open = {name: value for name, value in usual.items() if getattr(self, name) == "auto"}
+        return replace(self, **left_open) if left_open else self
 
-        def make() -> tuple[Axis, Any]:
-            axis, sums = self.readable(stats)
-            return axis, self.family(axis.size).estimate(sums, reading)  # type: ignore[arg-type]
+    def _with_words(self, X: TextRows, members: Members) -> Text:
+        """Freeze the vocabulary that the limits leave of the first documents."""
+        if not self._open_words:
+            return self
+        X, members = X.with_members(members)
+        done = X.count(self.tokens)
+        present = done.matrix.astype(bool).astype(float)
+        rows, documents = members.weights(), members.total(present)
+        kept = self.limits.kept(rows.sum(), members.total(done.matrix.astype(float)).sum(axis=0), documents, rows)
+        return replace(self, words=tuple(word for word in done.vocabulary.take(kept) if word != UNK))
 
-        density = TextDensity.later(self, length, make)
-        if rule == "map":
-            _ = density.inner  # a mode that does not exist is refused now
-        return density
+    def _with_idf(self, X: TextRows, members: Members) -> Text:
+        """Freeze the inverse document frequencies of the first documents."""
+        if not self.terms.idf or self.idf is not None:
+            return self
+        X, members = X.with_members(members)
+        done, weight = X.count(self.tokens), members.row_weights()
+        entry = np.repeat(weight, np.diff(done.matrix.indptr))
+        documents = np.bincount(done.matrix.indices, entry, len(done.vocabulary))
+        return replace(self, idf=Idf.of(done.vocabulary, documents, float(weight.sum())))
 
-    def leave_one_out(self, stats: TextStats, X: TextRows, members: Members, rule: Rule, density=None) -> Array:
-        """Only the row's own words move, and leave where nobody else has them."""
-        alike = LeaveOneOut(self, stats, X, members, rule)
-        at_hand = X.samples or stats.counts.size <= LARGE  # what was counted ahead is not counted by parts
-        return alike(self) if at_hand else alike.in_parts(PART)
 
-    def left_out_scores(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
-        """Which words move and leave is found once."""
-        return LeaveOneOut(self, stats, X, members, rule)
+def _mean_lengths(stats: TextStats) -> Array:
+    return np.divide(stats.tokens, stats.rows, out=np.zeros(len(stats.rows)), where=stats.rows > 0)
 
-    def draw(self, stats, rng):
-        axis, sums = self.readable(stats)
-        return TextDensity(self, self.estimate(stats, "mean").length, axis, self.family(axis.size).draw(sums, rng))
+
+# -- options -----------------------------------------------------------------------------------------------------------
+def _tokens(text: Text) -> Tokens:
+    return Tokens(
+        text.unit,  # type: ignore[arg-type]
+        (1, 1) if text.ngrams == "auto" else text.ngrams,
+        text.lowercase,
+        text.strip_accents,  # type: ignore[arg-type]
+        text.stop_words,
+        text.stem,
+        text.pattern,
+        text.analyser,
+    )
+
+
+def _terms(text: Text) -> Terms:
+    if text.reading == "bernoulli":
+        return Terms("binary")
+    return Terms() if text.transform == "auto" else Terms.of(text.transform)
+
+
+def _check_options(text: Text) -> None:
+    """Refuse options that do not exist, or do not go together."""
+    if text.reading not in READINGS:
+        raise HyperparameterError(f"reading={text.reading!r} must be one of {', '.join(READINGS)}.")
+    if text.transform != "auto" and text.reading == "bernoulli" and Terms.of(text.transform) != Terms("binary"):
+        raise HyperparameterError(f"transform={text.transform!r}: a Bernoulli reading knows presence alone.")
+    if text.pseudo_count != "auto":
+        check_strength("Text", text.pseudo_count, None)
+    if text.reading == "bernoulli" and text.pseudo_count in ("evidence", "loo"):
+        raise HyperparameterError("a Bernoulli reading takes a number as pseudo_count, or 'auto'.")
+    if text.unk is not None:
+        check_strength("Text", text.unk, None)
+    if isinstance(text.vocabulary, str) and text.vocabulary not in ("learnt", "growing"):
+        raise HyperparameterError(f"vocabulary={text.vocabulary!r} must be 'learnt', 'growing' or a list of words.")
+    limited = not (text.min_df in (0, 1) and text.max_df == 1.0 and text.most is None)
+    if limited and text.vocabulary != "learnt":
+        raise HyperparameterError("min_df, max_df and most are for a learnt vocabulary, not for one given or growing.")
+    if isinstance(text.ngrams, str):
+        if text.ngrams != "auto":
+            raise HyperparameterError(f"ngrams={text.ngrams!r} must be (fewest, most) or 'auto'.")
+        if text.unit != "word" or text.analyser is not None:
+            raise HyperparameterError("ngrams='auto' is for words. Give (fewest, most) for characters.")
+    elif len(text.ngrams) != 2:
+        raise HyperparameterError(f"ngrams={text.ngrams} must be (fewest, most).")
+
+
+def _check_given(words: Vocabulary) -> None:
+    """Refuse a given vocabulary that is empty or holds <unk>."""
+    if not len(words):
+        raise InputError("the vocabulary that was given is empty. Give words, or vocabulary='learnt'.")
+    if UNK in words:
+        raise InputError(f"{UNK} stands for words outside the vocabulary: it is there without being listed.")
+
+
+def _shown(value: Any) -> str:
+    """Return an option as text, a long list shortened."""
+    return f"({shortlist(list(map(repr, value)))})" if isinstance(value, tuple) and len(value) > 2 else repr(value)

@@ -1,327 +1,329 @@
-"""Documents that are left out of the sums: what goes with them."""
+"""Leave-one-out scores of documents: a document's own words lose its counts in its own class.
+
+A model that had never seen the document would not know the words that only it holds. They are not in its vocabulary, so
+they have no share of the prior in any class, and they score as any unknown word does: not at all, or as <unk>. With V
+words, of which g leave the vocabulary with the document, and L the terms of the words that stay,
+
+    multinomial   Σ x log(N_j + α) − L log(N + (V − g)α)
+    polya         Σ log (N_j + α)^(x) − log (N + (V − g)α)^(L)
+    bernoulli     words that leave are neither present nor absent
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.families.dirichlet import ROUNDING, left_over
-from deciban.families.protocol import own_codes
-from deciban.read.numbers import entries
-from deciban.statistics import Array, Axis, Members
-from deciban.text.stats import ByWords, TextStats
-from deciban.text.terms import weighed
-
-if TYPE_CHECKING:
-    from deciban.text.family import Text
-
-
-from dataclasses import field
-from typing import TYPE_CHECKING
-
+from deciban import kernels
 from deciban.families.bernoulli import Bernoulli, BernoulliDensity
-from deciban.families.counts import PolyaDensity, linear_scores
-from deciban.families.dirichlet import denominator, log_in_place, log_rising, log_rising_counts, numerator
-from deciban.families.multinomial import Multinomial
-from deciban.families.protocol import Family, Rule
+from deciban.families.counts import PolyaDensity
+from deciban.families.dirichlet import (
+    ROUNDING,
+    denominator,
+    left_over,
+    log_in_place,
+    log_rising,
+    log_rising_counts,
+    numerator,
+    word_prior,
+)
+from deciban.families.protocol import Family, Rule, own_codes
 from deciban.kernels.choice import compiled, weights_or_empty
-from deciban.text.rows import TextRows
+from deciban.statistics import Array, Members
+from deciban.text.counting import TextRows
+from deciban.text.reading import VocabularyReader
+from deciban.text.stats import TextStats, count_family, pseudo_counts, rule_of, word_sums
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
-    from deciban.text.stats import TextStats
+
+GROUPS = 16  # words that occur so often or more take a logarithm each
+LARGE = 2**22  # counts of a model, from which on
+PART = 4_096  # documents are scored at a time: few words occur in so few
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt(ByWords):
-    """What was learnt of the words, from all documents; shared by texts that differ in the prior alone."""
+class LearntWords:
+    """What a model has learnt of its words; candidates that differ in the prior alone share it."""
 
-    text: Text
-    axis: Axis
-    sums: Any  # with unk last, idf multiplied in
+    sums: TextStats  # `unk` last, multiplied by the idf
+    totals: Array  # (V,) of each word, over the classes
+    whole: Array  # (K,) of each class, over the words
+    prunable: Array  # (V,) whether a word leaves the vocabulary when nothing is counted under it
+    idf: Array | None  # (V,)
+    reader: VocabularyReader
 
     @classmethod
-    def of(cls, text: Text, stats: TextStats) -> Learnt:
-        return cls(text, *text.readable(stats))
+    def of(cls, text: Text, stats: TextStats) -> LearntWords:
+        """Read the sums of a model."""
+        axis, sums, vocabulary, idf = word_sums(text, stats)
+        free = axis.undeclared
+        return cls(
+            sums,
+            np.ones(len(sums.counts)) @ sums.counts,  # faster than a sum
+            sums.counts @ np.ones(len(free)),
+            np.roll(free, -1) if text.kind == "growing" else free,
+            idf,
+            VocabularyReader(vocabulary, text.tokens),
+        )
 
-    @cached_property
-    def totals(self) -> Array:
-        """(V,) how much there is of each word."""
-        return np.ones(len(self.sums.counts)) @ self.sums.counts  # faster than a sum
 
-    @cached_property
-    def whole(self) -> Array:
-        """(K,) how much there is of all words."""
-        return self.sums.counts @ np.ones(self.axis.size)
+class LeaveOneOut:
+    """Leave-one-out scores of learnt documents, by candidates that differ in the prior alone; mutable.
 
-    @cached_property
-    def prunable(self) -> Array:
-        """(V,) whether a word goes when there is nothing left of it."""
-        free = self.axis.undeclared
-        return np.roll(free, -1) if self.text.kind == "growing" else free
+    What does not depend on the prior is computed once: the words of the model, and what the documents that were scored
+    last remove from its counts.
+    """
+
+    def __init__(self, text: Text, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> None:
+        self.text, self.X, self.members, self.rule = text, X, members, rule
+        if stats is None:
+            X.count(text.tokens)  # once, for the sums and for all scores
+            stats = text.collect(X, members)
+        self.stats = stats
+        self.learnt = LearntWords.of(text, stats)
+        self._last: tuple[Array | None, PlainRemoval | CompiledRemoval, Array | None] | None = None
 
     @property
-    def simple(self) -> bool:
-        """Whether what goes leaves a document's other words as they are."""
-        return not self.text.terms.unit and self.text.kind != "growing"
+    def size(self) -> int:
+        """Number of counts that it holds."""
+        return self.stats.counts.size
 
-    def terms(self, counts: Any) -> Any:
-        """Counts as the words count."""
-        return weighed(self.text.terms.rows(counts, self.factors), self.factors)
+    def __call__(self, candidate: Text, rows: Array | None = None) -> Array:
+        """Return the log densities of these rows, or of all, shape (m, K); 0 for missing documents."""
+        removal, here = self._removal(rows)
+        scores = removal.scores(candidate)
+        if here is None:
+            return scores
+        every = np.zeros((len(self.X) if rows is None else len(rows), scores.shape[1]))
+        every[here] = scores
+        return every
+
+    def in_parts(self) -> Array:
+        """Return the log densities of all rows, shape (n, K); documents are counted and scored part by part."""
+        starts = range(0, len(self.X), PART)
+        return np.concatenate([self(self.text, np.arange(at, min(at + PART, len(self.X)))) for at in starts])
+
+    def _removal(self, rows: Array | None) -> tuple[PlainRemoval | CompiledRemoval, Array | None]:
+        """Return the removal of the documents that are not missing, and their positions; the last one is kept."""
+        if self._last is None or not _same(self._last[0], rows):
+            X, members = (self.X, self.members) if rows is None else (self.X[rows], self.members.take(rows))
+            X, here = X.without_missing()
+            members = members if here is None else members.take(here)
+            counted = X.count_by(self.learnt.reader).matrix
+            self._last = rows, removal_of(self.text, self.learnt, self.stats, X, counted, members, self.rule), here
+        return self._last[1:]
 
 
+def _same(one: Array | None, two: Array | None) -> bool:
+    return one is two or (one is not None and two is not None and np.array_equal(one, two))
+
+
+def removal_of(
+    text: Text, learnt: LearntWords, stats: TextStats, X: TextRows, counted: sp.csr_array, members: Members, rule: Rule
+) -> PlainRemoval | CompiledRemoval:
+    """Return what leaves the counts with each document, in the form in which the reading and the rule need it."""
+    own, K = own_codes(members), len(learnt.whole)
+    one_probability = text.reading != "bernoulli" and rule_of(text, rule) != "predictive"
+    # the kernel drops words that leave, and needs terms that do not depend on a document's other words
+    if one_probability and text.kind != "growing" and not text.terms.unit and compiled(counted.nnz * K):
+        return CompiledRemoval(text, learnt, counted, members, rule)
+    left = LeftOut.of(text, learnt, counted, own, members.row_weights())
+    return PlainRemoval(stats, X, members, learnt, left, rule)
+
+
+# -- numpy -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """n documents, each as a model without it would count it."""
+    """n documents, each as a model without it counts it."""
 
-    rows: Any  # (n, V) CSR: gone words dropped, or counted as unk
+    rows: sp.csr_array  # (n, V) terms: words that leave are dropped, or counted as unk
+    row: Array  # of each entry: its document
     removed: Array  # of each entry: what its own class loses of the word
     lost: Array  # (n,)  Σ of all that its own class loses
-    gone: Any  # (n, V) CSR: 1 for each word that is gone
+    gone: sp.csr_array  # (n, V) 1 for each word that leaves the vocabulary
     codes: Array  # (n,)
     weight: Array  # (n,)
 
-
-@dataclass(frozen=True, eq=False)
-class Words:
-    """The words that occur in n documents: a table of them alone is soon made, and soon read."""
-
-    used: Array  # (U,) their columns
-    place: Array  # (V,) where each word is among them, or −1
-    places: Array  # of each entry of the documents: where its word is among them
-    limits: Array  # (U,) who takes so much of a word takes the word; inf for those that stay
-    table: Array  # (U, K) room for what classes say of them
-
-
-@dataclass(frozen=True, eq=False)
-class Leaving:
-    """What documents take with them when they go: how much of each word, and whether anybody else has it."""
-
-    learnt: Learnt
-    counted: Any  # (n, V) CSR
-    members: Members
-
-    @property
-    def codes(self) -> Array:
-        """(n,) the class of each document."""
-        return own_codes(self.members)
-
-    @cached_property
-    def words(self) -> Words:
-        """The words that occur."""
-        from deciban.text.kernels.leave_one_out_compiled import number_words
-
-        columns, V = self.counted.indices, self.counted.shape[1]
-        used, place, places = np.empty(V, columns.dtype), np.full(V, -1, columns.dtype), np.empty_like(columns)
-        used = used[: number_words(columns, place, used, places)]
-        limits = np.where(self.learnt.prunable[used], self.learnt.totals[used] * (1 - ROUNDING), np.inf)
-        return Words(used, place, places, limits, np.empty((len(used), len(self.learnt.whole))))
-
-    @cached_property
-    def rows(self) -> LeftOut:
-        """The documents as models without them see them."""
-        (n, V), learnt = self.counted.shape, self.learnt
-        weight, terms = self.members.row_weights(), learnt.terms(self.counted)
-        row, word, _ = entries(terms)
+    @classmethod
+    def of(cls, text: Text, learnt: LearntWords, counted: sp.csr_array, codes: Array, weight: Array) -> LeftOut:
+        """Find the words that leave with each document."""
+        n, V = counted.shape
+        terms = text.terms.weighted_rows(counted, learnt.idf)
+        row, word = np.repeat(np.arange(n), np.diff(terms.indptr)), terms.indices
         removed = terms.data * weight[row]
         lost = np.bincount(row, removed, n)
         gone = learnt.prunable[word] & (left_over(learnt.totals[word], removed) == 0)
         if not gone.any():
-            return LeftOut(terms, removed, lost, sp.csr_array((n, V)), self.codes, weight)
+            return cls(terms, row, removed, lost, sp.csr_array((n, V)), codes, weight)
         absent = sp.csr_array((np.ones(int(gone.sum())), (row[gone], word[gone])), (n, V))
-        if learnt.text.kind == "learnt":
+        if text.kind == "learnt":
             starts = np.r_[0, np.cumsum(np.bincount(row[~gone], minlength=n))]
-            kept = sp.csr_array((self.counted.data[~gone], word[~gone], starts), (n, V))
-            return LeftOut(learnt.terms(kept), removed[~gone], lost, absent, self.codes, weight)
+            kept = sp.csr_array((counted.data[~gone], word[~gone], starts), (n, V))
+            terms = text.terms.weighted_rows(kept, learnt.idf)
+            return cls(terms, row[~gone], removed[~gone], lost, absent, codes, weight)
         place = np.where(gone, V - 1, word)  # unk is last
-        kept = sp.coo_array((self.counted.data, (row, place)), (n, V)).tocsr()
+        kept = sp.coo_array((counted.data, (row, place)), (n, V)).tocsr()
         own = sp.coo_array((np.where(gone, 0.0, removed), (row, place)), (n, V)).tocsr()
-        return LeftOut(learnt.terms(kept), own.data, lost, absent, self.codes, weight)
-
-
-# -- left words ----------
-# What the words of a document say without it, under a rule that has one probability for each.
-
-GROUPS = 16  # words that occur so often or more take a logarithm each
+        terms = text.terms.weighted_rows(kept, learnt.idf)
+        row = np.repeat(np.arange(n), np.diff(terms.indptr))
+        return cls(terms, row, own.data, lost, absent, codes, weight)
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
-    """What the words of n documents say without them, before it is divided by the whole."""
+class PlainRemoval:
+    """Counts without each of n documents: every reading, term and kind of vocabulary, in numpy."""
 
-    scores: Array  # (n, K)  Σ x log of the word's share of the whole
-    length: Array  # (n,)  Σ x of the words that are left
+    stats: TextStats
+    X: TextRows
+    members: Members
+    learnt: LearntWords
+    left: LeftOut
+    rule: Rule
+
+    def scores(self, candidate: Text) -> Array:
+        """Return the log densities of the documents by a candidate, shape (n, K)."""
+        V = len(self.learnt.totals)
+        if candidate.reading == "bernoulli":
+            if self.rule in ("ml", "map") and self.left.gone.nnz:  # an absence may be impossible
+                return Family.leave_one_out(candidate, self.stats, self.X, self.members, self.rule)
+            family: Bernoulli = count_family(candidate, V)  # type: ignore[assignment]
+            return _bernoulli(family, self.learnt.sums, self.left, self.rule)
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
+        if rule_of(candidate, self.rule) == "predictive":
+            scores = _polya(alpha, alpha0, self.learnt.sums, self.left)
+        else:
+            words = _word_scores(alpha, self.learnt.sums, self.left, self.rule)
+            scores = _normalised(words, self.learnt, self.left.codes, alpha, alpha0, self.rule)
+        scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class WordScores:
+    """Scores of n documents by the words that stay, before the division by the total counts."""
+
+    scores: Array  # (n, K)  Σ x log of the word's count and prior
+    length: Array  # (n,)  Σ x of the words that stay
     lost: Array  # (n,)  what the own class loses in all
-    gone: Array  # (n,)  words that are gone
+    gone: Array  # (n,)  words that leave
 
 
-def plain_words(leaving: Leaving, alpha: Array, rule: Rule) -> Said:
-    """Whatever goes."""
-    counts, left = leaving.learnt.sums.counts, leaving.rows
-    row, word, x = entries(left.rows)
-    n = len(left.codes)
-    logs = log_in_place(numerator(np.ascontiguousarray(counts.T), alpha[:, None], rule) + 0.0)
-    scores = linear_scores(left.rows, logs, np.zeros(logs.shape[1]))
-    own = left_over(counts[left.codes[row], word], left.removed)
-    scores[np.arange(n), left.codes] = np.bincount(row, x * log_in_place(numerator(own, alpha[word], rule)), n)
-    return Said(scores, np.bincount(row, x, n), left.lost, np.diff(left.gone.indptr))
+def _word_scores(alpha: Array, sums: TextStats, left: LeftOut, rule: Rule) -> WordScores:
+    """NumPy version, general case."""
+    n, word, x = len(left.codes), left.rows.indices, left.rows.data
+    logs = log_in_place(numerator(np.ascontiguousarray(sums.counts.T), alpha[:, None], rule) + 0.0)
+    scores = kernels.sparse_scores(x, word, left.rows.indptr, logs, np.zeros(logs.shape[1]))
+    own = left_over(sums.counts[left.codes[left.row], word], left.removed)
+    own_scores = np.bincount(left.row, x * log_in_place(numerator(own, alpha[word], rule)), n)
+    scores[np.arange(n), left.codes] = own_scores
+    return WordScores(scores, np.bincount(left.row, x, n), left.lost, np.diff(left.gone.indptr))
 
 
-def fused_words(leaving: Leaving, alpha: Array, rule: Rule) -> Said:
-    """The same in one pass, where gone words are dropped and the others stay as they are."""
-    from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores, shifted_counts
-
-    words, rows, learnt = leaving.words, leaving.counted, leaving.learnt
-    (n, K), some = (len(leaving.codes), len(learnt.whole)), alpha[words.used]
-    shift = {"ml": np.zeros(len(some)), "map": some - 1.0}.get(rule, some)
-    factors = np.empty(0) if learnt.factors is None else learnt.factors[words.used]
-    counts = learnt.sums.counts
-    turned = counts.flags.f_contiguous
-    steps = (1, K) if turned else (counts.shape[1], 1)
-    flat = np.ascontiguousarray(counts.T if turned else counts).reshape(-1)
-    shifted_counts(flat, *steps, words.place, shift, words.table)
-    times = rows.data.astype(np.int64, copy=False)
-    room = np.diff(rows.indptr).max(initial=0) + 1
-    said = Said(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n, np.int64))
-    leave_one_out_scores(
-        *(times, rows.indices, words.places, rows.indptr),
-        *(leaving.codes.astype(np.int64), weights_or_empty(leaving.members.weight)),
-        *(learnt.text.terms.amounts(int(times.max(initial=0))), factors),
-        *(flat, *steps, log_in_place(words.table), words.limits, shift, ROUNDING),
-        *(np.empty(GROUPS), np.zeros(room, words.places.dtype), np.empty(room), np.zeros(K)),
-        *(said.scores, said.length, said.lost, said.gone),
-    )
-    return said
-
-
-def multinomial(family: Multinomial, leaving: Leaving, rule: Rule) -> Array:
-    """(n, K) log densities."""
-    learnt, codes = leaving.learnt, leaving.codes
-    alpha, alpha0 = family.alpha(learnt.sums)
-    fused = learnt.simple and compiled(leaving.counted.nnz * len(learnt.whole))
-    said = (fused_words if fused else plain_words)(leaving, alpha, rule)
-    own, gone = (np.arange(len(codes)), codes), said.gone[:, None]
-    whole = np.broadcast_to(learnt.whole, said.scores.shape).copy()
-    whole[own] = left_over(whole[own], said.lost)
-    # unk is never gone, and the others have one pseudo-count
+def _normalised(words: WordScores, learnt: LearntWords, codes: Array, alpha: Array, alpha0: float, rule: Rule) -> Array:
+    """Divide by the total counts without each document: (n, K) log densities."""
+    own, gone = (np.arange(len(codes)), codes), words.gone[:, None]
+    whole = np.broadcast_to(learnt.whole, words.scores.shape).copy()
+    whole[own] = left_over(whole[own], words.lost)
+    # unk never leaves, and all other words have one pseudo-count
     whole = denominator(whole, alpha0 - gone * alpha[0], len(alpha) - gone, rule)
     empty = whole <= 0
     whole[empty] = 1.0
     with np.errstate(invalid="ignore"):
-        scores = said.scores - said.length[:, None] * np.log(whole, out=whole)
+        scores = words.scores - words.length[:, None] * np.log(whole, out=whole)
     scores[empty] = -np.inf
     return scores
 
 
-# -- left out ----------
-# A document left out of text: its own words move in its own class, and leave where nobody else has them.
-#
-# A model that had never seen the document would not know the words that only it holds. They are not in its
-# vocabulary, so
-# they have no share of the prior in any class, and score as any unknown word does: not at all, or as <unk>. So for
-# V − g words in all, of which g are gone,
-#
-#     multinomial   Σ x log(N_j + α) − L log(N + (V − g)α)       L counts the words that are left
-#     polya         Σ log (N_j + α)^(x) − log (N + (V − g)α)^(L)
-#     bernoulli     gone words are neither present nor absent
-
-
-@dataclass(frozen=True, eq=False)
-class LeaveOneOut:
-    """Scores of documents without themselves, by texts that differ in the prior alone and share the rest."""
-
-    text: Text
-    stats: TextStats
-    X: TextRows
-    members: Members
-    rule: Rule
-    _ready: dict[bytes, tuple[Leaving, TextRows, Array | None]] = field(default_factory=dict)
-
-    @cached_property
-    def learnt(self) -> Learnt:
-        return Learnt.of(self.text, self.stats)
-
-    def __call__(self, other: Text, rows: Array | None = None) -> Array:
-        """(n, K) log densities of these rows, or of all; a missing document says nothing."""
-        leaving, here, at = self._leaving(rows)
-        scores = self._scores(other, leaving, here)
-        if at is None:
-            return scores
-        every = np.zeros((len(self.X) if rows is None else len(rows), scores.shape[1]))
-        every[at] = scores
-        return every
-
-    def in_parts(self, size: int) -> Array:
-        """(n, K) log densities of all rows, so many counted and scored at a time; their lengths are noted."""
-        parts = [np.arange(at, min(at + size, len(self.X))) for at in range(0, len(self.X), size)]
-        scores, lengths, tokens = [], np.zeros(len(self.X), np.int64), self.text.tokens
-        for rows in parts:
-            scores.append(self(self.text, rows))
-            _, here, at = self._leaving(rows)
-            lengths[rows if at is None else rows[at]] = here.measured[tokens]
-        self.X.measured[tokens] = lengths
-        return np.concatenate(scores)
-
-    def _leaving(self, rows: Array | None) -> tuple[Leaving, TextRows, Array | None]:
-        """Of some rows those that are not missing, and where they stand; kept while the same are asked for again."""
-        asked = b"" if rows is None else rows.tobytes()
-        if asked not in self._ready:
-            self._ready.clear()
-            X, members = (self.X, self.members) if rows is None else (self.X[rows], self.members.take(rows))
-            here, at = X.there()
-            counted = here.count_known(self.learnt.known).matrix
-            self._ready[asked] = Leaving(self.learnt, counted, members if at is None else members.take(at)), here, at
-        return self._ready[asked]
-
-    def _scores(self, other: Text, leaving: Leaving, here: TextRows) -> Array:
-        family: Any = other.family(self.learnt.axis.size)
-        if isinstance(family, Bernoulli):
-            if self.rule in ("ml", "map") and leaving.rows.gone.nnz:  # an absence may be impossible
-                return Family.leave_one_out(other, self.stats, here, leaving.members, self.rule)
-            return _bernoulli(family, self.learnt.sums, leaving.rows, self.rule)
-        if other.rule_of(self.rule) == "predictive":
-            scores = _polya(family, self.learnt.sums, leaving.rows)
-        else:
-            scores = multinomial(family, leaving, self.rule)
-        scores[np.isnan(scores)] = -np.inf  # no class left
-        return scores
-
-
-def _polya(family: Multinomial, sums: Any, left: LeftOut) -> Array:
-    alpha, alpha0 = family.alpha(sums)
-    alpha0 = alpha0 - left.gone @ alpha
-    row, word, x = entries(left.rows)
+def _polya(alpha: Array, alpha0: float, sums: TextStats, left: LeftOut) -> Array:
+    without = alpha0 - left.gone @ alpha
+    row, word, x = left.row, left.rows.indices, left.rows.data
     own = np.arange(len(left.codes)), left.codes
     length = np.bincount(row, x, len(left.codes))[:, None]
     totals = np.broadcast_to(sums.counts.sum(axis=1), (len(length), len(sums.rows))).copy()
     urn = PolyaDensity(np.ascontiguousarray(sums.counts.T) + alpha[:, None], totals[0] + 1.0, sums.rows)
-    words = urn.log_density(left.rows) + log_rising(urn.total, length)  # whatever the urn's total is said to be
+    words = urn.log_density(left.rows) + log_rising(urn.total, length)  # cancels the urn's total
     counts = left_over(sums.counts[left.codes[row], word], left.removed)
     words[own] = np.bincount(row, log_rising_counts(counts + alpha[word], x), len(left.codes))
     totals[own] = left_over(totals[own], left.lost)
-    return words - log_rising(totals + alpha0[:, None], length)
+    return words - log_rising(totals + without[:, None], length)
 
 
-def _bernoulli(family: Bernoulli, sums: Any, left: LeftOut, rule: Rule) -> Array:
+def _bernoulli(family: Bernoulli, sums: TextStats, left: LeftOut, rule: Rule) -> Array:
     present = sp.csr_array((np.ones(len(left.rows.data)), left.rows.indices, left.rows.indptr), left.rows.shape)
     scores = _presence(family.estimate(sums, rule), present, left.gone)
     pairs, at = np.unique(left.codes + 1j * left.weight, return_inverse=True)
-    which = np.arange(len(at))
-    if len(pairs) <= 2 * scores.shape[1]:  # rows of one class and weight move alike
-        alike = BernoulliDensity(*family._without(sums, pairs.real.astype(np.intp), pairs.imag, rule))
-        scores[which, left.codes] = _presence(alike, present, left.gone)[which, at]
+    every = np.arange(len(at))
+    if len(pairs) <= 2 * scores.shape[1]:  # documents of one class and weight change it alike
+        alike = BernoulliDensity(*family.without_row(sums, pairs.real.astype(np.intp), pairs.imag, rule))
+        scores[every, left.codes] = _presence(alike, present, left.gone)[every, at]
         return scores
-    for i in which:
-        alone = BernoulliDensity(*family._without(sums, left.codes[i : i + 1], left.weight[i : i + 1], rule))
+    for i in every:
+        alone = BernoulliDensity(*family.without_row(sums, left.codes[i : i + 1], left.weight[i : i + 1], rule))
         scores[i, left.codes[i]] = _presence(alone, present[i : i + 1], left.gone[i : i + 1])[0, 0]
     return scores
 
 
-def _presence(density: BernoulliDensity, present: Any, gone: Any) -> Array:
-    """Scores in which words that are gone are not absent either."""
+def _presence(density: BernoulliDensity, present: sp.csr_array, gone: sp.csr_array) -> Array:
+    """Return scores in which words that leave are not absent either."""
     scores = density.log_density(present)
     return scores - gone @ density.log_off.T if gone.nnz else scores
+
+
+# -- compiled ----------------------------------------------------------------------------------------------------------
+class CompiledRemoval:
+    """Counts without each of n documents: multinomial readings of a vocabulary that drops words, in one compiled pass.
+
+    Only the U words that occur in the documents take part: a table of their logarithms is made and read quickly. The
+    memory of the table is used again for the next candidate.
+    """
+
+    def __init__(self, text: Text, learnt: LearntWords, counted: sp.csr_array, members: Members, rule: Rule) -> None:
+        from deciban.text.kernels.leave_one_out_compiled import number_words
+
+        self.text, self.learnt, self.counted, self.members, self.rule = text, learnt, counted, members, rule
+        columns, V = counted.indices, counted.shape[1]
+        used, place, places = np.empty(V, columns.dtype), np.full(V, -1, columns.dtype), np.empty_like(columns)
+        self.used = used[: number_words(columns, place, used, places)]  # (U,) columns of the words that occur
+        self.place = place  # (V,) position of each word among them, or −1
+        self.places = places  # of each entry of the documents: the position of its word
+        # (U,) removing this much of a word deletes it from the vocabulary; inf for words that stay
+        self.limits = np.where(learnt.prunable[self.used], learnt.totals[self.used] * (1 - ROUNDING), np.inf)
+        self.table = np.empty((len(self.used), len(learnt.whole)))
+
+    def scores(self, candidate: Text) -> Array:
+        """Return the log densities of the documents by a candidate, shape (n, K)."""
+        V = len(self.learnt.totals)
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
+        codes = own_codes(self.members)
+        scores = _normalised(self._word_scores(alpha), self.learnt, codes, alpha, alpha0, self.rule)
+        scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
+        return scores
+
+    def _word_scores(self, alpha: Array) -> WordScores:
+        from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores, shifted_counts
+
+        rows, learnt, codes = self.counted, self.learnt, own_codes(self.members)
+        (n, K), some = (len(codes), len(learnt.whole)), alpha[self.used]
+        shift = {"ml": np.zeros(len(some)), "map": some - 1.0}.get(self.rule, some)
+        factors = np.empty(0) if learnt.idf is None else learnt.idf[self.used]
+        counts = learnt.sums.counts
+        turned = counts.flags.f_contiguous
+        steps = (1, K) if turned else (counts.shape[1], 1)
+        flat = np.ascontiguousarray(counts.T if turned else counts).reshape(-1)
+        shifted_counts(flat, *steps, self.place, shift, self.table)
+        times = rows.data.astype(np.int64, copy=False)
+        room = np.diff(rows.indptr).max(initial=0) + 1
+        found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n, np.int64))
+        leave_one_out_scores(
+            *(times, rows.indices, self.places, rows.indptr),
+            *(codes.astype(np.int64), weights_or_empty(self.members.weight)),
+            *(self.text.terms.amounts(int(times.max(initial=0))), factors),
+            *(flat, *steps, log_in_place(self.table), self.limits, shift, ROUNDING),
+            *(np.empty(GROUPS), np.zeros(room, self.places.dtype), np.empty(room), np.zeros(K)),
+            *(found.scores, found.length, found.lost, found.gone),
+        )
+        return found

@@ -1,36 +1,40 @@
-"""One pass over documents: who reads which, compiled or in plain Python, and where features belong in the end."""
+"""One pass over documents: readers of feature numbers, compiled or plain Python, in threads where there are cores."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, compiled
+from deciban.statistics import Array
 from deciban.text.documents import Documents
 from deciban.text.kernels.streams import (
     Chunk,
     InvalidTextError,
-    PlainReader,
     Stream,
     in_parallel,
     interleaved,
     relabelled,
     without_id,
 )
-from deciban.text.tokens import WORDS, Tokens, found, sizes
-from deciban.text.vocabulary import Vocabulary
+from deciban.text.tokens import WORDS, Tokens
+from deciban.text.vocabulary import Vocabulary, text_array
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from deciban.text.kernels.readers import NgramReader
+
 Result = TypeVar("Result")
+Reader: TypeAlias = "PlainReader | NgramReader"
 
-WORK_PER_BYTE = 10  # elementary operations that a byte of text costs in plain Python
+WORK_PER_BYTE = 10  # elementary operations per byte of text in plain Python
 BYTES_PER_THREAD = 2**24  # less is not worth a thread
-BYTES_PER_WORD = 2  # of text that plain Python reads while a word is put into the table
+BYTES_PER_WORD = 2  # of text that plain Python reads while one word is put into the table of a compiled reader
 MOST_THREADS = 4
 
 
@@ -40,11 +44,137 @@ def is_large(documents: Documents, words: int = 0) -> bool:
     return compiled(SMALL_WORK if large else 0)
 
 
-class Reading:
+# -- readers -----------------------------------------------------------------------------------------------------------
+class PlainReader:
+    r"""Reads documents into feature numbers in plain Python; features are numbered in the order of their arrival.
+
+    >>> reader = PlainReader(Tokens(pattern=r"\S+"))
+    >>> text = np.frombuffer(b"to be or not to be", np.uint8)
+    >>> reader.read(Chunk(text, np.array([0, 8, 18])))
+    [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
+    """
+
+    def __init__(self, tokens: Tokens, names: Iterable[str] = (), grow: bool = True) -> None:
+        self.tokens, self.grow, self.columns = tokens, grow, None
+        self.number = {name: at for at, name in enumerate(names)}
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of features at each level, of which there is one."""
+        return [len(self.number)]
+
+    def read(self, chunk: Chunk) -> list[Stream]:
+        """Return the numbers of each document's features; without `grow`, new features have the number len(number)."""
+        features = self.tokens.analyse_all(_texts(chunk))
+        number, ids = self.number, []
+        if self.grow:
+            for names in features:
+                ids += [number.setdefault(name, len(number)) for name in names]
+        else:
+            outside = len(number)
+            for names in features:
+                ids += [number.get(name, outside) for name in names]
+        return [Stream(np.array(ids, np.int32), np.array([len(names) for names in features], np.int64))]
+
+
+def _texts(chunk: Chunk) -> list[str]:
+    """Decode the documents of a chunk."""
+    begin = int(chunk.offsets[0])
+    raw, ends = chunk.text[begin : chunk.offsets[-1]].tobytes(), (chunk.offsets - begin).tolist()
+    texts: list[str] = []
+    try:
+        for start, end in pairwise(ends):
+            texts.append(raw[start:end].decode())
+    except UnicodeDecodeError:
+        raise InvalidTextError(chunk.first + len(texts)) from None
+    return texts
+
+
+def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Reader:
+    """Make a reader of new features, or of the features of a vocabulary; `fast` asks for a compiled one."""
+    if not (fast and tokens.compiled):
+        return PlainReader(tokens, () if vocabulary is None else vocabulary, vocabulary is None)
+    from deciban.text.kernels.hash_tables import WordTable
+    from deciban.text.kernels.readers import CharacterReader, NgramReader, WordReader
+
+    options: dict[str, Any] = {
+        "lowercase": tokens.lowercase,
+        "prepare": tokens.prepare,
+        "strip_accents": tokens.strip_accents is not None,
+        "grow": vocabulary is None,
+    }
+    words = WordTable()
+    low, high = tokens.ngrams
+    if tokens.unit != "word":
+        reader = NgramReader(CharacterReader(words, low, high, tokens.unit == "char_wb", **options))
+    else:
+        labelled = tokens.stem is not None or tokens.stop_words is not None
+        reader = NgramReader(WordReader(words, **options), low, high, tokens.labels if labelled else None)
+    if vocabulary is not None:
+        _fill(reader, vocabulary)
+    return reader
+
+
+def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:
+    """Give a new compiled reader a vocabulary's features; `columns` maps numbers to columns where they differ."""
+    if not reader.tables and reader.lowest == 1:
+        reader.words.look_up(*_padded(vocabulary.names), grow=True)
+        reader.words.enlarge()
+        return
+    import pyarrow.compute as pc
+
+    parts = pc.split_pattern(vocabulary.names, " ")
+    number = pc.list_value_length(parts).to_numpy()
+    coded = parts.flatten().dictionary_encode()
+    reader.words.look_up(*_padded(text_array(coded.dictionary)), grow=True)
+    reader.words.enlarge()
+    words = coded.indices.to_numpy()
+    starts = np.cumsum(number) - number
+    other = len(vocabulary) if vocabulary.unk else -1  # the column of features outside
+    found_columns = []
+    runs = words[starts]  # of each feature, the number of its first words
+    for n in range(1, len(reader.tables) + 2):
+        if n > 1:
+            longer = np.flatnonzero(number >= n)
+            runs[longer] = reader.tables[n - 2].add_pairs(runs[longer], words[starts[longer] + n - 1])
+        if n >= reader.lowest:
+            whole = np.flatnonzero(number == n)
+            # runs that are only the beginning of a longer feature are outside, too
+            level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), other, np.int32)
+            level[runs[whole]] = whole
+            found_columns.append(np.append(level, other).astype(np.int32))
+    reader.columns = found_columns
+
+
+def _padded(names: pa.LargeStringArray) -> tuple[Array, Array]:
+    """Return the text and the offsets of names, with the sixteen bytes after the last that kernels may read."""
+    letters = names.buffers()[2]
+    offsets = np.frombuffer(names.buffers()[1], np.int64)[names.offset : names.offset + len(names) + 1]
+    text = np.zeros(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)[offsets[0] : offsets[-1]]
+    return np.append(text, np.zeros(16, np.uint8)), offsets - offsets[0]
+
+
+def _found(readers: Sequence[Any]) -> tuple[pa.LargeStringArray, list[list[Array]]]:
+    """Return the sorted names of all features found; and for each reader and level the position of each number."""
+    if isinstance(readers[0], PlainReader):
+        (reader,) = readers
+        words = list(reader.number)
+        order = sorted(range(len(words)), key=words.__getitem__)
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        return text_array([words[at] for at in order]), [[place]]
+    from deciban.text.kernels.sorting import merged
+
+    text, offsets, places = merged(readers)
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text)), places
+
+
+# -- passes ------------------------------------------------------------------------------------------------------------
+class DocumentPass:
     """Reads documents into streams of feature numbers.
 
-    With a vocabulary there is one stream a chunk, of columns; without, one for each length of run, of numbers that
-    `places` puts in order afterwards.
+    With a vocabulary there is one stream per chunk, of columns. Without, there is one stream for each length of run,
+    and `places` gives the column of each number afterwards.
     """
 
     def __init__(
@@ -60,7 +190,7 @@ class Reading:
         self.ranges = documents.ranges(self._threads(threads))
 
     def _threads(self, wanted: int | None) -> int:
-        if not (self.fast and self.tokens.fast) or len(self.documents) < 2:
+        if not (self.fast and self.tokens.compiled) or len(self.documents) < 2:
             return 1
         if wanted is not None:
             return min(wanted, len(self.documents))
@@ -71,11 +201,11 @@ class Reading:
         return cores
 
     def run(self, act: Callable[[int, int], Result]) -> list[Result]:
-        """Results for each range of documents, each in a thread of its own."""
-        return self.guarded(lambda: in_parallel(act, self.ranges))
+        """Return act(first, last) for each range of documents, each range in a thread of its own."""
+        return self.checked(lambda: in_parallel(act, self.ranges))
 
-    def guarded(self, act: Callable[[], Result]) -> Result:
-        """A result, or an error that says which document is no text."""
+    def checked(self, act: Callable[[], Result]) -> Result:
+        """Return act(), or raise an error that names the document which is not UTF-8."""
         try:
             return act()
         except InvalidTextError as error:
@@ -83,92 +213,92 @@ class Reading:
                 f"document {error.document} is not valid UTF-8. Decode the column with its own encoding first."
             ) from None
 
-    def reader(self) -> Any:
-        return self.tokens.reader(self.vocabulary, self.fast)
+    def reader(self, frequency: Callable[[], Array] | None = None) -> Any:
+        """Return a reader: a new one, or an idle one of the vocabulary.
 
-    def streams(self, reader: Any, chunk: Chunk) -> list[Stream]:
-        """What a reader makes of a chunk."""
-        return self.read(reader, chunk)[0]
+        A compiled one can be arranged by `frequency`, (V,), which grows with the frequency of a word: it is then a
+        quarter faster.
+        """
+        if self.vocabulary is None:
+            return make_reader(self.tokens, None, self.fast)
+        kind = self._kind(frequency is not None)
+        return self.vocabulary.readers.take(kind, lambda: self._made(frequency))
+
+    def done(self, reader: Any, arranged: bool = False) -> None:
+        """Give back a reader of a vocabulary."""
+        if self.vocabulary is not None:
+            self.vocabulary.readers.put(self._kind(arranged), reader)
+
+    def _made(self, frequency: Callable[[], Array] | None) -> Reader:
+        reader = make_reader(self.tokens, self.vocabulary, self.fast)
+        if frequency is not None and not isinstance(reader, PlainReader) and not reader.tables:
+            reader.words.arrange(np.argsort(-frequency()))
+        return reader
+
+    def _kind(self, arranged: bool) -> tuple[Tokens, bool, bool]:
+        return self.tokens, self.fast, self.fast and arranged
 
     def read(self, reader: Any, chunk: Chunk) -> tuple[list[Stream], Array]:
-        """What a reader makes of a chunk, and how many features each document has, in the vocabulary or not."""
+        """Return the streams of a chunk, and the number of features of each document, outside the vocabulary or not."""
         streams = reader.read(chunk)
+        lengths = np.sum([stream.lengths for stream in streams], axis=0)  # a copy: relabelling may overwrite them
         if self.vocabulary is None:
-            return streams, np.sum([stream.lengths for stream in streams], axis=0)
-        lengths = np.sum([stream.lengths for stream in streams], axis=0)  # relabelling may write over them
-        if not hasattr(reader, "columns"):  # numbers are columns, and what is outside has the one behind the last
+            return streams, lengths
+        if reader.columns is None:  # numbers are columns; features outside have the number after the last
             known = streams if self.vocabulary.unk else [without_id(streams[0], len(self.vocabulary), self.fast)]
             return known, lengths
         known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, reader.columns)]
         return [interleaved(known)], lengths
 
     def sizes(self, reader: Any) -> list[int]:
-        """Above the numbers of each stream."""
-        return sizes(reader) if self.vocabulary is None else [self.vocabulary.columns]
+        """Return a bound for the numbers of each stream."""
+        return reader.sizes if self.vocabulary is None else [self.vocabulary.columns]
 
     def places(self, readers: Sequence[Any]) -> tuple[Vocabulary, list[list[Array]]]:
-        """The vocabulary, and for each reader and stream the column of each number."""
+        """Return the vocabulary, and for each reader and stream the column of each number."""
         if self.vocabulary is not None:
             return self.vocabulary, [[np.arange(self.vocabulary.columns, dtype=np.int32)]] * len(readers)
-        names, places = found(readers)
+        names, places = _found(readers)
         return Vocabulary(names, "learnt"), places
 
 
-# -- known ----------
-# A vocabulary that texts are read by, again and again.
+class VocabularyReader:
+    """Maps documents to the columns of a vocabulary, whose `ReaderPool` keeps the readers between calls.
 
-
-class KnownWords:
-    """Reads texts by one vocabulary; its readers are kept: making one takes as long as reading a thousand texts.
-
-    >>> known = KnownWords(Vocabulary.of(["be", "to"], "learnt"))
-    >>> def streams(reading, reader, first, last):
-    ...     return [reading.read(reader, chunk) for chunk in reading.documents.chunks(first, last)]
-    >>> known.passed(["to be or not"], streams)[0]
+    >>> reader = VocabularyReader(Vocabulary.of(["be", "to"], "learnt"))
+    >>> def streams(passed, reader, first, last):
+    ...     return [passed.read(reader, chunk) for chunk in passed.documents.chunks(first, last)]
+    >>> reader.run(Documents.of(["to be or not"]), streams)[0]
     [([Stream(ids=array([1, 0]), lengths=array([2]))], array([4]))]
     """
 
     def __init__(self, vocabulary: Vocabulary, tokens: Tokens = WORDS) -> None:
         self.vocabulary, self.tokens = vocabulary, tokens
-        self._idle: dict[bool, list[Any]] = {True: [], False: []}
 
-    def passed(
+    def run(
         self,
-        texts: Any,
-        act: Callable[..., Result],
+        documents: Documents,
+        act: Callable[[DocumentPass, Any, int, int], Result],
         threads: int | None = None,
         frequency: Callable[[], Array] | None = None,
     ) -> list[Result]:
-        """act(reading, reader, first, last) for each range of the documents, each with a reader of its own.
+        """Return act(pass, reader, first, last) for each range of the documents, each with a reader of its own.
 
-        A reader is a quarter faster that knows which words are frequent: `frequency`, (V,), grows with it.
+        `frequency` arranges compiled readers (see `DocumentPass.reader`).
         """
-        reading = Reading(Documents.of(texts), self.tokens, self.vocabulary, threads)
-        idle = self._idle[reading.fast]
+        passed = DocumentPass(documents, self.tokens, self.vocabulary, threads)
 
         def run(first: int, last: int) -> Result:
-            reader = idle.pop() if idle else self._made(reading, frequency)
-            done = act(reading, reader, first, last)
-            idle.append(reader)
-            return done
+            reader = passed.reader(frequency)
+            result = act(passed, reader, first, last)
+            passed.done(reader, frequency is not None)
+            return result
 
-        return reading.run(run)
-
-    def _made(self, reading: Reading, frequency: Callable[[], Array] | None) -> Any:
-        reader = reading.reader()
-        if frequency is not None and not isinstance(reader, PlainReader) and not reader.tables:
-            reader.words.arrange(np.argsort(-frequency()))
-        return reader
+        return passed.run(run)
 
     def plain(self) -> PlainReader:
-        """A reader in plain Python; it may serve several threads, for it does not change."""
-        idle = self._idle[False]
-        if not idle:
-            idle.append(self.tokens.reader(self.vocabulary, fast=False))
-        return idle[0]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"vocabulary": self.vocabulary, "tokens": self.tokens}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+        """Return a reader in plain Python; it does not change while it reads, so threads may share it."""
+        kind, pool = (self.tokens, False, False), self.vocabulary.readers
+        reader = pool.take(kind, lambda: make_reader(self.tokens, self.vocabulary, fast=False))
+        pool.put(kind, reader)
+        return reader

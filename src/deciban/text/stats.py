@@ -1,67 +1,215 @@
-"""The sums of text, and the words along their axis.
+"""Sums of text: term transforms, the statistics, and the words along their axis.
 
-    learnt    the words found at the first fit, sorted; those outside are dropped
+A term is the amount that a word counts in a document:
+
+    counts   x                  binary   1 if x > 0                 log   log(1 + x)
+    idf      times log((1 + n)/(1 + n_word)) + 1, frozen at the first fit        unit   divided by the row's length
+
+What is summed is rounded to multiples of 2⁻²⁰, so that sums are exact in any order. The idf is a factor of each word:
+it multiplies sums as well as rows, so it stays out of the sums and is not rounded.
+
+The axis of the words depends on where they come from:
+
+    learnt    the words found at the first fit, sorted; words outside are dropped
     growing   <unk>, then the words found so far, sorted
-    given     the words as given, then <unk>; so where their number was capped
+    given     the words as given, then <unk>; likewise where their number was capped
 
-Only words that were given, or kept by a cap, are declared: others go when nothing is counted under them any more, and
-with them their share of the prior.
+Only words that were given, or kept by a cap, are declared. Others are pruned when nothing is counted under them any
+more, and with them their share of the prior.
+
+Reference: Rennie et al., Tackling the poor assumptions of naive Bayes text classifiers, 2003.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, Self
-from weakref import ref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 
-from deciban.errors import InputError
+from deciban.errors import HyperparameterError, InputError
+from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import left_over
+from deciban.families.multinomial import Multinomial
+from deciban.families.protocol import Rule
 from deciban.statistics import Array, Axis, Labels, LazyNames, Stats, summed
-from deciban.text.reading import KnownWords
-from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary, text_array
 
+if TYPE_CHECKING:
+    from deciban.text.family import Text
+
 Kind = Literal["learnt", "growing", "given"]
-KEPT = 2  # vocabularies that are ready to read by
-UNK = "<unk>"  # the word that stands for words outside
+UNK = "<unk>"  # the word that stands for words outside the vocabulary
+UNITS = 2.0**20
+AMOUNTS = ("counts", "binary", "log")
+FACTORS = ("idf", "unit")
 
 
+# -- terms -------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Terms:
+    """A term transform: an amount, and perhaps factors.
+
+    >>> Terms.of("log+idf+unit")
+    Terms(amount='log', idf=True, unit=True)
+    """
+
+    amount: str = "counts"
+    idf: bool = False
+    unit: bool = False
+
+    @classmethod
+    def of(cls, transform: str) -> Terms:
+        """Read a transform: an amount and factors, joined by +."""
+        parts = [part.strip() for part in transform.split("+")]
+        amounts = [part for part in parts if part in AMOUNTS]
+        if len(amounts) > 1 or len(set(parts)) < len(parts) or not set(parts) <= {*AMOUNTS, *FACTORS}:
+            raise HyperparameterError(
+                f"transform={transform!r}: one of {', '.join(AMOUNTS)}, perhaps with idf or unit: 'log+idf+unit'."
+            )
+        return cls(amounts[0] if amounts else "counts", "idf" in parts, "unit" in parts)
+
+    @property
+    def steps(self) -> Callable[[int], Array] | None:
+        """Function of m: what the t-th occurrence of a word adds, t ≤ m; None where it adds 1, or 0 after the first."""
+        return log_steps if self.amount == "log" else None
+
+    def amounts(self, most: int) -> Array:
+        """Return the amount of a word that occurs t = 0, …, most times, without factors; shape (most + 1,).
+
+        >>> Terms("log").amounts(2).round(3), Terms("binary").amounts(2)
+        (array([0.   , 0.693, 1.099]), array([0., 1., 1.]))
+        """
+        if self.amount == "log":
+            return np.cumsum(log_steps(most))  # exact: all are multiples of 2⁻²⁰
+        times = np.arange(most + 1.0)
+        return np.minimum(times, 1.0) if self.amount == "binary" else times
+
+    def rows(self, counts: sp.csr_array, idf: Array | None) -> sp.csr_array:
+        """Return the terms that are summed, of rows of counts: rounded, and without the idf."""
+        x = self.amounts(int(counts.data.max(initial=0)))[counts.data]
+        if self.unit:
+            row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+            whole = x if idf is None else x * idf[counts.indices]
+            norm = np.sqrt(np.bincount(row, whole * whole, counts.shape[0]))
+            # a term > 0 stays > 0, however long the row
+            x = np.maximum(_rounded(x / norm[row]), 1 / UNITS)
+        return _with_data(counts, x)
+
+    def weighted_rows(self, counts: sp.csr_array, idf: Array | None) -> sp.csr_array:
+        """Return the terms of rows of counts, multiplied by the idf."""
+        rows = self.rows(counts, idf)
+        return rows if idf is None else _with_data(rows, rows.data * idf[rows.indices])
+
+
+def log_steps(most: int) -> Array:
+    """Return the amounts, (most + 1,), that the t-th occurrence adds to log(1 + t); their sums are rounded logarithms.
+
+    >>> log_steps(2).round(3)
+    array([0.   , 0.693, 0.405])
+    """
+    return np.diff(_rounded(np.log1p(np.arange(most + 1.0))), prepend=0.0)
+
+
+def once(most: int) -> Array:
+    """Return the amounts, (most + 1,), that the t-th occurrence adds where a word counts once per document."""
+    return np.eye(1, most + 1, 1)[0]
+
+
+def _with_data(rows: sp.csr_array, data: Array) -> sp.csr_array:
+    made = sp.csr_array((data, rows.indices, rows.indptr), rows.shape)
+    made.has_sorted_indices, made.has_canonical_format = rows.has_sorted_indices, rows.has_canonical_format
+    return made
+
+
+def _rounded(x: Array) -> Array:
+    return np.rint(x * UNITS) / UNITS
+
+
+@dataclass(frozen=True, eq=False)
+class Idf:
+    """Inverse document frequencies of the documents of the first fit.
+
+    >>> Idf.of(Vocabulary.of(["and", "snow"], "learnt"), np.array([3.0, 1.0]), 3.0).of_words(["snow", "rain"]).round(3)
+    array([1.693, 2.386])
+    """
+
+    words: tuple[str, ...]
+    values: Array  # (V,)
+    new: float  # of any other word
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, documents: Array, n: float) -> Idf:
+        """Compute it from the number of documents, of n, that hold each word."""
+        values = np.log((1 + n) / (1 + documents)) + 1
+        return cls(tuple(vocabulary), values, float(np.log(1 + n) + 1))
+
+    def of_words(self, words: Any) -> Array:
+        """Return the factor of each word, shape (V,)."""
+        at = Vocabulary(text_array(list(self.words)), "learnt").ids(text_array(words))
+        return np.where(at < 0, self.new, np.append(self.values, self.new)[at])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Idf):
+            return NotImplemented
+        same = self.words == other.words and self.new == other.new
+        return same and np.array_equal(self.values, other.values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+# -- statistics --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
 class TextStats(Stats):
-    """How much of each word, in how many documents, with how many tokens."""
+    """Terms of each word, documents and tokens, summed per class."""
 
     counts: Array = summed("class", "word", floor=True)  # Σ w·term
     rows: Array = summed("class", floor=True)  # Σ w of documents that are not missing
     tokens: Array = summed("class", floor=True)  # Σ w·words of a document, before any transform
 
+    def __post_init__(self) -> None:
+        """Let a `Vocabulary` spell the words of a learnt axis: all densities along the axis then share its readers."""
+        axis = self.labels["word"]
+        if isinstance(axis, Axis) and not axis.declared and not isinstance(axis.names, LazyNames):
+            words = Vocabulary(text_array(list(axis.names)), "learnt")
+            object.__setattr__(self, "labels", {**self.labels, "word": word_axis(words, "learnt")})
+
     @property
     def ones(self) -> Array:
-        """(K, V) documents that hold a word, where the term is present or absent."""
+        """(K, V) documents that hold a word, where the term is binary."""
         return self.counts
 
     @property
     def zeros(self) -> Array:
-        """(K, V) documents that do not."""
+        """(K, V) documents that do not hold a word, where the term is binary."""
         return left_over(self.rows[:, None], self.counts)
 
     def pruned(self) -> Self:
-        """As of any statistics; where there is nothing to prune, a glance tells."""
+        """Return the statistics without undeclared words that have no counts, if there are any."""
         empty = np.ones(len(self.counts)) @ self.counts == 0
         return super().pruned() if (empty & self.labels["word"].undeclared).any() else self
 
 
+# -- the axis of the words ---------------------------------------------------------------------------------------------
 def word_axis(words: Iterable[str], kind: Kind) -> Axis:
-    """The axis of a vocabulary."""
+    """Return the axis of a vocabulary."""
     if isinstance(words, Vocabulary) and kind == words.kind == "learnt":
         return Axis(LazyNames(words))
     names = words if isinstance(words, tuple) else tuple(words)
     if kind == "learnt":
         return Axis(names)
     return Axis((UNK, *names), 1) if kind == "growing" else Axis.of((*names, UNK))
+
+
+def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
+    """Return the words along an axis, without <unk>."""
+    names: Any = axis.names
+    if kind == "learnt" and isinstance(names, LazyNames) and isinstance(names.source, Vocabulary):
+        return names.source
+    words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
+    return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
 
 
 def require_words(axis: Labels) -> None:
@@ -74,66 +222,93 @@ def require_words(axis: Labels) -> None:
 
 
 def in_axis_order(counts: Array, kind: Kind) -> Array:
-    """Columns of counts as the axis has them, from those of a vocabulary, which has unk last."""
+    """Return columns in the order of the axis, from the order of a vocabulary, which has `unk` last."""
     return np.roll(counts, 1, axis=1) if kind == "growing" else counts
 
 
 def in_vocabulary_order(counts: Array, kind: Kind) -> Array:
-    """The other way round."""
+    """Return columns in the order of a vocabulary, from the order of the axis."""
     return np.roll(counts, -1, axis=1) if kind == "growing" else counts
 
 
-def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
-    """The words along an axis, without <unk>."""
-    names: Any = axis.names
-    if kind == "learnt" and isinstance(names, LazyNames) and isinstance(names.source, Vocabulary):
-        return names.source
-    words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
-    return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
-
-
-_recent: list[tuple[ref[Axis], Kind, Tokens, KnownWords]] = []  # the last first
-
-
-def known_words(axis: Axis, kind: Kind, tokens: Tokens) -> KnownWords:
-    """The words along an axis, ready to read by.
-
-    Those of the last two that are in use are kept, for their readers take long to make; and no longer than somebody
-    has the axis, for they are as large as the sums.
-    """
-    found = next((one for one in _recent if one[1:3] == (kind, tokens) and one[0]() == axis), None)
-    if found is None:
-        found = ref(axis, _forget), kind, tokens, KnownWords(vocabulary_of(axis, kind), tokens)
-    _recent[:] = [found, *(one for one in _recent if one is not found)][:KEPT]
-    return found[3]
-
-
-class ByWords:
-    """What reads documents by the words along an axis."""
-
-    text: Any  # how they are read
-    axis: Axis
-
-    @cached_property
-    def known(self) -> KnownWords:
-        """The words, ready to read by."""
-        return known_words(self.axis, self.text.kind, self.text.tokens)
-
-    @cached_property
-    def factors(self) -> Array | None:
-        """(V,) the idf of each column."""
-        return self.text.factors(self.known.vocabulary)
-
-
-def _forget(gone: ref[Axis]) -> None:
-    _recent[:] = [one for one in _recent if one[0] is not gone]
-
-
 def with_unk(vocabulary: Vocabulary, counts: Array) -> tuple[tuple[str, ...], Array]:
-    """The words that were found, and their counts with a column for unk behind; a word spelt <unk> is unk."""
+    """Return the words found, and their counts with a column for `unk` added; a word spelt <unk> is `unk`."""
     words, outside = tuple(vocabulary), np.zeros((len(counts), 1))
     if UNK in vocabulary:
         at = words.index(UNK)
         outside = counts[:, at : at + 1]
         words, counts = words[:at] + words[at + 1 :], np.delete(counts, at, axis=1)
     return words, np.concatenate([counts, outside], axis=1)
+
+
+def text_stats(
+    text: Text, classes: Axis, vocabulary: Vocabulary, counts: Array, rows: Array, tokens: Array
+) -> TextStats:
+    """Return counts under the columns of a vocabulary, found or fixed, as statistics."""
+    names: Any = vocabulary
+    if text.fixed_vocabulary is None and text.kind != "learnt":
+        names, counts = with_unk(vocabulary, counts)
+    labels = {"class": classes, "word": word_axis(names, text.kind)}
+    return TextStats(labels, in_axis_order(counts, text.kind), rows, tokens)
+
+
+# -- the sums as families of counts read them --------------------------------------------------------------------------
+class WordSums(NamedTuple):
+    """The sums of a model as families of counts read them."""
+
+    axis: Axis  # the words that are counted
+    sums: TextStats  # <unk> last, multiplied by the idf
+    vocabulary: Vocabulary  # the words without <unk>
+    idf: Array | None  # (V,)
+
+
+def word_sums(text: Text, stats: TextStats) -> WordSums:
+    """Return the sums as families of counts read them."""
+    stats = stats.pruned()
+    axis: Any = stats.labels["word"]
+    require_words(axis)
+    vocabulary = vocabulary_along(text, axis)
+    counts, idf = in_vocabulary_order(stats.counts, text.kind), idf_of(text, vocabulary)
+    return WordSums(axis, replace(stats, counts=counts if idf is None else counts * idf), vocabulary, idf)
+
+
+def vocabulary_along(text: Text, axis: Axis) -> Vocabulary:
+    """Return the words along an axis, without <unk>; where possible the family's own vocabulary, which has readers."""
+    if text.kind == "given" and text.fixed_vocabulary is not None:
+        words = text.vocabulary if isinstance(text.vocabulary, tuple) else text.words
+        if axis.names[:-1] == words:
+            return text.fixed_vocabulary
+    return vocabulary_of(axis, text.kind)
+
+
+def idf_of(text: Text, vocabulary: Vocabulary) -> Array | None:
+    """Return the idf of each column of a vocabulary, that of `unk` included, shape (V,); None without idf."""
+    if not text.terms.idf or text.idf is None:
+        return None
+    values = text.idf.of_words(vocabulary.names)
+    return np.append(values, text.idf.new) if vocabulary.unk else values
+
+
+def pseudo_counts(text: Text, V: int) -> float | Array:
+    """Return the pseudo-count of all V columns, or of each where <unk> has its own."""
+    alpha = 1.0 if isinstance(text.pseudo_count, str) else text.pseudo_count
+    if text.unk is None or text.kind == "learnt":
+        return alpha
+    return np.append(np.full(V - 1, float(alpha)), text.unk)
+
+
+def count_family(text: Text, V: int) -> Multinomial | Bernoulli:
+    """Return the family that reads the counts of V columns."""
+    alpha = pseudo_counts(text, V)
+    return Bernoulli(alpha, alpha) if text.reading == "bernoulli" else Multinomial(alpha)
+
+
+def rule_of(text: Text, rule: Rule) -> Rule:
+    """Return the rule of the counts' family; a Pólya reading is predictive."""
+    if text.reading != "polya":
+        return rule
+    if rule in ("ml", "map"):
+        raise HyperparameterError(
+            f"a Pólya reading integrates the probabilities out, which rule {rule!r} does not. Use rule 'mean'."
+        )
+    return "predictive"

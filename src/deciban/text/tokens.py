@@ -1,122 +1,23 @@
-"""Between a reader's numbers and names: what a reader has found, in order; a reader that knows a vocabulary."""
+"""Tokens: how a text becomes features, which are words, stems, runs of words or runs of characters.
+
+Features are found in two ways with the same result: by compiled kernels (see `reading`), and by `Tokens.analyse`, which
+is plain Python and the reference that the kernels are tested against.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from deciban.errors import HyperparameterError
-from deciban.text.kernels.streams import PlainReader
-from deciban.text.stop_words import stop_words_of
-from deciban.text.vocabulary import Vocabulary, text_array
-
-Array = NDArray[Any]
-
-
-def sizes(reader: Any) -> list[int]:
-    """How many features a reader has at each of its levels."""
-    return [len(reader)] if isinstance(reader, PlainReader) else reader.sizes
-
-
-def found(readers: Sequence[Any]) -> tuple[Any, list[list[Array]]]:
-    """The names of all that readers have found, sorted; for each reader and level the place of each number."""
-    if isinstance(readers[0], PlainReader):
-        (reader,) = readers
-        words = list(reader.number)
-        order = sorted(range(len(words)), key=words.__getitem__)
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        return text_array([words[at] for at in order]), [[place]]
-    from deciban.text.kernels.sorting import merged
-
-    text, offsets, places = merged(readers)
-    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text)), places
-
-
-def _with_other(level: Array, vocabulary: Vocabulary) -> Array:
-    """Columns, and behind them that of features outside."""
-    return np.append(level, _other(vocabulary)).astype(np.int32)
-
-
-def _other(vocabulary: Vocabulary) -> int:
-    """The column of features outside a vocabulary."""
-    return len(vocabulary) if vocabulary.unk else -1
-
-
-def fill(reader: Any, vocabulary: Vocabulary) -> None:
-    """Give a new reader a vocabulary's features, and note their columns unless they are its numbers."""
-    if not reader.tables and reader.lowest == 1:
-        reader.words.look_up(*_padded(vocabulary.names), grow=True)
-        reader.words.enlarge()
-        return
-    import pyarrow.compute as pc
-
-    parts = pc.split_pattern(vocabulary.names, " ")
-    number = pc.list_value_length(parts).to_numpy()
-    coded = parts.flatten().dictionary_encode()
-    reader.words.look_up(*_padded(text_array(coded.dictionary)), grow=True)
-    reader.words.enlarge()
-    words = coded.indices.to_numpy()
-    starts = np.cumsum(number) - number
-    found_columns = []
-    runs = words[starts]  # of each feature, the number of its first words
-    for n in range(1, len(reader.tables) + 2):
-        if n > 1:
-            longer = np.flatnonzero(number >= n)
-            runs[longer] = reader.tables[n - 2].add_pairs(runs[longer], words[starts[longer] + n - 1])
-        if n >= reader.lowest:
-            whole = np.flatnonzero(number == n)
-            # Runs that only begin longer ones are outside too.
-            level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), _other(vocabulary), np.int32)
-            level[runs[whole]] = whole
-            found_columns.append(_with_other(level, vocabulary))
-    reader.columns = found_columns
-
-
-def _padded(names: Any) -> tuple[Array, Array]:
-    """Text and offsets of names, with the sixteen bytes behind the last that kernels may read."""
-    letters = names.buffers()[2]
-    offsets = np.frombuffer(names.buffers()[1], np.int64)[names.offset : names.offset + len(names) + 1]
-    text = np.zeros(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)[offsets[0] : offsets[-1]]
-    return np.append(text, np.zeros(16, np.uint8)), offsets - offsets[0]
-
-
-# -- tokens ----------
-# How a text becomes features: words, stems, runs of words, or runs of characters.
-#
-# Whatever the options, there are two ways to the same features: compiled kernels, and `Tokens.analyse`, which is plain
-# Python and what the kernels are tested against. Stop words and stems are looked up once a word, not once a token.
+from deciban.errors import HyperparameterError, shortlist
 
 Unit = Literal["word", "char", "char_wb"]
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
 _SPACES = re.compile(r"\s\s+")
-
-
-def without_marks(text: str) -> str:
-    """A text without accents: decomposed, its combining marks left out.
-
-    >>> without_marks("déjà vu")
-    'deja vu'
-    """
-    if text.isascii():
-        return text
-    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-
-
-def only_ascii(text: str) -> str:
-    """A text decomposed, of which only ASCII is left."""
-    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-
-
-_STRIPPING: dict[str, Callable[[str], str]] = {"unicode": without_marks, "ascii": only_ascii}
 
 
 @dataclass(frozen=True)
@@ -135,7 +36,7 @@ class Tokens:
     strip_accents: Literal["unicode", "ascii"] | None = None
     stop_words: str | Iterable[str] | None = None  # a language, or a list
     stem: str | None = None  # a language
-    pattern: str = TWO_OR_MORE  # what a word is
+    pattern: str = TWO_OR_MORE  # regular expression of a word
     analyser: Callable[[str], Iterable[str]] | None = None  # instead of everything above
 
     def __post_init__(self) -> None:
@@ -152,68 +53,60 @@ class Tokens:
             raise HyperparameterError("More than 1 capturing group in token pattern; it may have one, for the word.")
         if self.stop_words is not None and not isinstance(self.stop_words, str):
             object.__setattr__(self, "stop_words", frozenset(self.stop_words))
-        stop_words_of(self.stop_words)  # refuses languages it does not know, as does the next
-        stemmer(self.stem)
+        stop_words_of(self.stop_words)  # refuses an unknown language
+        stemmer(self.stem)  # likewise
 
-    # -- in plain Python ----------------------------------------------------------------------------------------------
+    @property
+    def compiled(self) -> bool:
+        """Whether the kernels can find these features."""
+        return self.analyser is None and (self.unit != "word" or self.pattern == TWO_OR_MORE)
+
+    def analyse(self, text: str) -> list[str]:
+        """Return the features of a text."""
+        return self.analyse_all([text])[0]
+
+    def analyse_all(self, texts: Iterable[str]) -> list[list[str]]:
+        """Return the features of each text."""
+        if self.analyser is not None:
+            return [list(self.analyser(text)) for text in texts]
+        prepared = map(self.prepare, texts)
+        low, high = self.ngrams
+        if self.unit == "word":
+            each = map(re.compile(self.pattern).findall, prepared)
+            if self.stop_words is not None or self.stem is not None:
+                each = ([word for word in self.labels(words) if word is not None] for words in each)  # type: ignore[assignment]
+            return list(each) if high == 1 else [_runs_of_words(words, low, high) for words in each]
+        spaced = (_SPACES.sub(" ", text) for text in prepared)
+        if self.unit == "char":
+            return [
+                [text[i : i + n] for n in range(low, high + 1) for i in range(len(text) - n + 1)] for text in spaced
+            ]
+        return [[run for word in text.split() for run in _runs_within(f" {word} ", low, high)] for text in spaced]
+
     def prepare(self, text: str) -> str:
-        """Lower-cased and stripped as asked."""
+        """Return a text in lower case and without accents, as asked for."""
         text = text.lower() if self.lowercase else text
-        return text if self.strip_accents is None else _STRIPPING[self.strip_accents](text)
+        if self.strip_accents is None:
+            return text
+        return without_marks(text) if self.strip_accents == "unicode" else only_ascii(text)
 
     def labels(self, words: list[str]) -> list[str | None]:
-        """What words count as: their stems, or None for stop words."""
+        """Return the stem of each word, or None for stop words."""
         stop, stem_all = stop_words_of(self.stop_words), stemmer(self.stem)
         kept = [word for word in words if word not in stop] if stop else words
         stems = iter(kept if stem_all is None else stem_all(kept))
         return [None if word in stop else next(stems) for word in words]
 
-    def analyse(self, text: str) -> list[str]:
-        """The features of a text, in plain Python."""
-        if self.analyser is not None:
-            return list(self.analyser(text))
-        text = self.prepare(text)
-        low, high = self.ngrams
-        if self.unit == "word":
-            words = [word for word in self.labels(re.findall(self.pattern, text)) if word is not None]
-            return [" ".join(words[i : i + n]) for n in range(low, high + 1) for i in range(len(words) - n + 1)]
-        text = _SPACES.sub(" ", text)
-        if self.unit == "char":
-            return [text[i : i + n] for n in range(low, high + 1) for i in range(len(text) - n + 1)]
-        return [run for word in text.split() for run in _runs_within(f" {word} ", low, high)]
 
-    # -- compiled -----------------------------------------------------------------------------------------------------
-    @property
-    def fast(self) -> bool:
-        """Whether there is a kernel for this."""
-        return self.analyser is None and (self.unit != "word" or self.pattern == TWO_OR_MORE)
-
-    def reader(self, vocabulary: Vocabulary | None, fast: bool) -> Any:
-        """Something that reads chunks of documents into streams of numbers: of new features, or of a vocabulary's."""
-        if not (fast and self.fast):
-            return PlainReader(self.analyse, () if vocabulary is None else vocabulary, vocabulary is None)
-        from deciban.text.kernels.hash_tables import WordTable
-        from deciban.text.kernels.readers import CharacterReader, NgramReader, WordReader
-
-        options: dict[str, Any] = {
-            "lowercase": self.lowercase,
-            "prepare": self.prepare,
-            "strip_accents": self.strip_accents is not None,
-            "grow": vocabulary is None,
-        }
-        words = WordTable()
-        low, high = self.ngrams
-        if self.unit != "word":
-            reader = NgramReader(CharacterReader(words, low, high, self.unit == "char_wb", **options))
-        else:
-            labelled = self.stem is not None or self.stop_words is not None
-            reader = NgramReader(WordReader(words, **options), low, high, self.labels if labelled else None)
-        if vocabulary is not None:
-            fill(reader, vocabulary)
-        return reader
+def _runs_of_words(words: list[str], low: int, high: int) -> list[str]:
+    return [" ".join(words[i : i + n]) for n in range(low, high + 1) for i in range(len(words) - n + 1)]
 
 
-def _runs_within(window: str, low: int, high: int) -> Iterable[str]:
+def _runs_of_characters(text: str, low: int, high: int) -> list[str]:
+    return [text[i : i + n] for n in range(low, high + 1) for i in range(len(text) - n + 1)]
+
+
+def _runs_within(window: str, low: int, high: int) -> Iterator[str]:
     for n in range(low, high + 1):
         yield window[:n]
         yield from (window[i : i + n] for i in range(1, len(window) - n + 1))
@@ -221,9 +114,25 @@ def _runs_within(window: str, low: int, high: int) -> Iterable[str]:
             return
 
 
+def without_marks(text: str) -> str:
+    """Return a text without accents: decomposed, its combining marks left out.
+
+    >>> without_marks("déjà vu")
+    'deja vu'
+    """
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+def only_ascii(text: str) -> str:
+    """Return the ASCII characters of a decomposed text."""
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+
+
 @cache
 def stemmer(language: str | None) -> Callable[[list[str]], Sequence[str]] | None:
-    """Words to stems, by Snowball's rules for a language."""
+    """Return the Snowball stemmer of a language: words to stems."""
     if language is None:
         return None
     import Stemmer
@@ -235,4 +144,87 @@ def stemmer(language: str | None) -> Callable[[list[str]], Sequence[str]] | None
         raise HyperparameterError(f"no stemmer for {language!r}; there are {known}.") from None
 
 
-WORDS = Tokens()  # what CountVectorizer counts unless told otherwise
+def stop_words_of(given: str | Iterable[str] | None) -> frozenset[str]:
+    """Return the stop words of a language, or the list given.
+
+    >>> sorted(stop_words_of("german"))[:3], stop_words_of(None)
+    (['aber', 'alle', 'allem'], frozenset())
+    """
+    if given is None:
+        return frozenset()
+    return _of_language(given) if isinstance(given, str) else frozenset(given)
+
+
+@cache
+def _of_language(language: str) -> frozenset[str]:
+    if language == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        return ENGLISH_STOP_WORDS
+    if language not in _COMMON:
+        known = shortlist(sorted([*_COMMON, "english"]), 20)
+        raise HyperparameterError(f"no stop words for {language!r}; there are {known}. Give a list of your own.")
+    return frozenset(_COMMON[language].split())
+
+
+# Stop words of languages other than English, for which scikit-learn's list is used
+_COMMON = {
+    "danish": """
+        af alle andet at blev blive bliver da de dem den denne der deres det dette dig din disse dog du efter
+        eller en end er et for fra ham han hans har havde have hende hendes her hos hun hvad hvis hvor hvordan i
+        ikke ind jeg jer jo kunne man mange med men mig min mit mod ned noget nogle nu når og også om op os over
+        på selv sig sin sine sit skal skulle som sådan til ud under var vi vil ville vor være været""",
+    "dutch": """
+        aan al alles als altijd andere ben bij daar dan dat de der deze die dit doch doen door dus een en er ge
+        geen had heb hebben heeft hem het hier hij hoe hun iemand iets ik in is ja je kan kon kunnen maar me meer
+        men met mij mijn moet na naar niet niets nog nu of om omdat ons ook op over reeds te tegen toch toen tot u
+        uit uw van veel voor want waren was wat we wel werd wezen wie wij wil worden zal ze zei zelf zich zij zijn
+        zo zonder zou""",
+    "french": """
+        ai as au aussi autre aux avait avec avez avoir avons ce ces cet cette ceux chez comme dans de des deux
+        donc du elle elles en encore entre est et étaient était été être eu fait il ils je la là le les leur leurs
+        lui ma mais me même mes moi mon ne ni nos notre nous on ont ou où par pas peu plus pour quand que quel
+        quelle qui sa sans se sera ses si son sont sous sur ta te tes toi ton tous tout toute très tu un une vos
+        votre vous""",
+    "german": """
+        aber alle allem allen aller alles als also am an ander andere anderen auch auf aus bei bin bis bist da
+        damit dann das dass dein deine dem den der des die dies diese diesem diesen dieser dieses doch dort du
+        durch ein eine einem einen einer eines er es etwas euch euer für gegen hab habe haben hat hatte hatten
+        hier hin hinter ich ihm ihn ihnen ihr ihre ihrem ihren ihrer im in indem ins ist ja jede jedem jeden jeder
+        jedes jetzt kann kein keine keinem keinen keiner können könnte machen man mein meine mich mir mit muss
+        nach nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seiner sich sie sind so solche
+        soll sollte sondern sonst um und uns unser unter viel vom von vor während war waren was weg weil weiter
+        welche wenn werde werden wie wieder will wir wird wo wollen wollte würde würden zu zum zur zwar zwischen
+        über""",
+    "italian": """
+        abbiamo agli ai al alla alle allo anche avere aveva c che chi ci come con così cui da dagli dai dal dalla
+        dalle degli dei del della delle dello dentro di dove e ed era erano essere fra gli ha hai hanno ho i il in
+        io la le lei li lo loro lui ma me mi mia mio molto ne negli nei nel nella nelle noi non nostro o ogni per
+        perché più poi quale quando quello questa queste questi questo se sei si sia siamo sono sta stato su sua
+        sue sugli sui sul sulla suo tra tu tutti tutto un una uno vi voi""",
+    "norwegian": """
+        alle at av bare ble bli blir da de deg dei dem den denne der deres det dette din disse du eller en enn er
+        et etter for fordi fra før ha hadde ham han hans har henne hennes her hun hva hvis hvor hvordan i ikke inn
+        jeg kan kunne man med meg men min mitt mot noe noen nå når og også om opp oss over på seg selv sin sine
+        sitt skal skulle slik som så til under ut var ved vi vil ville vår være vært å""",
+    "portuguese": """
+        a ao aos as até com como da das de dela dele deles depois do dos e ela elas ele eles em entre era essa
+        esse esta estão estar estas este estes estou está eu foi foram há isso isto já lhe mais mas me mesmo meu
+        meus minha muito na nas nem no nos nossa nosso num numa não o os ou para pela pelas pelo pelos por quando
+        que quem se seja sem ser será seu seus somos sou sua suas são só também te tem tinha ter teu tu tua um uma
+        você vocês à às é""",
+    "spanish": """
+        a al algo algunos ante antes como con contra cual cuando de del desde donde durante e el ella ellas ellos
+        en entre era eran es esa ese eso esta estaba este esto estos está están fue ha había han hasta hay la las
+        le les lo los me mi mis mucho muchos muy más nada ni no nos nosotros o os otra otro otros para pero poco
+        por porque que quien qué se sea ser si sido sin sobre son su sus también tanto te tiene tienen todo todos
+        tu tus un una uno unos y ya yo él""",
+    "swedish": """
+        alla allt att av bara blev bli blir de dem den denna deras dess det detta dig din dock du där då efter
+        eller en er ett från för ha hade han hans har henne hennes hon honom hur här i icke inom inte jag ju kan
+        kunde man med mellan men mig min mitt mot mycket ni nu när någon något några och om oss på samma sedan sig
+        sin sina själv skulle som så sådan till under upp ut utan vad var vara varit vi vid vilka vilken vår åt än
+        är över""",
+}
+
+WORDS = Tokens()  # the default of CountVectorizer

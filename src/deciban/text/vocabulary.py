@@ -1,35 +1,60 @@
-"""The words a model knows: learnt, given, capped or growing.
+"""Vocabularies: the words of a model and their columns, and the limits by which words are kept.
 
-A word outside a learnt vocabulary is dropped; outside any other kind it is the word **unk**, which has a column of its
-own behind all others.
+learnt           words outside are dropped
+given, capped    words outside are counted as the word `unk`, whose column comes after all others
+growing          the same, and `unk` is what a new word was before it was learnt
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from deciban.errors import HyperparameterError, InputError, MergeError, shortlist
 from deciban.kernels.choice import compiled, readable
 from deciban.read.arrow import taken
+from deciban.statistics import Array
 from deciban.text.documents import encoded
 from deciban.text.kernels.ordering import alphabetical
 
-Array = NDArray[Any]
 Kind = Literal["learnt", "given", "capped", "growing"]
-WORK_PER_WORD = 10  # elementary operations that looking a word up takes
-UNK = "unk"  # what the column of words outside is called
+WORK_PER_WORD = 10  # elementary operations of one lookup
+
+
+class ReaderPool:
+    """Idle readers of one vocabulary; mutable, owned by the vocabulary and as long-lived as it.
+
+    A reader holds a hash table of all words, and making one takes as long as reading a thousand documents. Densities of
+    one vocabulary, of which a model has a new one after each lesson, therefore share its readers. A reader serves one
+    thread at a time: it is taken out of the pool and put back.
+    """
+
+    def __init__(self) -> None:
+        self._idle: dict[Hashable, list[Any]] = {}
+
+    def take(self, kind: Hashable, make: Callable[[], Any]) -> Any:
+        """Return an idle reader of this kind, or a new one."""
+        try:
+            return self._idle[kind].pop()
+        except LookupError:
+            return make()
+
+    def put(self, kind: Hashable, reader: Any) -> None:
+        """Give back a reader."""
+        self._idle.setdefault(kind, []).append(reader)
+
+    def __reduce__(self) -> Any:
+        return ReaderPool, ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """Words and their columns. Of the names, the first `declared` stay whatever is counted; the others are sorted.
+    """Words and their columns.
 
     >>> ours, theirs = Vocabulary.of(["lamb", "snow"], "growing"), Vocabulary.of(["fleece", "snow"], "growing")
     >>> ours.union(theirs)
@@ -38,13 +63,14 @@ class Vocabulary:
     array([ 1, -1,  0])
     """
 
-    names: pa.LargeStringArray
+    names: pa.LargeStringArray  # (V,)
     kind: Kind = "given"
-    declared: int = 0
+    declared: int = 0  # the first so many words are never pruned; the others are sorted
+    readers: ReaderPool = field(default_factory=ReaderPool, init=False, repr=False)
 
     @classmethod
     def of(cls, words: Iterable[str], kind: Kind = "given") -> Vocabulary:
-        """A vocabulary of words in the order given, which is kept if they are given or capped, else sorted."""
+        """Make a vocabulary; given and capped words keep their order, others are sorted."""
         words = words if isinstance(words, pa.Array | pa.ChunkedArray) else list(words)
         try:
             names = text_array(words)
@@ -54,11 +80,11 @@ class Vocabulary:
         if names.null_count:
             raise InputError("a vocabulary is a list of texts; this one holds None.")
         if len(names.unique()) != len(names):
-            import pyarrow.compute as pc
-
-            seen = names.value_counts()
-            twice = seen.field("values").filter(pc.greater(seen.field("counts"), 1)).to_pylist()
-            raise InputError(f"Duplicate term in vocabulary: {shortlist(list(map(repr, twice)))}.")
+            seen: dict[str, int] = {}
+            for word in names.to_pylist():
+                seen[word] = seen.get(word, 0) + 1
+            twice = [repr(word) for word, times in seen.items() if times > 1]
+            raise InputError(f"Duplicate term in vocabulary: {shortlist(twice)}.")
         if kind in ("given", "capped"):
             return cls(names, kind, len(names) if kind == "given" else 0)
         return cls(taken(names, in_order(names)), kind)
@@ -69,12 +95,8 @@ class Vocabulary:
         return self.kind != "learnt"
 
     @property
-    def size(self) -> int:
-        return len(self.names)
-
-    @property
     def columns(self) -> int:
-        """With that of unk."""
+        """Number of columns, that of `unk` included."""
         return len(self.names) + self.unk
 
     def __len__(self) -> int:
@@ -94,32 +116,32 @@ class Vocabulary:
         same = (self.kind, self.declared) == (other.kind, other.declared)
         return self is other or (same and self.names.equals(other.names))
 
-    __hash__ = None  # type: ignore[assignment]  # as long as comparing: better not asked for
+    __hash__ = None  # type: ignore[assignment]  # would take as long as a comparison
 
     def __repr__(self) -> str:
         return f"Vocabulary({shortlist(self.names[:5].to_pylist() + [''] * (len(self) - 5))}; {self.kind})"
 
-    def ids(self, words: Iterable[str]) -> Array:
-        """The column of each word, −1 outside."""
-        return self.positions_of(text_array(words if isinstance(words, pa.Array) else list(words)))
-
-    def positions_of(self, names: Any) -> Array:
+    def ids(self, words: Iterable[str] | pa.Array) -> Array:
+        """Return the column of each word, −1 for words outside."""
         import pyarrow.compute as pc
 
+        names = text_array(words if isinstance(words, pa.Array) else list(words))
         return pc.fill_null(pc.index_in(names, self.names), -1).to_numpy(zero_copy_only=False).astype(np.intp)
 
     def positions(self, other: Vocabulary) -> Array:
-        """Where each of another's words stands here, −1 outside."""
+        """Return the column that each word of another vocabulary has here, −1 for words outside."""
         if self == other:
             return np.arange(len(self))
         if compiled(WORK_PER_WORD * (len(self) + len(other))):
-            found = _found_in_order(self.names, other.names)
+            found = _merged_positions(self.names, other.names)
             if found.min(initial=0) >= 0:
                 return found
-        return self.positions_of(other.names)
+        return self.ids(other.names)
 
     def union(self, other: Vocabulary) -> Vocabulary:
-        """The words of both: declared ones first, the others sorted."""
+        """Return the words of both: declared ones first, the others sorted."""
+        import pyarrow.compute as pc
+
         if self == other:
             return self
         if self.kind != other.kind:
@@ -133,29 +155,27 @@ class Vocabulary:
                     f"two {self.kind} vocabularies differ, in {shortlist(odd)}: what is unk in one is a word in the "
                     "other. Count both with one vocabulary."
                 )
-        import pyarrow.compute as pc
-
         declared = pa.concat_arrays([self.names[: self.declared], other.names[: other.declared]]).unique()
         found = pa.concat_arrays([self.names[self.declared :], other.names[other.declared :]]).unique()
         found = found.filter(pc.invert(pc.is_in(found, declared)))
         return Vocabulary(pa.concat_arrays([declared, taken(found, in_order(found))]), self.kind, len(declared))
 
     def outside(self, other: Vocabulary) -> list[str]:
-        """The words of another that are not here."""
-        return taken(other.names, np.flatnonzero(self.positions_of(other.names) < 0)).to_pylist()
+        """Return the words of another vocabulary that are not in this one."""
+        return taken(other.names, np.flatnonzero(self.ids(other.names) < 0)).to_pylist()
 
     def take(self, index: Array) -> Vocabulary:
-        """A selection, in the order given."""
+        """Return a selection of the words, in the order given."""
         index = np.asarray(index)
-        return replace(self, names=taken(self.names, index), declared=int(np.sum(index < self.declared)))
+        return Vocabulary(taken(self.names, index), self.kind, int(np.sum(index < self.declared)))
 
     def used(self, counted: Array) -> Array:
-        """The columns to keep: declared, or with anything counted; `counted` is (V,), as bool or counts."""
+        """Return the columns of words that are declared or counted; `counted` is (V,), of bool or counts."""
         return np.flatnonzero((np.asarray(counted)[: len(self)] != 0) | (np.arange(len(self)) < self.declared))
 
 
-def text_array(words: Any) -> Any:
-    """Strings as an Arrow array with 64-bit offsets."""
+def text_array(words: Sequence[str] | pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
+    """Return strings as an Arrow array with 64-bit offsets."""
     if isinstance(words, pa.ChunkedArray):
         words = words.combine_chunks()
     if isinstance(words, pa.Array):
@@ -164,42 +184,39 @@ def text_array(words: Any) -> Any:
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
-def in_order(names: Any) -> Array:
-    """Positions of names in order of their code points."""
-    text, offsets = _letters(names)
+def in_order(names: pa.LargeStringArray) -> Array:
+    """Return the positions of names in the order of their code points."""
+    text, offsets = _buffers(names)
     if not len(text):
         return np.arange(len(names))
     text = text[offsets[0] : offsets[-1]]
     return alphabetical(np.append(text, np.zeros(8, np.uint8)), offsets - offsets[0])
 
 
-def _letters(names: Any) -> tuple[Array, Array]:
-    """The bytes of names, and where each begins; none where there are no names."""
+def _buffers(names: pa.LargeStringArray) -> tuple[Array, Array]:
+    """Return the bytes of names and the offset of each; no bytes where there are no names."""
     _, starts, letters = names.buffers()
     if not len(names) or letters is None:
         return np.zeros(0, np.uint8), np.zeros(len(names) + 1, np.int64)
     return np.frombuffer(letters, np.uint8), np.frombuffer(starts, np.int64)[names.offset :][: len(names) + 1]
 
 
-def _found_in_order(names: Any, wanted: Any) -> Array:
-    """Where wanted names stand among others, if both are in order; −1 for those that were not met."""
+def _merged_positions(names: pa.LargeStringArray, wanted: pa.LargeStringArray) -> Array:
+    """Return positions of wanted names by a merge of two sorted lists; −1 for names that were not found."""
     from deciban.text.kernels.sorting import find_in_order
 
     places = np.empty(len(wanted), np.intp)
-    find_in_order(*map(readable, (*_letters(names), *_letters(wanted))), places)
+    find_in_order(*map(readable, (*_buffers(names), *_buffers(wanted))), places)
     return places
 
 
-# -- limits ----------
-# Which words to keep: not too rare, not too common, the most frequent, or those that say most about the class.
-
-
+# -- limits ------------------------------------------------------------------------------------------------------------
 def mutual_information(documents: Array, rows: Array) -> Array:
-    """What the presence of each word says about the class, in nats: (V,).
+    """Return the mutual information of each word's presence and the class in nats, shape (V,).
 
         I(C; W) = Σ_c Σ_w P(c, w) log P(c, w) / (P(c) P(w)),   w is present or absent
 
-    `documents` is (K, V), of each class the documents that hold a word; `rows` (K,), its documents.
+    `documents` is (K, V), the documents of each class that hold a word; `rows` (K,), all its documents.
     Reference: McCallum and Nigam, A comparison of event models for naive Bayes text classification, 1998.
 
     >>> mutual_information(np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([2.0, 2.0])).round(3) + 0.0
@@ -218,7 +235,7 @@ def mutual_information(documents: Array, rows: Array) -> Array:
 
 @dataclass(frozen=True)
 class Limits:
-    """Words to keep by the number of documents that hold them (a share of all if not whole), and how many at most."""
+    """Which words are kept: by the number of documents that hold them (a share of all if not whole), and at most."""
 
     min_df: float = 1
     max_df: float = 1.0
@@ -237,10 +254,13 @@ class Limits:
 
     @property
     def none(self) -> bool:
+        """Whether every word is kept."""
         return self.min_df in (0, 1) and isinstance(self.min_df, Integral) and self.max_df == 1.0 and self.most is None
 
     def kept(self, n: float, counts: Array, documents: Array, rows: Array | None = None) -> Array:
-        """Columns to keep, in order. `counts` is (V,) of tokens, `documents` (K, V), n and `rows` (K,) of documents.
+        """Return the columns to keep, in order.
+
+        `counts` is (V,), tokens of each word; `documents` (K, V), documents that hold it; n and `rows` (K,), documents.
 
         >>> Limits(min_df=2).kept(3, np.array([5, 2, 9]), np.array([[1, 2, 3]]))
         array([1, 2])
@@ -258,7 +278,7 @@ class Limits:
                 raise InputError("mutual information with the class needs class labels.")
             else:
                 worth = mutual_information(documents[:, inside], rows)
-            # the very call of scikit-learn, so that ties fall alike
+            # the same call as in scikit-learn, so that ties are broken alike
             inside = np.sort(inside[(-worth).argsort()[: self.most]])
         if not len(inside):
             raise InputError("After pruning, no terms remain. Try a lower min_df or a higher max_df.")
@@ -271,7 +291,10 @@ NO_LIMITS = Limits()
 def restricted(
     known: Vocabulary, kept: Array, places: Sequence[Sequence[Array]], limits: Limits
 ) -> tuple[Vocabulary, list[list[Array]]]:
-    """A vocabulary of some columns: what is outside is unk where their number was capped, else dropped."""
+    """Return the vocabulary of some columns, and `places` with the new column of each feature.
+
+    A word outside is `unk` where the number of words was capped, and dropped otherwise (column −1).
+    """
     smaller = replace(known.take(kept), kind="learnt" if limits.most is None else "capped")
     new = np.full(len(known), len(kept) if smaller.unk else -1, np.int32)
     new[kept] = np.arange(len(kept))

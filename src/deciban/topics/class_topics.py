@@ -1,20 +1,21 @@
-"""Topics of its own for each class: how a class that speaks of several things produces counts of words.
+"""Word counts of classes that have several topics each.
 
     θ | class  ~  Dirichlet(α_c)           a document's shares of the T topics of its class
     word       ~  Σ_t θ_t p(w|t, class)
 
-The topics are found class by class (self-excluding CVB0) and frozen as a guess, as a mixture's components are; later
-rows are shared out under it, so sums add. A document is scored word by word, each word predicted from those before it,
+The topics of each class are found by stochastic CVB0 and frozen (`guess`), as a mixture's components are; the sums of
+later rows are collected under them, so they add. A document is scored word by word, each word predicted from those
+before it,
 
     p(w_i | w_1 … w_i−1, class) = Σ_t a_t p(w_i|t) / Σ a,   a = α_c + Σ γ of the words before
 
 which is a probability for every order of the words, and approximates the integral over θ. Like every model with hidden
-variables it has neither exact unlearning nor exact leave-one-out, and says so.
+variables it has neither exact unlearning nor exact leave-one-out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -23,18 +24,20 @@ import scipy.sparse as sp
 
 from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
 from deciban.families.counts import GivenLength, draw_tokens
-from deciban.families.protocol import Family, Rule, require_rows
+from deciban.families.protocol import Density, Family, Rows, Rule, require_rows
 from deciban.kernels.choice import Array
 from deciban.statistics import Axis, Members, Stats, summed
-from deciban.topics.kernels import Rows, prequential
+from deciban.topics.kernels import Rows as KernelRows
+from deciban.topics.kernels import prequential
 from deciban.topics.kernels.layout import SINGLE_THREAD
-from deciban.topics.lda import Stochastic, share_out
+from deciban.topics.lda import StochasticCVB0, expect
 from deciban.topics.reading import counts_of
 from deciban.topics.state import DocumentBatch, Priors, TopicSums, local_columns
 
 NOT_EXACT = (
-    "topics of classes cannot be unlearnt exactly, nor left one out, since their sums depend on the guess they were "
-    "collected with: refit without those rows. For honest answers about learnt rows use k-fold (cross_val_predict)."
+    "topics of classes cannot be unlearnt exactly and have no exact leave-one-out, because their sums depend on the "
+    "topics under which they were collected: refit without those rows. To evaluate on learnt rows use k-fold "
+    "(cross_val_predict)."
 )
 
 
@@ -51,9 +54,26 @@ class ClassTopicStats(Stats):
 
 @dataclass(frozen=True, eq=False)
 class ClassTopics(Family):
-    """Counts of words, drawn from several topics in each class; dense or CSR.
+    """Word counts drawn from several topics in each class.
 
-    >>> from deciban import GenerativeClassifier
+    Parameters
+    ----------
+    n_topics : int, default=5
+        Number of topics of each class.
+    alpha : float, default=0.1
+        Mean of the Dirichlet prior α over the topics; a topic with a larger share of the class has a larger α.
+    pseudo_count : float, default=0.1
+        Dirichlet prior β of each word in each topic.
+    max_iter : int, default=30
+        Passes over the documents of a class.
+    seed : int, default=0
+        Seed of the inference.
+    guess : ClassTopicStats, optional
+        The frozen topics under which later rows are collected. Set at the first fit.
+
+    Examples
+    --------
+    >>> from deciban import ClassTopics, GenerativeClassifier
     >>> X = [[5, 0, 0, 1], [0, 5, 0, 1], [5, 1, 0, 0], [0, 0, 6, 1], [0, 1, 6, 0]] * 4
     >>> clf = GenerativeClassifier(ClassTopics(2)).fit(X, ["pets", "pets", "pets", "cars", "cars"] * 4)
     >>> clf.predict([[3, 3, 0, 0], [0, 0, 2, 1]]).tolist()
@@ -61,56 +81,103 @@ class ClassTopics(Family):
     """
 
     n_topics: int = 5
-    alpha: float = 0.1  # mean of α over the topics; each topic's own is in proportion to its share of the class
-    pseudo_count: float = 0.1  # β of each word in each topic
-    max_iter: int = 30  # passes over the documents of a class
+    alpha: float = 0.1
+    pseudo_count: float = 0.1
+    max_iter: int = 30
     seed: int = 0
-    guess: Any = field(default=None, repr=False)
+    guess: ClassTopicStats | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("n_topics", "alpha", "pseudo_count", "max_iter"):
             if not getattr(self, name) > 0:
                 raise HyperparameterError(f"{name}={getattr(self, name)!r} must be above 0.")
 
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
-        """Counts as CSR, checked: finite and at least 0."""
+    def encode(self, X: Any, columns: Sequence[str], stats: ClassTopicStats | None = None) -> sp.csr_array:
         return counts_of(X, columns)
 
-    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
-        """Counts are finite and at least 0."""
+    def check(self, X: Rows, columns: Sequence[str], learning: bool = False) -> None:
         counts_of(X, columns)
 
-    def lengths(self, X: Any) -> Array:
-        """(n,) tokens of each row."""
+    def lengths(self, X: Rows) -> Array:
+        """Return the number of tokens of each row.
+
+        Parameters
+        ----------
+        X : csr_array of shape (n_samples, n_words)
+            Counts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Sums of the counts.
+        """
         return np.asarray(X.sum(axis=1)).ravel()
 
-    # -- sums ----------------------------------------------------------------------------------------------------------
-    def collect(self, X: Any, members: Members) -> ClassTopicStats:
-        """Sums under the guess; where there is none, those at the end of inference."""
-        return self._each_class(X, members, self._found if self.guess is None else self._under_guess)
+    # -- sums --------------------------------------------------------------------------------------------------------
+    def collect(self, X: Rows, members: Members) -> ClassTopicStats:
+        guess = self.guess
+        if guess is None:
+            return self._each_class(X, members, self._infer)
+        return self._each_class(X, members, lambda own, name: self._expect(own, name, guess))
 
-    def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Self:
-        """Freeze the topics found as the guess for rows to come."""
+    def choose(self, stats: ClassTopicStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
         return self if self.guess is not None else replace(self, guess=stats)
 
-    def refine(self, stats: Any, X: Any, members: Members) -> tuple[Self, ClassTopicStats]:
-        """Topics of all rows, where the guess is of the first ones only."""
+    def refine(self, stats: ClassTopicStats, X: Rows, members: Members) -> tuple[Self, ClassTopicStats]:
+        """Find the topics of all rows, if the frozen topics are those of the first rows only.
+
+        Parameters
+        ----------
+        stats : ClassTopicStats
+            Sums under the frozen topics.
+        X : csr_array of shape (n_samples, n_words)
+            All rows.
+        members : Members
+            Their classes and weights.
+
+        Returns
+        -------
+        family : ClassTopics
+            The family with the new topics frozen.
+        stats : ClassTopicStats
+            The sums under them.
+        """
         if self.guess is None or np.array_equal(self.guess.rows, members.weights()):
             return self, stats
-        better = self._each_class(X, members, self._found)
+        better = self._each_class(X, members, self._infer)
         return replace(self, guess=better), better
 
     def chosen_by_labels(self) -> list[str]:
-        """Return nothing: EM does not look at labels."""
+        """Return the choices that labels make.
+
+        Returns
+        -------
+        list of str
+            Empty: the topics of a class are found without labels.
+        """
         return []
 
     def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
-        """Topics cannot be found anew from sums."""
+        """Copy the frozen topics, which sums alone cannot make again.
+
+        Parameters
+        ----------
+        chosen : ClassTopics
+            The family whose topics are kept.
+        with_rows : bool
+            Whether rows are at hand, so that topics can be found again.
+
+        Returns
+        -------
+        ClassTopics
+            This family, with the topics of `chosen` if there are no rows.
+        """
         if with_rows:
             return self
         return replace(self, guess=chosen.guess)
 
-    def _each_class(self, X: Any, members: Members, act: Any) -> ClassTopicStats:
+    def _each_class(self, X: Rows, members: Members, act: Callable[[sp.csr_array, Any], Array]) -> ClassTopicStats:
+        """Call act(weighted counts of the class, its name) for each class, and join the sums."""
         labels = {"class": members.classes, "topic": Axis.of(self.n_topics), "word": Axis.of(X.shape[1])}
         counts = np.zeros((members.K, self.n_topics, X.shape[1]))
         for k, at, weight in members.groups():
@@ -121,24 +188,24 @@ class ClassTopics(Family):
                 counts[k] = act(own, members.classes.names[k]).T
         return ClassTopicStats(labels, counts, members.weights())
 
-    def _found(self, X: Any, name: Any) -> Array:
-        """(V, T) the counts at the end of inference on the documents of one class."""
-        engine = Stochastic(X, self.n_topics, self._priors(), self.seed, SINGLE_THREAD)
+    def _infer(self, X: sp.csr_array, name: object) -> Array:
+        """Counts at the end of inference on the documents of one class, shape (V, T)."""
+        engine = StochasticCVB0(X, self.n_topics, self._priors(), self.seed, SINGLE_THREAD)
         for _ in range(self.max_iter):
             engine.step()
         return engine.whole().final()
 
-    def _under_guess(self, X: Any, name: Any) -> Array:
-        """(V, T) the counts of documents under the topics of the guess."""
-        names = list(self.guess.labels["class"].names)
+    def _expect(self, X: sp.csr_array, name: object, guess: ClassTopicStats) -> Array:
+        """Expected counts of documents under the frozen topics of their class, shape (V, T)."""
+        names = list(guess.labels["class"].names)  # type: ignore[union-attr]
         counts = np.zeros((X.shape[1], self.n_topics), np.float32)
         if name not in names:
             raise NotAvailableError(
                 f"class {name!r} is new, and its topics are found from all its rows. Refit with it."
             )
-        known = self.guess.counts[names.index(name)].T
+        known = guess.counts[names.index(name)].T
         counts[: len(known)] = known
-        words, found, _ = share_out(DocumentBatch.of(X), TopicSums(counts), self._priors(), SINGLE_THREAD)
+        words, found, _ = expect(DocumentBatch.of(X), TopicSums(counts), self._priors(), SINGLE_THREAD)
         out = np.zeros_like(counts)
         out[words] = found
         return out
@@ -146,45 +213,45 @@ class ClassTopics(Family):
     def _priors(self) -> Priors:
         return Priors(np.full(self.n_topics, self.alpha), self.pseudo_count, False, False)
 
-    # -- readings -----------------------------------------------------------------------------------------------------
+    # -- densities ---------------------------------------------------------------------------------------------------
     def estimate(self, stats: ClassTopicStats, rule: Rule) -> ClassTopicsDensity:
-        """p(w|t) of each class's topics: with pseudo-counts, under "ml" without."""
         totals = stats.counts.sum(axis=2)
         size = totals.sum(axis=1, keepdims=True)
         classes: Any = stats.labels["class"]
         beta = self.pseudo_count
         if rule == "ml":
             require_rows(size[:, 0], classes, "ClassTopics")
-            beta = 1e-12 * self.pseudo_count  # what no topic has stays possible, but only just
+            beta = 1e-12 * self.pseudo_count  # so that no word is impossible
         V = stats.counts.shape[2]
         tables = (stats.counts + beta) / (totals + V * beta)[:, :, None]
         share = np.where(size > 0, totals / np.where(size > 0, size, 1), 1 / self.n_topics)
-        prior = self.alpha * (0.5 + 0.5 * self.n_topics * share)  # half alike, so that no topic is impossible
+        prior = self.alpha * (0.5 + 0.5 * self.n_topics * share)  # half equal, so that no topic is impossible
         length = np.divide(size[:, 0], stats.rows, out=np.zeros(len(size)), where=stats.rows > 0)
         return ClassTopicsDensity(np.ascontiguousarray(tables.transpose(0, 2, 1)), prior, length)
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule, density: Any = None) -> Array:
-        """Refused: other documents' topics would change with it."""
+    def leave_one_out(
+        self, stats: ClassTopicStats, X: Rows, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
         raise NotAvailableError(NOT_EXACT)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTopicsDensity(GivenLength):
-    """The topics of every class, ready to score documents."""
+    """Densities of documents under the topics of every class."""
 
     tables: Array  # (K, V, T) p(w|t)
     prior: Array  # (K, T) α
-    length: Array  # (K,)
+    length: Array  # (K,) mean number of tokens
 
     @property
     def K(self) -> int:
         return len(self.tables)
 
-    def log_density(self, X: Any) -> Array:
-        """(n, K) word by word."""
-        X = sp.csr_array(X)
-        words, local = local_columns(X.indices, X.shape[1])
-        rows = Rows(X.indptr.astype(np.int64), local, X.data.astype(float))
+    def log_density(self, X: Rows) -> Array:
+        """Return log f(x|class), shape (n, K), each word predicted from those before it."""
+        counts = sp.csr_array(X)
+        words, local = local_columns(counts.indices, counts.shape[1])
+        rows = KernelRows(counts.indptr.astype(np.int64), local, counts.data.astype(float))
         return np.column_stack(
             [
                 prequential(rows, np.ascontiguousarray(table[words]), prior)
@@ -192,8 +259,8 @@ class ClassTopicsDensity(GivenLength):
             ]
         )
 
-    def sample(self, codes: Array, rng: np.random.Generator) -> Any:
-        """Poisson many tokens a row, of topics in shares drawn for it."""
+    def sample(self, codes: Array, rng: np.random.Generator) -> Rows:
+        """Draw a Poisson number of tokens for each row, from topics with shares drawn for it."""
         shares = rng.standard_gamma(self.prior[codes])
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
         p = np.einsum("nt,nvt->nv", shares, self.tables[codes])

@@ -1,4 +1,4 @@
-"""The words of topics: which come first, by probability, relevance or lift; which topics are alike.
+"""The words of topics: rankings, coherence and diversity, similarity of topics, and a table of them.
 
     relevance   λ log p(w|t) + (1 − λ) log p(w|t)/p(w)
     lift        p(w|t)/p(w)                              relevance with λ = 0
@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from deciban.errors import HyperparameterError
+from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
+from deciban.topics.reading import counts_of
 
 Ranking: TypeAlias = Literal["probability", "relevance", "lift"]
-LAMBDA = 0.6  # what readers found clearest, says the reference
+Measure: TypeAlias = Literal["npmi", "umass"]
+LAMBDA = 0.6  # easiest to interpret in the study of the reference
 
 
 def relevance(topics: Array, weights: Array, lam: float = LAMBDA) -> Array:
-    """(K, V) relevance of words. `topics` is (K, V) p(w|t), `weights` (K,) p(t)."""
+    """Relevance of words, shape (K, V); `topics` is p(w|t), shape (K, V), and `weights` p(t), shape (K,)."""
     if not 0 <= lam <= 1:
         raise HyperparameterError(f"lam={lam} must lie between 0 (lift) and 1 (probability).")
     marginal = weights @ topics
@@ -36,7 +39,7 @@ def relevance(topics: Array, weights: Array, lam: float = LAMBDA) -> Array:
 
 
 def ranked(topics: Array, weights: Array, number: int, by: Ranking = "probability", lam: float = LAMBDA) -> Array:
-    """(K, number) the columns of the first words of each topic; of equals, the earlier column.
+    """Columns of the first words of each topic, shape (K, number); of equals, the earlier column.
 
     >>> ranked(np.array([[0.5, 0.3, 0.2], [0.5, 0.1, 0.4]]), np.array([0.5, 0.5]), 2, "lift").tolist()
     [[1, 0], [2, 0]]
@@ -44,13 +47,13 @@ def ranked(topics: Array, weights: Array, number: int, by: Ranking = "probabilit
     if by not in get_args(Ranking):
         raise HyperparameterError(f"by={by!r} is not one of {', '.join(get_args(Ranking))}.")
     if number < 1:
-        raise HyperparameterError(f"n={number} words are none. Ask for at least one.")
+        raise HyperparameterError(f"n={number}: ask for at least one word.")
     lam = {"probability": 1.0, "lift": 0.0}.get(by, lam)
     return np.argsort(-relevance(topics, weights, lam), axis=1, kind="stable")[:, :number]
 
 
 def divergences(topics: Array) -> Array:
-    """(K, K) Jensen–Shannon divergence between topics, in bits: 0 if they are equal, 1 if they share no word.
+    """Jensen–Shannon divergences between topics in bits, shape (K, K): 0 if equal, 1 if they share no word.
 
     >>> divergences(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
@@ -64,21 +67,21 @@ def divergences(topics: Array) -> Array:
     return np.clip(between + between.T, 0.0, np.log(2)) / np.log(2)
 
 
-def places(topics: Array) -> Array:
-    """(K, 2) topics on a plane, alike ones close: classical scaling of the root of their divergence."""
+def map_positions(topics: Array) -> Array:
+    """Positions of topics on a plane, shape (K, 2): classical scaling of the square root of their divergence."""
     K = len(topics)
     if K < 3:
         return np.column_stack([np.arange(K, dtype=float), np.zeros(K)])
     middle = np.eye(K) - 1 / K
     values, vectors = np.linalg.eigh(-0.5 * middle @ divergences(topics) @ middle)
     found = vectors[:, -2:][:, ::-1] * np.sqrt(np.maximum(values[-2:][::-1], 0.0))
-    # an eigenvector and its negative are equally good: the same picture for the same topics on every machine
+    # fix the signs of the eigenvectors, so that the map is the same on every machine
     sign = np.sign(found[np.abs(found).argmax(axis=0), [0, 1]])
     return found * np.where(sign == 0, 1.0, sign)
 
 
-def matched(topics: Any, others: Any) -> tuple[Array, Array]:
-    """Pairs of topics by least total variation: of each topic the other's number, and the distance between them.
+def matched(topics: ArrayLike, others: ArrayLike) -> tuple[Array, Array]:
+    """Match topics to others by least total variation: the number of each one's match, and their distances.
 
     >>> matched([[0.9, 0.1], [0.2, 0.8]], [[0.0, 1.0], [1.0, 0.0]])
     (array([1, 0]), array([0.1, 0.2]))
@@ -86,18 +89,70 @@ def matched(topics: Any, others: Any) -> tuple[Array, Array]:
     from scipy.optimize import linear_sum_assignment
 
     mine, theirs = np.asarray(topics, dtype=float), np.asarray(others, dtype=float)
-    apart = 0.5 * np.abs(mine[:, None] - theirs[None]).sum(axis=2)
-    rows, columns = linear_sum_assignment(apart)
-    return columns, apart[rows, columns]
+    distance = 0.5 * np.abs(mine[:, None] - theirs[None]).sum(axis=2)
+    rows, columns = linear_sum_assignment(distance)
+    return columns, distance[rows, columns]
 
 
-# -- table ----------
-# Topics as text.
+def coherence(first: ArrayLike, X: ArrayLike, measure: Measure = "npmi") -> Array:
+    """Coherence of topics, shape (K,), whose first words are the columns first[k], most probable first.
+
+    npmi   mean over pairs of  log p(a, b)/(p(a) p(b)) / −log p(a, b)        −1 never together … 1 always
+    umass  mean over pairs of  log (D(a, b) + 1)/D(b)        b is the more probable of the two
+
+    p and D count the documents X. A pair with a word that is in no document counts as never together. References: Lau,
+    Newman and Baldwin, Machine reading tea leaves, 2014; Mimno et al., Optimizing semantic coherence in topic models,
+    2011.
+
+    >>> X = [[1, 1, 0], [2, 1, 0], [0, 0, 1], [0, 0, 4]]
+    >>> coherence([[0, 1], [0, 2]], X)
+    array([ 1., -1.])
+    """
+    if measure not in get_args(Measure):
+        raise HyperparameterError(f"measure={measure!r} is not one of {', '.join(get_args(Measure))}.")
+    columns, documents = np.asarray(first, dtype=np.intp), counts_of(X)
+    if columns.ndim != 2 or columns.shape[1] < 2:
+        raise InputError("coherence compares pairs of words: give at least two words for each topic.")
+    if columns.size and (columns.min() < 0 or columns.max() >= documents.shape[1]):
+        raise InputError(f"words include column {columns.max()}, but documents have {documents.shape[1]} columns.")
+    used, local = np.unique(columns, return_inverse=True)
+    present = documents[:, used]
+    present.data = np.ones_like(present.data)
+    together = (present.T @ present).toarray()
+    score = {"npmi": _npmi, "umass": _umass}[measure](together, documents.shape[0])
+    later, earlier = np.tril_indices(columns.shape[1], -1)
+    local = local.reshape(columns.shape)
+    return score[local[:, later], local[:, earlier]].mean(axis=1)
+
+
+def _npmi(together: Array, documents: int) -> Array:
+    p = together / documents
+    alone = np.diag(p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = np.log(p / np.outer(alone, alone)) / -np.log(p)
+    score[p >= 1] = 1.0  # both words are in every document
+    score[together == 0] = -1.0
+    return score
+
+
+def _umass(together: Array, documents: int) -> Array:
+    held = np.maximum(np.diag(together), 1.0)
+    return np.log((together + 1) / held[None, :])
+
+
+def diversity(first: ArrayLike) -> float:
+    """Share of distinct words among the first words of all topics; 1 if no two topics share a word.
+
+    >>> diversity([[0, 1], [1, 2]])
+    0.75
+    """
+    columns = np.asarray(first)
+    return len(np.unique(columns)) / columns.size
 
 
 @dataclass(frozen=True, repr=False)
 class TopicTable:
-    """Topics with their share of all tokens and their first words, one a line.
+    """Topics as text: one line each with its share of all tokens and its first words.
 
     >>> TopicTable(((3, 0.62, ("lamb", "snow")), (0, 0.38, ("be", "not"))))
      topic  share

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import HERE, DomainError, HyperparameterError, NotAvailableError, PrecisionWarning
+from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning, column_error
 from deciban.families.gaussian.densities import DiagonalNormal, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior
 from deciban.families.gaussian.prior import Prior, axis_log_prior, matrix_log_prior, pooled_mean, pooled_target
@@ -19,7 +19,7 @@ from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Rule
 from deciban.linalg import EPS
-from deciban.read.numbers import column_name, dense_numbers, find_bad, name_of, numbers, refuse, refuse_infinite
+from deciban.read.numbers import column_name, dense_numbers, find_bad, numbers, refuse, refuse_infinite
 from deciban.read.tables import array_of
 from deciban.statistics import Array, Members
 
@@ -96,8 +96,10 @@ class Gaussian(Family[Any]):
     # -- rows ------------------------------------------------------------------------------------------------------
     def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
         """Floats with NaN where missing; the diagonal structures take sparse tables too."""
+        if self._complete:
+            return dense_numbers(X, columns)
         X = array_of(X)
-        if self._complete or not sp.issparse(X):
+        if not sp.issparse(X):
             return dense_numbers(X, columns)
         X = numbers(X, columns)
         if not X.has_canonical_format:
@@ -113,14 +115,9 @@ class Gaussian(Family[Any]):
         missing = find_bad(X, np.isnan) if learning and self._complete else None
         if missing is not None:
             row, column, _ = missing
-            raise DomainError(
-                f"column {name_of(columns, column)} is missing (",
-                HERE,
-                "); a full Gaussian learns from complete rows only.",
-                row=row,
-                columns=[column_name(columns, column)],
-                remedy="Fill the gap, drop the row, or use structure='diagonal'.",
-            )
+            remedy = "Fill the gap, drop the row, or use structure='diagonal'."
+            why = "; a full Gaussian learns from complete rows only."
+            raise column_error(DomainError, column_name(columns, column), "is missing", remedy, row, why)
 
     def collect(self, X: Any, members: Members) -> GaussianStats | DiagonalStats:
         """Sums about the origin: of products too, where the structure needs them or they are to be kept."""
@@ -134,11 +131,12 @@ class Gaussian(Family[Any]):
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Gaussian:
         """Freeze the origin, the prior's mean and target, and the structure if it is to be found."""
+        each = stats if isinstance(stats, DiagonalStats) else stats.diagonal()
         frozen = replace(
             self,
             keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
-            mean=pooled_mean(stats) if self.mean is None else self.mean,
-            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
+            mean=pooled_mean(each) if self.mean is None else self.mean,
+            scale=pooled_target(stats, each, self.target) if self.scale is None else self.scale,
             origin=stats.origin if self.origin is None else self.origin,
         )
         if self.structure != "auto":
@@ -183,16 +181,18 @@ class Gaussian(Family[Any]):
         if self.structure == "auto":
             self.choose(stats)  # says what is missing
         prior = None if rule == "ml" else self._prior(stats)
+        tied = self._tied
         if not self._matrix:
-            return CellPosterior.of(stats.diagonal(), prior, self._tied, "spherical" in self.structure)
+            each = stats if isinstance(stats, DiagonalStats) else stats.diagonal()
+            return CellPosterior.of(each, prior, tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
             raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
-        return MatrixPosterior.of(stats, prior, self._tied)
+        return MatrixPosterior.of(stats, prior, tied)
 
     def _prior(self, stats: Any) -> Prior:
         D = len(stats.origin)
-        mean = pooled_mean(stats) if self.mean is None else self.mean
-        scale = pooled_target(stats, self.target) if self.scale is None else self.scale
+        mean = pooled_mean(stats.diagonal()) if self.mean is None else self.mean
+        scale = pooled_target(stats, stats.diagonal(), self.target) if self.scale is None else self.scale
         target = scale if scale.ndim == 2 else np.broadcast_to(scale, D)
         return Prior(self.kappa, self.strength, np.broadcast_to(mean - stats.origin, D), target)
 

@@ -24,14 +24,14 @@ ALONE = 1e-12  # share of κ, or of ψ, below which what is left is rounding
 
 def leave_one_out(posterior: CellPosterior, X: Any, members: Members, rule: Rule) -> Array:
     """(n, K); a sparse table is made dense a block at a time, for every zero is a value."""
-    own_codes(members)
+    own = own_codes(members)
     scores = posterior.density(rule).log_density(X)
     separate = not posterior.tied and not posterior.pooled and posterior.kappa.shape[1] == 1
     if (
         separate
         and rule != "predictive"
         and not sp.issparse(X)
-        and _leave_complete(posterior, X, members, rule, scores)
+        and _leave_complete(posterior, X, own, members.row_weights(), rule, scores)
     ):
         return scores
     block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
@@ -42,12 +42,12 @@ def leave_one_out(posterior: CellPosterior, X: Any, members: Members, rule: Rule
     return scores
 
 
-def _leave_complete(posterior: CellPosterior, X: Array, members: Members, rule: Rule, scores: Array) -> bool:
+def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, rule: Rule, scores: Array) -> bool:
     """Normals of separate variances and rows without gaps, in one pass; False, and nothing done, where there is a gap.
 
     With v = u²/ψ a row leaves f = 1 − wκ/κ'·v of each ψ, and its squared distance is (κ/κ')²·Σ v/f in units of ψ'.
     """
-    own, w, D = own_codes(members), members.row_weights(), X.shape[1]
+    D = X.shape[1]
     kappa, least = posterior.kappa[own, 0], ALONE if posterior.prior is None else EPS
     left = kappa - w
     alone = left <= ALONE * kappa  # nobody else has a value here

@@ -35,16 +35,15 @@ class Prior:
         return self.target if self.target.ndim == 1 else self.target.diagonal()
 
 
-def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
+def pooled_mean(stats: DiagonalStats) -> Array:
     """(D,) the mean of all rows."""
-    each = stats.diagonal()
-    n = each.weight.sum(axis=0)
-    return stats.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0)
+    n = stats.weight.sum(axis=0)
+    return stats.origin + stats.first.sum(axis=0) / np.where(n > 0, n, 1.0)
 
 
-def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
+def pooled_target(stats: GaussianStats | DiagonalStats, diagonal: DiagonalStats, target: str) -> Array:
     """What the rows of a class vary about their own mean, all classes together: the target of the prior."""
-    variances = pooled_variances(stats.diagonal())
+    variances = pooled_variances(diagonal)
     if target == "spherical":
         return np.full_like(variances, variances.mean() if variances.size else 1.0)
     if target == "diagonal" or isinstance(stats, DiagonalStats):

@@ -61,7 +61,7 @@ def choose_structure(family: Gaussian, stats: Any, X: Any, members: Members, rul
         return best
     for one in candidates(family, stats, rule, own_scale):
         if not own_scale:
-            one = replace(one, scale=pooled_target(stats, one.target))
+            one = replace(one, scale=pooled_target(stats, stats.diagonal(), one.target))
         try:
             scores = one.leave_one_out(stats, X, members, rule)
         except DecibanError:  # singular under ml: not a candidate

@@ -173,6 +173,7 @@ class NgramReader:
         self.words, self.grow = reader.words, reader.grow
         self.tables = [NgramTable(n) for n in range(2, highest + 1)]
         self.labeller = None
+        self.columns: list[Array] | None = None  # the column of each id of each n, where ids are not columns
         if label is not None:
             # The word reader gets a table of its own, which grows in any case: its ids index the labels.
             self.labeller = Labeller(label, self.words, self.grow)

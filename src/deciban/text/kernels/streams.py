@@ -6,7 +6,7 @@ Every computation has a compiled version, in `streams_compiled`, and one in nump
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import exp, log
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +15,6 @@ import numpy as np
 
 from deciban.kernels.choice import Array, readable, weights_or_empty
 
-Analyse = Callable[[str], Iterable[str]]  # a text → its features
 Result = TypeVar("Result")
 
 MOST_IN_INT32 = 2**31 - 1
@@ -44,43 +43,6 @@ class InvalidTextError(ValueError):
     def __init__(self, document: int) -> None:
         super().__init__(f"document {document} is not valid UTF-8")
         self.document = document
-
-
-class PlainReader:
-    """Reads documents into streams in plain Python, with any function from text to features.
-
-    Features are numbered in the order in which they first occur.
-
-    >>> reader = PlainReader(str.split)
-    >>> text = np.frombuffer(b"to be or not to be", np.uint8)
-    >>> reader.read(Chunk(text, np.array([0, 8, 18])))
-    [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
-    """
-
-    def __init__(self, analyse: Analyse, names: Iterable[str] = (), grow: bool = True) -> None:
-        self.analyse, self.grow = analyse, grow
-        self.number = {name: at for at, name in enumerate(names)}
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-    def read(self, chunk: Chunk) -> list[Stream]:
-        """Return a stream of the chunk's documents. Without `grow`, unknown features get the id len(self)."""
-        ids: list[int] = []
-        lengths = np.empty(len(chunk.offsets) - 1, np.int64)
-        raw = chunk.text[chunk.offsets[0] : chunk.offsets[-1]].tobytes()
-        for i, (begin, end) in enumerate(zip(chunk.offsets[:-1], chunk.offsets[1:])):
-            try:
-                text = raw[begin - chunk.offsets[0] : end - chunk.offsets[0]].decode()
-            except UnicodeDecodeError:
-                raise InvalidTextError(chunk.first + i) from None
-            before = len(ids)
-            if self.grow:
-                ids.extend(self.number.setdefault(name, len(self.number)) for name in self.analyse(text))
-            else:
-                ids.extend(self.number.get(name, len(self.number)) for name in self.analyse(text))
-            lengths[i] = len(ids) - before
-        return [Stream(np.array(ids, np.int32), lengths)]
 
 
 def in_parallel(act: Callable[..., Result], arguments: Sequence[tuple[Any, ...]]) -> list[Result]:

@@ -1,34 +1,42 @@
-"""The topics of new documents, and how sure they are."""
+"""Topic shares of new documents under fixed topics, and their uncertainty."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.topics.kernels import Rows, ThreadPool, fold_in
 from deciban.topics.state import local_columns
 
-STEPS, TOLERANCE = 200, 1e-5
-OWN_STEPS = 10
+STEPS, TOLERANCE = 200, 1e-5  # of fold-in
+ENTRY_STEPS = 10  # fixed-point steps of γ given the counts
 CHUNK = 2**21  # numbers held at a time
 
 
 @dataclass(frozen=True, eq=False)
 class TopicShares:
-    """Posterior of documents' topic shares.
+    """Posterior of the topic shares θ of documents.
 
-    The variance has two parts: of θ given the topics of all tokens, and of the number of tokens each topic has.
+    The variance is that of θ given the topics of all tokens, plus that due to the number of tokens of each topic.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_documents, n_topics)
+        Expected shares.
+    sd : ndarray of shape (n_documents, n_topics)
+        Standard deviations of the shares.
     """
 
-    mean: Array  # (n, K) E θ
-    sd: Array  # (n, K)
+    mean: Array
+    sd: Array
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Lower and upper bounds of each share, from the Beta distribution of the same mean and variance."""
+        """Lower and upper bounds of each share: quantiles of the Beta distribution with this mean and variance."""
         from scipy.stats import beta
 
         if not 0 < level < 1:
@@ -43,40 +51,40 @@ class TopicShares:
         return f"TopicShares({n} documents, {K} topics)"
 
 
-class Folded(NamedTuple):
-    """Documents under fixed topics."""
+class FoldedIn(NamedTuple):
+    """Documents and their expected counts under fixed topics."""
 
     rows: Rows
     table: Array  # (words used, K) p(w|t)
     counts: Array  # (n, K) Σ c γ
 
 
-def folded(X: Any, counts: Array, alpha: Array, beta: float, pool: ThreadPool) -> Folded:
-    """Documents X under topics with p(w|t) = (n_wk + β)/(n_k + Vβ), by CVB0 with these fixed."""
+def fold_in_documents(X: sp.csr_array, counts: Array, alpha: Array, beta: float, pool: ThreadPool) -> FoldedIn:
+    """Fold documents in by CVB0 with p(w|t) = (n_wk + β)/(n_k + Vβ) fixed."""
     words, local = local_columns(X.indices, X.shape[1])
     table = (counts[words].astype(float) + beta) / (counts.sum(axis=0, dtype=float) + len(counts) * beta)
     rows = Rows(X.indptr.astype(np.int64), local, X.data.astype(float))
-    return Folded(rows, table, fold_in(rows, table, alpha, STEPS, TOLERANCE, pool))
+    return FoldedIn(rows, table, fold_in(rows, table, alpha, STEPS, TOLERANCE, pool))
 
 
-def means(counts: Array, alpha: Array) -> Array:
-    """(n, K) E θ."""
+def expected_shares(counts: Array, alpha: Array) -> Array:
+    """E θ, shape (n, K)."""
     return (counts + alpha) / (counts + alpha).sum(axis=1, keepdims=True)
 
 
-def shares_of(found: Folded, alpha: Array) -> TopicShares:
-    """Mean and standard deviation, by the law of total variance."""
+def shares_of(found: FoldedIn, alpha: Array) -> TopicShares:
+    """Mean and standard deviation of the shares, by the law of total variance."""
     a = found.counts + alpha
     size, spread = a.sum(axis=1, keepdims=True), count_variances(found, alpha)
     within = np.maximum(a * size - a**2 - spread, 0.0) / (size**2 * (size + 1))
     return TopicShares(a / size, np.sqrt(within + spread / size**2))
 
 
-def count_variances(found: Folded, alpha: Array) -> Array:
-    """(n, K) the variance of the number of tokens of each topic.
+def count_variances(found: FoldedIn, alpha: Array) -> Array:
+    """Variance of the number of tokens of each topic, shape (n, K).
 
-    Were the topics of tokens independent, it would be S = Σ c (diag γ − γγᵀ). But they pull each other: how far shows
-    in what a push of the counts does to the fixed point of γ (linear response),
+    If the topics of tokens were independent, the covariance would be S = Σ c (diag γ − γγᵀ). They are not; the response
+    of the fixed point of γ to a change of the counts (linear response) gives
 
         Cov(n) = (I − S D⁻¹)⁻¹ S,   D = diag(n + α)
 
@@ -94,15 +102,15 @@ def count_variances(found: Folded, alpha: Array) -> Array:
     return variances
 
 
-def _responses(found: Folded, alpha: Array, documents: Array) -> Array:
+def _responses(found: FoldedIn, alpha: Array, documents: Array) -> Array:
     rows, n = found.rows, found.counts[documents]
     a, lengths = n + alpha, np.diff(rows.indptr)[documents]
     place = np.arange(lengths.max())
-    there = place < lengths[:, None]
-    entry = np.where(there, rows.indptr[documents][:, None] + place, 0)
-    c, p = np.where(there, rows.data[entry], 0.0), found.table[rows.indices[entry]]
+    valid = place < lengths[:, None]
+    entry = np.where(valid, rows.indptr[documents][:, None] + place, 0)
+    c, p = np.where(valid, rows.data[entry], 0.0), found.table[rows.indices[entry]]
     g = np.zeros_like(p)
-    for _ in range(OWN_STEPS):  # each entry's γ, the counts being known
+    for _ in range(ENTRY_STEPS):  # γ of each entry, given the counts
         g = (np.maximum(n[:, None] - g, 0.0) + alpha) * p
         g /= g.sum(axis=2, keepdims=True)
     S = -np.matmul((g * c[:, :, None]).transpose(0, 2, 1), g)
@@ -110,7 +118,7 @@ def _responses(found: Folded, alpha: Array, documents: Array) -> Array:
     S[:, diagonal, diagonal] += (g * c[:, :, None]).sum(axis=1)
     root = np.sqrt(a)
     B = S / (root[:, :, None] * root[:, None, :])
-    inverse = np.linalg.inv(np.eye(len(alpha)) - B)  # S is at most diag n, so this exists
+    inverse = np.linalg.inv(np.eye(len(alpha)) - B)  # exists, because S ≤ diag n
     response = a * (inverse[:, diagonal, diagonal] - 1)
     whole = n.sum(axis=1, keepdims=True)
-    return np.clip(response, 0.0, n * np.maximum(whole - n, 0.0))  # no count has more variance than this
+    return np.clip(response, 0.0, n * np.maximum(whole - n, 0.0))  # the largest possible variance

@@ -1,47 +1,80 @@
-"""One answer taken apart: a bar for what each feature said."""
+"""Plots of the evidence of each feature: bars for one row, a nomogram for a model.
+
+Reference: Možina et al., Nomograms for visualization of naive Bayesian classifier, PKDD 2004.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import fsum, isinf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.evaluate.calibration import Affine, Blockwise, Offsets
+from deciban.evidence.decisions import PriorLike
 from deciban.evidence.explanation import Explanation, decibans_text, odds_text, probability_text, short
 from deciban.evidence.scores import convert
 from deciban.model.explain import parts_of
-from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIORS, canvas, finish
+from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIOR_LABELS, PRIORS, canvas, finish
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
+
+QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)  # values of a number that its scale shows
+MAX_VALUES = 6  # values of a category that its scale shows
+SUM_HEIGHT, PROBABILITY_HEIGHT = -0.3, -1.3  # ordinates of the two lower scales; the features are at 1, 2, …
+LETTER = 0.0115  # width of a letter, relative to the width of the picture
+STEPS = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])  # decibans between ticks
+
 
 class Bar(NamedTuple):
-    """A bar's words, its nats, and whether it is a sum of others."""
+    """A bar: its name, evidence in nats, and whether it is a sum of others."""
 
     name: str
     nats: float
     total: bool = False
 
 
-def evidence_bars(told: Explanation, row: int = 0, *, most: int = 12, ax: Axes | None = None) -> Axes:
-    """What each feature of one row said, then the sum, the prior and the posterior, in decibans.
+def evidence_bars(explanation: Explanation, row: int = 0, *, most: int = 12, ax: Axes | None = None) -> Axes:
+    """Draw the evidence of each feature of one row, their sum, the prior and the posterior as bars, in decibans.
 
+    Parameters
+    ----------
+    explanation : Explanation
+        What `explain` gave.
+    row : int, default=0
+        Position of the row.
+    most : int, default=12
+        Number of features to draw, those of strongest evidence; the others are summed in one bar.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
-    >>> told = Explanation(["height"], [[1.505]], "male", "female", values=[[174]], prior_part=[-2.197])
-    >>> ax = evidence_bars(told, ax=Figure().subplots())
+    >>> explained = Explanation(["height"], [[1.505]], "male", "female", values=[[174]], prior_part=-2.197)
+    >>> ax = evidence_bars(explained, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['height = 174', 'evidence', 'prior', 'posterior']
     """
-    one = told[row]
+    one = explanation[row]
     bars = _bars(one, most)
     ax = canvas(ax, 6.2, 1.4 + 0.28 * len(bars))
     weights = np.array([DECIBANS * bar.nats for bar in bars])
     longest = float(np.abs(weights[np.isfinite(weights)]).max(initial=1.0))
-    lengths = np.clip(weights, -1.25 * longest, 1.25 * longest)  # infinite evidence: the longest bar, and its label
+    lengths = np.clip(weights, -1.25 * longest, 1.25 * longest)  # infinite evidence: the longest bar
     places = np.arange(len(bars))
     drawn = ax.barh(places, lengths, color=[FOR if bar.nats > 0 else AGAINST for bar in bars], height=0.72)
     for patch, bar, length, place in zip(drawn, bars, lengths, places):
@@ -68,7 +101,7 @@ def evidence_bars(told: Explanation, row: int = 0, *, most: int = 12, ax: Axes |
 
 
 def _bars(one: Explanation, most: int) -> list[Bar]:
-    """Features by weight, the rest in one, other parts, and the sums."""
+    """Features by strength, the rest in one bar, other parts, and the sums."""
     nats = one.parts[0].tolist()
     order = sorted(range(len(nats)), key=lambda p: -abs(nats[p]))
     bars = [Bar(_name(one, p), nats[p]) for p in order[:most]]
@@ -83,58 +116,78 @@ def _bars(one: Explanation, most: int) -> list[Bar]:
 
 
 def _name(one: Explanation, part: int) -> str:
+    """The name of a feature, and its value."""
     value = short(one.values[0, part], 16)
     return f"{short(one.names[part], 28)} = {value}" if value else short(one.names[part], 28)
 
 
 def _headline(one: Explanation) -> str:
-    """The odds in words, and the probability where there is a prior."""
+    """The title: the odds, and the probability if there is a prior."""
     nats = float(one.total[0])
     over, against = one.sides[0]
-    text = "the evidence is even" if nats == 0 else f"evidence {odds_text(nats)} for {over if nats > 0 else against}"
+    favoured = over if nats > 0 else against
+    text = "the evidence is even" if nats == 0 else f"evidence {odds_text(nats)} for {favoured}"
     if isinf(nats):
-        text = f"certain: {over if nats > 0 else against}"
+        text = f"certain: {favoured}"
     if one.prior_part is None or not one.exhaustive:
         return text
     return f"{text}, P({over}) = {probability_text(float(one.log_odds[0]))}"
 
 
-# -- nomogram ----------
-# A model on paper: read each feature's evidence off its scale, add, and read off the probability.
-#
-# Reference: Možina et al., Nomograms for visualization of naive Bayesian classifier, PKDD 2004.
-
-QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
-MOST_VALUES = 6  # of a category
-TOTAL, CHANCE = -0.3, -1.3  # where the two lower scales lie; the features are at 1, 2, …
-LETTER = 0.0115  # the width of a letter, as a share of the picture's
-
-
 class Scale(NamedTuple):
-    """A feature's values, what each says in decibans, and what the marked row's says."""
+    """The scale of a feature: values, the evidence of each, and that of the marked row."""
 
     name: str
     values: list[Any]
-    decibans: Array
+    decibans: Array  # (len(values),)
     marked: float | None
 
 
 def nomogram(
-    clf: Any,
-    X: Any,
-    over: Any = None,
-    against: Any = None,
+    clf: GenerativeClassifier,
+    X: object,
+    over: Hashable | None = None,
+    against: Hashable | None = None,
     *,
     row: int | None = None,
-    prior: Any = None,
+    prior: PriorLike | None = None,
     most: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """The evidence of each feature's typical values in X, and what their sum makes of the prior; `row` marks one.
+    """Draw a scale of evidence for each feature, with their sum and the posterior probability below.
 
-    For models in which each feature speaks for itself (naive Bayes), or the llr is linear. Features are sorted by how
-    much they can say, `most` of them.
+    For models whose features are independent given the class (naive Bayes), or whose llr is linear.
 
+    Parameters
+    ----------
+    clf : GenerativeClassifier
+        A fitted classifier.
+    X : table of shape (n, D)
+        Rows, whose typical values are shown.
+    over, against : label, optional
+        The class the evidence is for, and the one it is compared with; of two classes, the second and the first if not
+        given.
+    row : int, optional
+        Position of a row of X to mark on all scales.
+    prior : class prior, optional
+        The prior, that of the classifier if not given.
+    most : int, default=10
+        Number of features to draw, those with the widest range of evidence.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw, new axes if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Raises
+    ------
+    NotAvailableError
+        If the evidence of the model is not a sum over features.
+
+    Examples
+    --------
     >>> from matplotlib.figure import Figure
     >>> from sklearn.datasets import load_breast_cancer
     >>> from deciban import Gaussian, GenerativeClassifier
@@ -145,10 +198,12 @@ def nomogram(
     """
     table = Table.of(X)
     if table.sparse:
-        raise InputError("a nomogram has a scale for each column: give a dense table of the columns that matter.")
+        raise InputError(
+            "a nomogram has a scale for each column, which a sparse table has too many of. Give a dense one."
+        )
     one, other = clf.class_pair(over, against)
     if other is None:
-        raise InputError("a nomogram weighs one class against another. Name both.")
+        raise InputError("a nomogram compares one class with another. Name both.")
     names = str(clf.classes_[one]), str(clf.classes_[other])
     scales, base = _scales(clf, table, one, other, row)
     marks = [] if row is None else [base + sum(scale.marked or 0.0 for scale in scales)]
@@ -160,13 +215,13 @@ def nomogram(
     for place, scale in zip(range(len(scales), 0, -1), scales):
         _draw(ax, place, scale)
     log_odds = np.diff(clf.log_prior(prior)[[other, one]])[0]
-    _sums(ax, scales, base, marks, float(convert(log_odds, "decibans")), names)
+    _sums(ax, scales, base, marks, float(convert(log_odds, "decibans")))
     ax.set_yticks(
-        [*range(len(scales), 0, -1), TOTAL, CHANCE],
+        [*range(len(scales), 0, -1), SUM_HEIGHT, PROBABILITY_HEIGHT],
         [*(short(scale.name, 28) for scale in scales), _sum_name(base, len(rest)), f"P({names[0]})"],
     )
     ax.tick_params(axis="y", length=0)
-    ax.set_ylim(CHANCE - 0.7, len(scales) + 0.7)
+    ax.set_ylim(PROBABILITY_HEIGHT - 0.7, len(scales) + 0.7)
     ax.set_xlabel(f"evidence for {names[0]} over {names[1]} (decibans)")
     ax.xaxis.set_label_position("top")
     ax.xaxis.tick_top()
@@ -178,12 +233,15 @@ def nomogram(
 
 
 def _sum_name(base: float, left_out: int) -> str:
+    """The name of the scale of sums, with the constant that is added."""
     constant = f" {decibans_text(base / DECIBANS).replace('+', '+ ').replace(MINUS, MINUS + ' ')}"
     return f"sum of evidence{constant if abs(base) >= 0.05 else ''}" + (f" ({left_out} others)" if left_out else "")
 
 
-def _scales(clf: Any, table: Table, one: int, other: int, row: int | None) -> tuple[list[Scale], float]:
-    """The scale of each feature, and what is said whatever the values, in decibans."""
+def _scales(
+    clf: GenerativeClassifier, table: Table, one: int, other: int, row: int | None
+) -> tuple[list[Scale], float]:
+    """The scale of each feature, and the constant evidence, in decibans."""
     D = len(clf.columns_)
     chosen = [_typical(table, j) for j in range(D)]
     width = max(map(len, chosen)) + (row is not None)
@@ -192,7 +250,7 @@ def _scales(clf: Any, table: Table, one: int, other: int, row: int | None) -> tu
         mine = values + ([] if row is None else [table.take([row]).pick([j])[0, 0]])
         cells[:, j] = [*mine, *[mine[-1]] * (width - len(mine))]
     parts, base = _parts(clf, table, cells, one, other)
-    told = [
+    scales = [
         Scale(
             str(clf.columns_[j]) if isinstance(clf.columns_[j], str) else f"feature {clf.columns_[j]}",
             values,
@@ -201,25 +259,25 @@ def _scales(clf: Any, table: Table, one: int, other: int, row: int | None) -> tu
         )
         for j, values in enumerate(chosen)
     ]
-    return told, base
+    return scales, base
 
 
 def _typical(table: Table, j: int) -> list[Any]:
-    """A category's most frequent values, or a number's quantiles."""
+    """The most frequent values of a category, or quantiles of a number."""
     column = table.pick([j])[:, 0]
     if column.dtype == object or table.kind(j) != "number":
         held, count = np.unique(np.array([str(v) for v in column if v is not None]), return_counts=True)
         known = {str(v): v for v in column if v is not None}
-        return [known[name] for name in held[np.argsort(-count, kind="stable")][:MOST_VALUES]]
+        return [known[name] for name in held[np.argsort(-count, kind="stable")][:MAX_VALUES]]
     numbers = np.asarray(column, dtype=float)
     numbers = numbers[np.isfinite(numbers)]
-    if len(np.unique(numbers)) <= MOST_VALUES:
+    if len(np.unique(numbers)) <= MAX_VALUES:
         return np.unique(numbers).tolist()
     return np.unique(np.quantile(numbers, QUANTILES)).tolist()
 
 
-def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Array, float]:
-    """(rows, D) decibans of each cell and the constant, by the parts of the density or by a linear formula."""
+def _parts(clf: GenerativeClassifier, table: Table, cells: Array, one: int, other: int) -> tuple[Array, float]:
+    """(rows, D) evidence of each cell and the constant in decibans, from the parts of the density or a linear llr."""
     numbers = table.pick().dtype.kind in "iufb"
     rows = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
     predictor = clf.predictor_
@@ -229,8 +287,8 @@ def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Ar
     formula = clf.discriminant(clf.classes_[one], clf.classes_[other])
     if formula.A is not None:
         raise NotAvailableError(
-            "in this model features speak together, and not linearly: no scale can hold one alone. Use a diagonal or a "
-            "tied covariance."
+            "the evidence of this model is not a sum over features, so they have no scales. Use a diagonal or a tied "
+            "covariance."
         )
     centre = np.nanmean(np.asarray(table.pick(), dtype=float), axis=0)
     return _calibrated(
@@ -239,39 +297,40 @@ def _parts(clf: Any, table: Table, cells: Any, one: int, other: int) -> tuple[Ar
 
 
 def _calibrated(
-    clf: Any, parts: Array, base: float, one: int, other: int, of_block: Array | None = None
+    clf: GenerativeClassifier, parts: Array, base: float, one: int, other: int, of_block: Array | None = None
 ) -> tuple[Array, float]:
-    """Parts and constant as they count after calibration, in decibans; refused where no one scale does it."""
+    """Parts and constant after calibration, in decibans; refused if the scale depends on the row."""
     scale: Any = 1.0
-    shift, fitted = 0.0, getattr(clf.calibration_, "calibrator", None)
+    calibration: Any = clf.calibration_
+    shift, fitted = 0.0, getattr(calibration, "calibrator", None)
     if isinstance(fitted, Affine):
         scale, shift = fitted.a, fitted.b if one == 1 else -fitted.b
     elif isinstance(fitted, Offsets):
-        offsets = clf.calibration_.offsets(clf.classes_)
+        offsets = calibration.offsets(clf.classes_)
         scale, shift = fitted.scale, offsets[one] - offsets[other]
     elif isinstance(fitted, Blockwise) and of_block is not None and not fitted.shrinkages.any():
-        offsets = clf.calibration_.offsets(clf.classes_)
+        offsets = calibration.offsets(clf.classes_)
         scale, shift = np.exp(fitted.log_scales)[of_block], offsets[one] - offsets[other]
     elif fitted is not None:
         raise NotAvailableError(
-            "this calibration weighs each row by itself: no scale holds a feature's evidence. Use calibrate='offsets'."
+            "the scale of this calibration depends on the row, so features have no scales. Use calibrate='offsets'."
         )
     return DECIBANS * scale * parts, DECIBANS * float((scale * base if base else 0.0) + shift)
 
 
 def _draw(ax: Axes, place: float, scale: Scale) -> None:
-    """One scale: a line with its values, labels that would collide put below it."""
+    """One scale: a line with its values; labels that would overlap are put below it, or left out."""
     at = np.sort(scale.decibans)
     ax.plot(at[[0, -1]], [place, place], color="black", lw=1, gid="scale")
     ax.plot(scale.decibans, np.full(len(at), place), "|", color="black", ms=6, gid="ticks")
     letter = LETTER * max(np.ptp(ax.dataLim.intervalx), 1e-9)
-    ends = {True: -np.inf, False: -np.inf}  # how far the labels above and below the line reach
+    ends = {True: -np.inf, False: -np.inf}  # right end of the labels above and below the line
     for i in np.argsort(scale.decibans):
         text = short(_rounded(scale.values[i]), 12)
         half = (len(text) + 1) / 2 * letter
         above = scale.decibans[i] - half >= ends[True]
         if not above and scale.decibans[i] - half < ends[False]:
-            continue  # no room left: the tick stays, its label goes
+            continue  # no room: a tick without a label
         ends[above] = scale.decibans[i] + half
         ax.annotate(
             text,
@@ -286,33 +345,32 @@ def _draw(ax: Axes, place: float, scale: Scale) -> None:
         ax.plot([scale.marked], [place], "o", color=FOR, ms=6, gid="marked")
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> object:
     return float(f"{value:.3g}") if isinstance(value, (float, np.floating)) else value
 
 
-def _sums(ax: Axes, scales: list[Scale], base: float, marks: list[float], prior: float, names: tuple[str, str]) -> None:
-    """The two lower scales: the sum, squeezed into the width of the picture, and the probability it stands for."""
+def _sums(ax: Axes, scales: list[Scale], base: float, marks: list[float], prior: float) -> None:
+    """The two lower scales: the sum, scaled to the width of the picture, and the posterior probability."""
     low, high = (base + sum(float(end(scale.decibans)) for scale in scales) for end in (np.min, np.max))
     left, right = ax.dataLim.intervalx
     low, high = min([low, *marks]), max([high, *marks])
 
-    def squeezed(decibans: Any) -> Any:
+    def scaled(decibans: ArrayLike) -> Array:
         return left + (np.asarray(decibans) - low) * (right - left) / (high - low)
 
-    steps = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
-    step = steps[np.searchsorted(steps, (high - low) / 10).clip(max=len(steps) - 1)]
+    step = STEPS[np.searchsorted(STEPS, (high - low) / 10).clip(max=len(STEPS) - 1)]
     totals = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
     odds = np.array([DECIBANS * logit(p) - prior for p in PRIORS])
     inside = (odds >= low) & (odds <= high)
-    chances = [f"{p:g}".removeprefix("0") for p, shown in zip(PRIORS, inside) if shown]
+    probabilities = [label for label, shown in zip(PRIOR_LABELS, inside) if shown]
     for place, at, labels in (
-        (TOTAL, totals, [f"{t:g}".replace("-", MINUS) for t in totals]),
-        (CHANCE, odds[inside], chances),
+        (SUM_HEIGHT, totals, [f"{t:g}".replace("-", MINUS) for t in totals]),
+        (PROBABILITY_HEIGHT, odds[inside], probabilities),
     ):
         ax.plot([left, right], [place, place], color=GREY, lw=1, gid="sum")
-        ax.plot(squeezed(at), np.full(len(at), place), "|", color=GREY, ms=6)
-        for x, text in zip(squeezed(at), labels):
+        ax.plot(scaled(at), np.full(len(at), place), "|", color=GREY, ms=6)
+        for x, text in zip(scaled(at), labels):
             ax.annotate(
                 text, (x, place), (0, 4), textcoords="offset points", ha="center", va="bottom", fontsize="x-small"
             )
-        ax.plot(squeezed(marks), [place] * len(marks), "o", color=FOR, ms=6, gid="answer")
+        ax.plot(scaled(marks), [place] * len(marks), "o", color=FOR, ms=6, gid="answer")

@@ -1,0 +1,301 @@
+"""Labelled rows in batches: frames, files and arrays as tables with labels and weights.
+
+Frames and files are read by the same schema in the same batches, so that a model fitted from a file of any size equals
+the one fitted from memory. Arrays, sparse matrices and lists of texts are one batch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deciban.errors import HERE, DecibanError, InputError
+from deciban.read.files import is_place, open_source
+from deciban.read.labels import Labels, labelled_rows, one_label_a_row
+from deciban.read.numbers import row_weights
+from deciban.read.schema import Schema, TypedTable
+from deciban.read.source import Source, text_slices
+from deciban.read.tables import HEAD, Table, stacked
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+Array = NDArray[Any]
+T = TypeVar("T")
+PROGRESS_AFTER = 1.0  # seconds before a progress bar is shown
+FEWEST_LABELS = 20  # fewer labels that are all equal, or all different, may be chance
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """n rows with their labels and weights, none of which is 0."""
+
+    table: Table
+    labels: Labels | Array | Any  # (n,)
+    weight: Array | None = None  # (n,) positive; None for 1 each
+
+    def located(self) -> AbstractContextManager[None]:
+        """Context in which errors about rows name the place of the row in the input."""
+        return self.table.located()
+
+    def parts(self, texts: Sequence[str]) -> Iterator[Batch]:
+        """The same rows in several batches, split where these columns hold much text."""
+        held = [self.table.column(self.table.columns.index(name)) for name in texts]
+        for rows in text_slices(held, len(self.table)):
+            weight = None if self.weight is None else self.weight[rows]
+            yield Batch(self.table.take(rows), self.labels[rows], weight)
+
+
+@dataclass
+class Rows:
+    """Rows and labels as given, to be read in batches.
+
+    X is a source, the path of one, or anything that `Table.of` takes; y the labels, or the name of their column.
+    Afterwards X is a `Source` or a `Table` without rows of weight 0.
+    """
+
+    X: Any
+    y: Any
+    weight: Any = None  # (n,), or None for 1 each
+    reader: Callable[[Table, str | None], Schema] | None = None  # makes a schema of the first rows and the label's name
+    schema: Schema | None = None  # None until the first rows have been read, and where there is no reader
+
+    def __post_init__(self) -> None:
+        self.label = self.y if isinstance(self.y, str) else None
+        if is_place(self.X):
+            self.X = source = open_source(self.X)
+            if not isinstance(self.y, str):
+                raise source.refusal(
+                    ": its labels are one of its columns.", remedy="For y, give its name, such as 'label'."
+                )
+            if self.weight is not None:
+                raise source.refusal(": its rows cannot be weighted.", remedy="Load them into a frame first.")
+            if self.y not in source.columns:
+                raise _no_label(source.name, self.y, source.columns)
+            return
+        table = Table.of(self.X)
+        if isinstance(self.y, str):
+            table, self.y = split_label(table, self.y)
+        if _is_array(table):
+            self.reader = None
+        self.X, self.y, self.weight = with_weight(table, self.y, self.weight)
+
+    def batches(self, parts: bool = False) -> Iterator[Batch]:
+        """Batches of 65,536 rows in order; choices are taken from the first.
+
+        With `parts`, later batches are split where they hold much text.
+        """
+        if isinstance(self.X, Source):
+            yield from prefetched(self._of_source(self.X, self.y, self._texts if parts else tuple))
+        elif self.reader is None or not self.X.framed:
+            yield Batch(self.X, self.y, self.weight)
+        else:
+            yield from self._of_frame(HEAD, parts)
+
+    def whole(self) -> Batch:
+        """All rows in one batch."""
+        if isinstance(self.X, Source):
+            return together(list(self._of_source(self.X, self.y)))
+        if self.reader is None or not self.X.framed:
+            return Batch(self.X, self.y, self.weight)
+        return next(self._of_frame(len(self.X)))
+
+    def _of_frame(self, rows: int, parts: bool = False) -> Iterator[Batch]:
+        labels = self.y.to_numpy() if hasattr(self.y, "to_numpy") else self.y
+        labels = labels if hasattr(labels, "shape") else np.array(list(labels or ()), dtype=object)
+        if len(labels) != len(self.X):
+            raise one_label_a_row(len(self.X), len(labels))
+        self.schema = schema = replace(self._schema_of(self.X, None), label=self.label)
+        for at in range(0, len(self.X), rows):
+            part = slice(at, at + rows)
+            some = self.X if len(self.X) <= rows else self.X.take(part)
+            weight = None if self.weight is None else self.weight[part]
+            whole = Batch(schema.apply(some), labels[part], weight)
+            yield from whole.parts(self._texts()) if parts and at else [whole]
+
+    def _texts(self) -> list[str]:
+        """The columns that hold texts; none until the first rows have been read."""
+        return [] if self.schema is None else [name for name, kind in self.schema.kinds.items() if kind == "text"]
+
+    def _of_source(self, source: Source, label: str, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Batch]:
+        """Batches of a source; rows that do not fit are errors, or skipped and counted if it has `skip_bad`."""
+        first = True
+        for given in with_progress(source, texts):
+            with given.located():
+                schema = self._schema_of(given, label)
+            table, typed = fitting_rows(given, schema, source, labelled=True)
+            if not len(table):
+                continue
+            labels = schema.labels(table)
+            if first:
+                _check_labels(labels, label, source)
+            first = False
+            yield Batch(typed, labels)
+        if first:
+            raise source.without_rows()
+
+    def _schema_of(self, table: Table, label: str | None) -> Schema:
+        if self.schema is None:
+            self.schema = self.reader(table, label)  # type: ignore[misc]
+        return self.schema
+
+
+def together(batches: Sequence[Batch]) -> Batch:
+    """Several batches of typed rows without weights as one."""
+    labels = np.concatenate([np.asarray(batch.labels) for batch in batches])
+    return Batch(stacked([batch.table for batch in batches]), labels)
+
+
+def typed_rows(X: Source | str | os.PathLike[str] | Any, schema: Schema) -> TypedTable:
+    """All rows of a frame, a table or a file, typed by a schema; labels are not read."""
+    if not is_place(X):
+        return schema.apply(Table.of(X))
+    return stacked([schema.apply(table) for table in with_progress(open_source(X))])
+
+
+def fitting_rows(table: Table, schema: Schema, source: Source, labelled: bool = False) -> tuple[Table, TypedTable]:
+    """The rows of a batch that fit the schema, as given and typed; with `labelled` they must have a label, too.
+
+    Other rows are skipped and counted if the source has `skip_bad`; otherwise the first is an error.
+    """
+    if not source.skip_bad:
+        return table, schema.apply(table)
+    if labelled:
+        kept = labelled_rows(table, str(schema.label))
+        if len(kept) < len(table):
+            source.skipped.add(InputError("no label"), len(table) - len(kept))
+            table = table.take(kept)
+    bad: list[DecibanError] = []
+    typed = schema.apply(table, bad)
+    if bad:
+        wrong = {int(error.row or 0): error for error in reversed(bad)}  # the first error of each row
+        for row in sorted(wrong):
+            source.skipped.add(wrong[row], origin=table.origin)
+        left = np.delete(np.arange(len(table)), list(wrong))
+        table, typed = table.take(left), typed.take(left)
+    return table, typed
+
+
+def split_label(table: Table, name: str) -> tuple[Table, Array]:
+    """A frame without its column of labels, and the labels."""
+    names = [str(column) for column in table.columns]
+    if not table.framed or name not in names:
+        raise _no_label("the table", name, table.columns)
+    series = table.data[:, names.index(name)]
+    rest = [column for column in table.columns if str(column) != name]
+    labels = series.to_numpy() if series.dtype.is_numeric() else np.array([*series.to_list(), None], dtype=object)[:-1]
+    return Table(table.data.select(rest), tuple(rest), table.named, table.origin), labels
+
+
+def with_weight(table: Table, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
+    """Rows, labels and weights without the rows of weight 0."""
+    n = len(table)
+    if n == 0:
+        raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
+    weight = row_weights(sample_weight, n)
+    if weight is None or weight.all() or y is None:
+        return table, y, weight
+    kept = np.flatnonzero(weight)
+    labels = np.asarray(y) if hasattr(y, "dtype") else np.array(list(y), dtype=object)
+    if len(labels) != n:
+        raise one_label_a_row(n, len(labels))
+    weight = weight[kept]
+    return table.take(kept), labels[kept], None if (weight == 1).all() else weight
+
+
+def _is_array(table: Table) -> bool:
+    """Whether a frame is no more than an array: numbers in columns without names."""
+    return table.framed and not table.named and all(table.kind(j) == "number" for j in range(table.shape[1]))
+
+
+def _check_labels(labels: Labels, name: str, source: Source) -> None:
+    """Refuse labels that are all equal, or all different, in the first rows."""
+    n = len(labels)
+    if n < FEWEST_LABELS:
+        return
+    if len(labels.names) == 1:
+        raise source.refusal(
+            f": the label {name!r} is always {labels.names[0]!r} in the first {n:,} rows, so there is nothing to tell "
+            "apart.",
+            columns=[name],
+            label=labels.names[0],
+            remedy="Shuffle the rows, or name another column.",
+        )
+    if len(labels.names) == n:
+        raise source.refusal(
+            f": the label {name!r} is different in each of the first {n:,} rows, so no class could be learnt.",
+            columns=[name],
+            remedy="Name another column.",
+        )
+
+
+def _no_label(where: str, name: str, columns: Iterable[Any]) -> InputError:
+    from difflib import get_close_matches
+
+    names = [str(column) for column in columns]
+    near = get_close_matches(name, names, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    what = f" has no column {name!r} of labels; it has {', '.join(names)[:300]}.{hint}"
+    return InputError(HERE, what, place=where, columns=[name])
+
+
+# -- reading in the background -----------------------------------------------------------------------------------------
+def prefetched(items: Iterable[T], depth: int = 2) -> Iterator[T]:
+    """The same items, of which up to `depth` are computed in advance by another thread; errors come in their place.
+
+    >>> list(prefetched(n * n for n in range(4)))
+    [0, 1, 4, 9]
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    iterator, end = iter(items), object()
+    threads: list[int] = []
+    reader = ThreadPoolExecutor(1, "deciban-reader", initializer=lambda: threads.append(threading.get_ident()))
+    try:
+        ahead = deque(reader.submit(next, iterator, end) for _ in range(depth))
+        while (item := ahead.popleft().result()) is not end:
+            ahead.append(reader.submit(next, iterator, end))
+            yield item  # type: ignore[misc]
+    finally:
+        # the garbage collector may close this generator in the reader's own thread, which cannot wait for itself
+        reader.shutdown(wait=threading.get_ident() not in threads, cancel_futures=True)
+
+
+def with_progress(source: Source, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Table]:
+    """The batches of a source; if reading takes longer than a second, a terminal shows speed and time left."""
+    start, rows, bar = time.monotonic(), 0, None
+    shown = not source.quiet and sys.stderr.isatty()
+    try:
+        for table in source.batches(texts=texts):
+            rows += len(table)
+            yield table
+            seconds = time.monotonic() - start
+            if shown and seconds > PROGRESS_AFTER:
+                bar = bar or _progress_bar(source)
+                speed = f"{rows / seconds:,.0f} rows/s, {source.read / seconds / 1e6:,.0f} MB/s"
+                bar.update(bar.task_ids[0], completed=source.read, speed=speed)
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _progress_bar(source: Source) -> Progress:
+    """A progress bar on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(f"reading {source.name}", total=source.size, speed="")
+    bar.start()
+    return bar

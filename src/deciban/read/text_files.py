@@ -1,0 +1,373 @@
+"""Files of lines: CSV and TSV, and JSON with one object a line.
+
+Arrow parses the rows. Only if it cannot, the file is read again by Python, which is slow, to find the line at fault.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from deciban.errors import Argument, InputError, Remedy
+from deciban.read.source import SKIP_BAD, FileSource, Rewound, checked_names
+from deciban.read.tables import MARKERS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+# -- CSV and TSV -------------------------------------------------------------------------------------------------------
+BLOCKS = (2**19, 2**24, 2**28)  # bytes parsed at a time; a row must fit, so larger blocks are tried if one does not
+HEADER = 2**20  # bytes in which the header must end
+DELIMITERS = ",;\t|"
+OPEN_QUOTE = "a quote is opened and never closed, so the rest of the file would be one cell."
+CLOSE_QUOTE = Remedy("Close it, or read without quotes (", Argument("quote", False), ").")
+
+
+class DelimitedSource(FileSource):
+    """A file of cells between delimiters, whose first line names the columns; all cells are read as text."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        delimiter: str | None = None,
+        quote: str | bool = '"',
+        encoding: str | None = None,
+        missing: Sequence[str] = MARKERS,
+        skip_bad: bool = False,
+    ) -> None:
+        super().__init__(path, skip_bad=skip_bad)
+        self.quote, self.encoding, self.missing = quote, encoding, list(missing)
+        with self.opened() as stream:
+            self._head: bytes | None = stream.read(HEADER)
+            if self.stdin:
+                self._rest = stream
+        if not self._head:
+            raise self.refusal(" is empty.", remedy="Give a file with data.")
+        if self.encoding is None:
+            utf16 = self._head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            self.encoding = "utf-16" if utf16 else "utf-8"
+        self.delimiter = delimiter
+        self._columns, self._first_line = self._header(self._head)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def _header(self, head: bytes) -> tuple[tuple[str, ...], int]:
+        """The names of the columns, and the number of lines that they take."""
+        decoder = codecs.getincrementaldecoder("utf-8-sig" if self.encoding == "utf-8" else str(self.encoding))()
+        try:
+            text = decoder.decode(head)
+        except UnicodeDecodeError:
+            text = codecs.getincrementaldecoder(str(self.encoding))("replace").decode(head)
+        if "\0" in text:
+            raise self.refusal(
+                " is not text: it holds zero bytes.",
+                remedy=Remedy("Name its format, as in ", Argument("format", "parquet"), "."),
+            )
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        if not first:
+            raise self.refusal(" has no header: its first lines are empty.", remedy="Name the columns in line 1.")
+        if self.delimiter is None:
+            self.delimiter = max(DELIMITERS, key=first.count)
+        reader = csv.reader(io.StringIO(text, newline=""), **self._dialect())
+        names: list[str] = next((row for row in reader if row), [])
+        return checked_names([name.strip() for name in names], self.name), reader.line_num
+
+    def _dialect(self) -> dict[str, Any]:
+        quoting = {"quotechar": self.quote} if self.quote else {"quoting": csv.QUOTE_NONE}
+        return {"delimiter": self.delimiter, **quoting}
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Blocks as Arrow parses them; if the last cell has line breaks, quotes are checked once more."""
+        import pyarrow as pa
+
+        done, last = 0, None
+        for block in BLOCKS[1:2] if self.stdin else BLOCKS:
+            try:
+                for piece in self._parsed(block, done):
+                    done, last = done + len(piece), piece
+                    yield piece
+                break
+            except pa.ArrowInvalid as error:
+                if not _row_too_long(error) or block == BLOCKS[-1] or self.stdin:
+                    raise self._explained(error) from None
+        if last is not None and self._may_be_open(last[last.num_columns - 1][len(last) - 1].as_py()):
+            self._refuse_open_quote()
+
+    def _parsed(self, block: int, skip: int) -> Iterator[pa.Table]:
+        """Rows, parsed so many bytes at a time, without the first `skip`."""
+        import pyarrow as pa
+
+        with self._stream() as stream:
+            for batch in self._reader(stream, block):
+                self.progressed()
+                rest, skip = batch.slice(min(skip, len(batch))), max(skip - len(batch), 0)
+                if len(rest):
+                    yield pa.Table.from_batches([rest])
+
+    @contextmanager
+    def _stream(self) -> Iterator[pa.NativeFile]:
+        import pyarrow as pa
+
+        if self.stdin:
+            if self._head is None:
+                raise self.read_twice()
+            head, self._head = self._head, None
+            yield pa.PythonFile(Rewound(head, self._rest), mode="r")
+            return
+        with self.opened() as stream:
+            yield stream
+
+    def _reader(self, stream: pa.NativeFile, block: int) -> arrow_csv.CSVStreamingReader:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        names = list(self.columns)
+        return arrow_csv.open_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(
+                block_size=block, column_names=names, skip_rows=self._first_line, encoding=self.encoding
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                quote_char=self.quote or False,
+                newlines_in_values=bool(self.quote),
+                invalid_row_handler=self._wrong_length,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), null_values=self.missing, strings_can_be_null=True
+            ),
+        )
+
+    def _wrong_length(self, row: arrow_csv.InvalidRow) -> str:
+        """What Arrow does with a row that has too few or too many cells."""
+        if not self.skip_bad:
+            return "error"
+        self.skipped.add(InputError(f"a row of {row.actual_columns} cells ({str(row.text)[:40]!r})"))
+        return "skip"
+
+    # -- finding the line at fault ---------------------------------------------------------------------------------
+    def place(self, row: int) -> tuple[str, int]:
+        """The line on which a row begins."""
+        if self.stdin:
+            return super().place(row)
+        whole = (line for line, cells in self._records() if len(cells) == len(self.columns) or not self.skip_bad)
+        line = next((line for at, line in enumerate(whole) if at == row), None)
+        return super().place(row) if line is None else self.line(line)
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, cells) of every row that is not empty, by Python's own reader."""
+        csv.field_size_limit(2**31 - 1)
+        with self.opened() as stream:
+            text = io.TextIOWrapper(stream, str(self.encoding), errors="surrogateescape", newline="")
+            reader = csv.reader(text, **self._dialect(), strict=True)
+            line = 1
+            try:
+                for cells in reader:
+                    if cells and line > self._first_line:
+                        yield line, cells
+                    line = reader.line_num + 1
+            except csv.Error:
+                raise self.at_line(OPEN_QUOTE, line, remedy=CLOSE_QUOTE) from None
+            text.detach()
+
+    def _explained(self, error: pa.ArrowInvalid) -> InputError:
+        """The error for what Arrow could not parse, by line and column if they are found."""
+        wrong = None if self.stdin else self._wrong_row()
+        if wrong is not None:
+            return wrong
+        if _row_too_long(error):
+            most = BLOCKS[1 if self.stdin else -1]
+            return self.refusal(f" has a row of more than {most:,} bytes. Is a quote left open?", remedy=CLOSE_QUOTE)
+        return self.refusal(
+            f" is not a table of text ({str(error).strip()[:200]}).",
+            remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."),
+        )
+
+    def _wrong_row(self) -> InputError | None:
+        """The error of the first row with a wrong number of cells, an open quote, or bytes that are not text."""
+        D = len(self.columns)
+        for line, cells in self._records():
+            if len(cells) != D and not self.skip_bad:
+                return self.at_line(
+                    f"the row has {len(cells)} cells, but there are {D} columns.",
+                    line,
+                    remedy=Remedy(
+                        "Correct the row (is a delimiter in a text not quoted?), or skip bad rows (", SKIP_BAD, ")."
+                    ),
+                )
+            for column, cell in zip(self.columns, cells):
+                if any("\udc80" <= character <= "\udcff" for character in cell):
+                    return self._not_text(line, column, cell)
+        return None
+
+    def _not_text(self, line: int, column: str, cell: str) -> InputError:
+        shown = cell.encode("utf-8", "surrogateescape")[:40]
+        return InputError(
+            f"{shown!r} is not {str(self.encoding).upper()}.",
+            row=line,
+            columns=[column],
+            place=f"{self.name}, line {line}, column {column!r}",
+            remedy=Remedy(
+                "Give the encoding, as in ",
+                Argument("encoding", "latin-1"),
+                ", or convert the file if it mixes several.",
+            ),
+        )
+
+    def _may_be_open(self, cell: str | None) -> bool:
+        """Whether the last cell may be the rest of the file behind a quote that was never closed."""
+        return cell is not None and (cell.endswith("\n") if self.stdin else "\n" in cell)
+
+    def _refuse_open_quote(self) -> None:
+        if self.stdin:
+            raise self.refusal(f": {OPEN_QUOTE}", remedy=CLOSE_QUOTE)
+        for _ in self._records():
+            pass
+
+
+def _row_too_long(error: pa.ArrowInvalid) -> bool:
+    """Whether a row did not fit into a block; Arrow has no class of errors of its own for that."""
+    return "straddl" in str(error)
+
+
+# -- JSON lines --------------------------------------------------------------------------------------------------------
+FIRST_BLOCK = 2**23  # bytes of the block that columns and types are taken from
+BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanwhile
+LONGEST_LINE = 2**28  # bytes
+
+
+class JSONLinesSource(FileSource):
+    """One object a line, of text, numbers, true, false and null; a key that a line lacks is missing there.
+
+    The first block of lines gives the columns and their types.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
+        super().__init__(path, skip_bad=skip_bad)
+        self._held: Iterator[pa.Table] | None = None
+        self._schema: pa.Schema | None = None
+        reading = self._read()
+        first = next(reading, None)
+        if first is None:
+            raise self.without_rows()
+        self._columns = checked_names(first.schema.names, self.name)
+        if self.stdin:  # which cannot be read from the beginning again
+            self._held = chain([first], reading)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Blocks of lines."""
+        if not self.stdin:
+            yield from self._read()
+            return
+        if self._held is None:
+            raise self.read_twice()
+        held, self._held = self._held, None
+        yield from held
+
+    def _read(self) -> Iterator[pa.Table]:
+        for line, text in self._blocks():
+            if text.strip():
+                table = self._parsed(text, line)
+                self._schema = self._schema or _general_types(table.schema)
+                yield table.select(self._schema.names).cast(self._schema)
+
+    def _blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines, and the number of the first."""
+        line, rest = 1, b""
+        with self.opened() as stream:
+            while True:
+                found = stream.read(max(FIRST_BLOCK if self._schema is None else BLOCK, len(rest)))
+                self.progressed()
+                end = found.rfind(b"\n") + 1 if found else 0
+                if found and not end:
+                    rest += found
+                else:
+                    text, rest = rest + found[:end], found[end:]
+                    yield line, text
+                    line += text.count(b"\n")
+                if len(rest) > LONGEST_LINE:
+                    raise self.at_line(f"the line is longer than {LONGEST_LINE:,} bytes.", line, remedy="Split it.")
+                if not found:
+                    return
+
+    def _parsed(self, text: bytes, line: int) -> pa.Table:
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
+        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        try:
+            return arrow_json.read_json(
+                pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
+            )
+        except pa.ArrowInvalid as error:
+            return self._line_by_line(text, line, error)
+
+    def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid) -> pa.Table:
+        """The lines that can be read, if bad ones are skipped; otherwise the first bad line is an error."""
+        import pyarrow as pa
+
+        rows: list[dict[str, Any]] = []
+        for at, each in enumerate(text.split(b"\n"), line):
+            if not each.strip():
+                continue
+            try:
+                row = json.loads(each)
+                if not isinstance(row, dict):
+                    raise ValueError(f"{type(row).__name__}, not an object of columns")
+                if self._schema is not None:
+                    pa.Table.from_pylist([row], schema=self._schema)
+            except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
+                why = f"the line does not fit the columns ({str(wrong).splitlines()[0][:150]})."
+                reason = self.at_line(why, at, remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."))
+                if not self.skip_bad:
+                    raise reason from None
+                self.skipped.add(reason)
+                continue
+            rows.append(row)
+        try:
+            return pa.Table.from_pylist(rows, schema=self._schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise self.refusal(
+                f": a column holds values of several types ({str(error).splitlines()[0][:150]}).",
+                remedy="Write them all as text, or all as numbers.",
+            ) from None
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The line of a row; empty lines are no rows."""
+        if self.stdin or self.skip_bad:
+            return super().place(row)
+        with self.opened() as stream:
+            found = -1
+            for at, each in enumerate(io.BufferedReader(Rewound(b"", stream), FIRST_BLOCK), 1):
+                found += bool(each.strip())
+                if found == row:
+                    return self.line(at)
+        return super().place(row)
+
+
+def _general_types(schema: pa.Schema) -> pa.Schema:
+    """A schema that later lines fit, too: strings for columns of nulls, floats for those of whole numbers."""
+    import pyarrow as pa
+
+    def general(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_null(kind):
+            return pa.string()
+        return pa.float64() if pa.types.is_integer(kind) else kind
+
+    return pa.schema([field.with_type(general(field.type)) for field in schema])

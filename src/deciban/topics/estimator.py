@@ -1,0 +1,433 @@
+"""What topic estimators share: reading documents, fitting until convergence, evaluation, words, pages and files."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from deciban.errors import HyperparameterError, InputError
+from deciban.kernels.choice import Array
+from deciban.latent.em import Trace
+from deciban.store import save
+from deciban.store.checks import require
+from deciban.store.estimators import Estimator
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Limits
+from deciban.topics.held_out import Callback, Completion, E, best_perplexity, fit_until_converged, split
+from deciban.topics.kernels import ThreadPool
+from deciban.topics.reading import (
+    DocumentInput,
+    TextCounting,
+    check_words,
+    counts_of,
+    extended,
+    is_texts,
+    require_words,
+)
+from deciban.topics.words import LAMBDA, Measure, Ranking, TopicTable, coherence, divergences, diversity, ranked
+
+Words = Sequence[str] | Array  # names of columns
+
+
+class Search(NamedTuple, Generic[E]):
+    """The best engine of a fit, and the documents."""
+
+    engine: E
+    trace: Trace
+    learnt: sp.csr_array
+    held: sp.csr_array | None
+
+
+class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """Estimator of topics; a model implements the abstract methods."""
+
+    n_topics: int | Iterable[int]
+    max_iter: int
+    tol: float
+    held_out: float | Literal["auto"]
+    ngrams: tuple[int, int]
+    stop_words: str | Iterable[str] | None
+    stem: str | None
+    min_df: float
+    max_df: float
+    max_words: int | None
+    random_state: np.random.RandomState | int | None
+    threads: int | None
+    progress: bool
+
+    n_topics_: int
+    vocabulary_: Array  # (V,) words
+    texts_: bool  # whether texts were learnt, not counts
+    trace_: Trace
+    criteria_: dict[int, float]  # number of topics → perplexity
+    perplexity_: float
+    held_out_: bool
+    documents_: int
+    tokens_: float
+
+    @abstractmethod
+    def transform(self, X: DocumentInput) -> Array:
+        """Topic shares of documents, shape (n, K)."""
+
+    @abstractmethod
+    def _topics(self) -> Array:
+        """p(w|t), shape (K, V)."""
+
+    @abstractmethod
+    def _weights(self) -> Array:
+        """Share of the tokens of each topic, shape (K,)."""
+
+    @abstractmethod
+    def _prior(self) -> Array:
+        """Prior of a document's shares, shape (K,)."""
+
+    # -- documents ---------------------------------------------------------------------------------------------------
+    def text_counting(self) -> TextCounting:
+        """Return how texts are counted: tokens, limits of the vocabulary, and threads.
+
+        Returns
+        -------
+        TextCounting
+            Its `tokens` divide and normalise texts.
+        """
+        tokens = Tokens(ngrams=tuple(self.ngrams), stop_words=self.stop_words, stem=self.stem)  # type: ignore[arg-type]
+        return TextCounting(tokens, Limits(self.min_df, self.max_df, self.max_words), self.threads)
+
+    def count_words(self, X: DocumentInput) -> sp.csr_array:
+        """Count the words of the vocabulary in documents; other words are left out.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Texts, or counts of words.
+
+        Returns
+        -------
+        csr_array of shape (n_documents, n_words)
+            Counts.
+        """
+        check_is_fitted(self)
+        if is_texts(X):
+            if not self.texts_ and not hasattr(self, "feature_names_in_") and self.vocabulary_[0] == "word0":
+                raise InputError("the model learnt columns without names, so it cannot read texts. Name words in fit.")
+            return counts_of(self.text_counting().count(X, self.vocabulary_))
+        return counts_of(self._table(X, reset=False), self.vocabulary_)
+
+    def _learn_counts(self, X: DocumentInput, words: Words | None) -> sp.csr_array:
+        """Counts of the documents learnt first; sets the vocabulary."""
+        table: Any
+        if is_texts(X):
+            if words is not None:
+                raise InputError("words name the columns of a table of counts; texts bring their own. Leave them out.")
+            table, self.vocabulary_ = self.text_counting().learn(X)
+            self.texts_ = True
+            self.n_features_in_ = table.shape[1]
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        else:
+            table = self._table(X, reset=True)
+            named = getattr(self, "feature_names_in_", None) if words is None else words
+            self.texts_, V = False, table.shape[1]
+            self.vocabulary_ = column_names(V) if named is None else check_words(named, V)
+        counts = counts_of(table, self.vocabulary_)
+        require_words(counts)
+        return counts
+
+    def _more_counts(self, X: DocumentInput, words: Words | None) -> sp.csr_array:
+        """Counts of documents learnt later; new words get new columns."""
+        table: Any = X
+        if is_texts(X):
+            table, self.vocabulary_ = self.text_counting().grow(X, self.vocabulary_)
+        elif words is not None:
+            counts = counts_of(table)
+            table, self.vocabulary_ = extended(counts, check_words(words, counts.shape[1]), self.vocabulary_)
+        else:
+            table = self._table(X, reset=False)
+        self.n_features_in_ = table.shape[1]
+        return counts_of(table, self.vocabulary_)
+
+    def _table(self, X: DocumentInput, reset: bool) -> Any:
+        try:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        except TypeError:
+            raise
+        except ValueError as problem:
+            raise InputError(str(problem)) from None
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+    def _search(
+        self,
+        X: DocumentInput,
+        words: Words | None,
+        callback: Callback | None,
+        make: Callable[[sp.csr_array, int, int], E],
+        on_plateau: Callable[[E], bool] | None = None,
+    ) -> Search[E]:
+        """Fit make(documents, K, seed) for each number of topics, and return the one of lowest perplexity."""
+        sizes = self._sizes()
+        counts, seed = self._learn_counts(X, words), int(check_random_state(self.random_state).randint(2**31))
+        learnt, held = split(counts, self.held_out, seed, len(sizes) > 1)
+        completion = Completion.rough(learnt, held, seed)
+        criteria: dict[int, float] = {}
+        for K in sizes:
+            engine = make(learnt, K, seed)
+            label = f"{K} topics" if self.progress else None
+            trace = fit_until_converged(engine, completion, self.max_iter, self.tol, label, callback, on_plateau)
+            reached = best_perplexity(trace)
+            if all(reached < other for other in criteria.values()):
+                best = Search(engine, trace, learnt, held)
+            criteria[K] = reached
+            if trace.interrupted:
+                break
+        self.criteria_ = criteria
+        return best
+
+    def _sizes(self) -> list[int]:
+        given = self.n_topics
+        sizes = list(given) if isinstance(given, Iterable) else [given]
+        if not sizes:
+            raise HyperparameterError("n_topics is empty. Give a number, or several such as (10, 20, 50).")
+        for size in sizes:
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+                raise HyperparameterError(f"n_topics={size!r} must be a whole number of at least 1.")
+        return [int(size) for size in sizes]
+
+    def _pool(self) -> ThreadPool:
+        if self.threads is not None and self.threads < 1:
+            raise HyperparameterError(f"threads={self.threads} must be at least 1, or None for the number of cores.")
+        return ThreadPool(self.threads)
+
+    # -- evaluation --------------------------------------------------------------------------------------------------
+    @property
+    def topics_(self) -> Array:
+        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        check_is_fitted(self)
+        return self._topics()
+
+    @property
+    def prevalence_(self) -> Array:
+        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        check_is_fitted(self)
+        return self._weights()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_topics_
+
+    def perplexity(self, X: DocumentInput) -> float:
+        """Return the perplexity of half of each document's tokens, given the other half.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Texts, or counts of words.
+
+        Returns
+        -------
+        float
+            Perplexity; lower is better.
+        """
+        counts = self.count_words(X)
+        require_words(counts)
+        completion = Completion.of(counts, 0, self.threads)
+        return completion(self._topics()[:, completion.words].T, self._prior())
+
+    def score(self, X: DocumentInput, y: object = None) -> float:
+        """Return the mean log probability of a held-out token.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Texts, or counts of words.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        float
+            Negative logarithm of the perplexity.
+        """
+        return -float(np.log(self.perplexity(X)))
+
+    def coherence(self, X: DocumentInput, n: int = 10, measure: Measure = "npmi") -> Array:
+        """Return the coherence of each topic: how often its first words occur in the same documents.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Reference documents.
+        n : int, default=10
+            Number of words of each topic.
+        measure : {"npmi", "umass"}, default="npmi"
+            Normalised pointwise mutual information, or log conditional probability.
+
+        Returns
+        -------
+        ndarray of shape (n_topics,)
+            Coherence.
+        """
+        return coherence(ranked(self.topics_, self.prevalence_, n), self.count_words(X), measure)
+
+    def diversity(self, n: int = 25) -> float:
+        """Return the share of distinct words among the first words of all topics.
+
+        Parameters
+        ----------
+        n : int, default=25
+            Number of words of each topic.
+
+        Returns
+        -------
+        float
+            1 if no two topics share a word.
+        """
+        return diversity(ranked(self.topics_, self.prevalence_, n))
+
+    def similarity(self) -> Array:
+        """Return the similarity of all pairs of topics: 1 − Jensen–Shannon divergence in bits.
+
+        Returns
+        -------
+        ndarray of shape (n_topics, n_topics)
+            1 for equal topics, 0 for topics that share no word.
+        """
+        return 1.0 - divergences(self.topics_)
+
+    # -- words, pages and files --------------------------------------------------------------------------------------
+    def top_words(self, n: int = 10, by: Ranking = "probability", lam: float = LAMBDA) -> list[list[str]]:
+        """Return the first words of each topic.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of words of each topic.
+        by : {"probability", "relevance", "lift"}, default="probability"
+            Order of the words.
+        lam : float, default=0.6
+            Weight λ of the probability in the relevance λ log p(w|t) + (1 − λ) log p(w|t)/p(w).
+
+        Returns
+        -------
+        list of list of str
+            Words of each topic.
+        """
+        first = ranked(self.topics_, self.prevalence_, n, by, lam)
+        return [[str(word) for word in self.vocabulary_[topic]] for topic in first]
+
+    def table(self, n: int = 10, by: Ranking = "relevance", most: int | None = None) -> TopicTable:
+        """Return the topics as a table to print, the largest first.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of words of each topic.
+        by : {"probability", "relevance", "lift"}, default="relevance"
+            Order of the words.
+        most : int, optional
+            Number of topics; all if None.
+
+        Returns
+        -------
+        TopicTable
+            Its repr is the table.
+        """
+        words = self.top_words(n, by)
+        order = np.argsort(-self.prevalence_, kind="stable")[:most]
+        return TopicTable(tuple((int(k), float(self.prevalence_[k]), tuple(words[k])) for k in order))
+
+    def to_html(
+        self, path: str | os.PathLike[str], texts: DocumentInput | None = None, *, title: str = "Topics"
+    ) -> None:
+        """Write one self-contained page: a map of the topics, their words, and some documents with coloured words.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write.
+        texts : list of str, optional
+            Documents of which some are shown.
+        title : str, default="Topics"
+            Title of the page.
+        """
+        from deciban.topics.page import write_page
+
+        check_is_fitted(self)
+        write_page(self, path, texts, title)
+
+    def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
+        """Write the model to a file, which `deciban.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. An existing file is replaced, or left unchanged if writing fails.
+        note : str, default=""
+            Text kept in the file.
+        """
+        save(self, path, note=note)
+
+    def stored(self) -> StoredTopics:
+        """Return the dataclass that stands for the model in a file.
+
+        Returns
+        -------
+        StoredTopics
+            Parameters and fitted attributes.
+        """
+        check_is_fitted(self)
+        return StoredTopics(Estimator.of(self))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def column_names(V: int) -> Array:
+    """Names of columns without names, shape (V,)."""
+    return np.array([f"word{w}" for w in range(V)], dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTopics:
+    """A topic model in a file: an estimator whose arrays must fit together."""
+
+    estimator: Any
+
+    @property
+    def rows(self) -> float:
+        """Number of documents learnt."""
+        return float(self.estimator.fitted.get("documents_", 0))
+
+    def restored(self, check: Callable[[], None] | None, key: bytes | None = None) -> TopicEstimator:
+        """Return the model, after a check of the sizes and ranges of its arrays."""
+        if check is not None:
+            check()
+        require(isinstance(self.estimator, Estimator), "topics", "an estimator")
+        model = self.estimator.put_together({})
+        words, K = model.vocabulary_, model.n_topics_
+        require(isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype == object, "vocabulary_", "words")
+        require(len(set(words.tolist())) == len(words), "vocabulary_", "words that differ")
+        require(type(K) is int and K >= 1, "n_topics_", "a number of topics")
+        shapes = {"components_": (K, len(words)), "counts_": (len(words), K), "alpha_": (K,), "weights_": (K,)}
+        for name, shape in shapes.items():
+            held = vars(model).get(name)
+            if held is None:
+                continue
+            right = isinstance(held, np.ndarray) and held.shape == shape and held.dtype.kind == "f"
+            require(right, name, f"the shape {shape}")
+            require(bool((held >= 0).all() and np.isfinite(held).all()), name, "finite numbers of at least 0")
+        model.topics_  # noqa: B018  fails now if it cannot be computed
+        return model

@@ -1,0 +1,394 @@
+"""Latent Dirichlet allocation as an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from deciban.errors import HyperparameterError, InputError
+from deciban.kernels.choice import Array
+from deciban.latent.em import Trace
+from deciban.topics.estimator import Search, TopicEstimator, Words, column_names
+from deciban.topics.fold_in import FoldedIn, TopicShares, expected_shares, fold_in_documents, shares_of
+from deciban.topics.held_out import Callback, best_perplexity, check_topics, document_prior
+from deciban.topics.kernels import ThreadPool
+from deciban.topics.lda import CVB0, SMALL, Gibbs, StochasticCVB0, add_documents, expect, learning_rate
+from deciban.topics.reading import DocumentInput, check_words
+from deciban.topics.state import Priors, TopicSums, batches_of
+
+Method: TypeAlias = Literal["auto", "scvb0", "cvb0", "gibbs"]
+TopicEngine: TypeAlias = StochasticCVB0 | CVB0 | Gibbs
+TOKENS = 1e6  # weight of imported topics when more documents are learnt
+
+
+class TopicModel(TopicEstimator):
+    """Latent Dirichlet allocation: documents are mixtures of topics, topics are distributions over words.
+
+    Texts are counted by the model, or X is a table of word counts. An interruption keeps the topics found so far.
+
+    Parameters
+    ----------
+    n_topics : int or iterable of int, default=20
+        Number of topics, or several numbers among which held-out documents choose.
+    method : {"auto", "scvb0", "cvb0", "gibbs"}, default="auto"
+        Inference: stochastic or exact collapsed variational Bayes ("auto" takes the exact one for small corpora), or
+        Gibbs sampling of `n_samples` states from the posterior.
+    alpha : "learnt", float or array-like of shape (n_topics,), default="learnt"
+        Dirichlet prior of the topics in a document; "learnt" has one number for each topic.
+    beta : "learnt" or float, default="learnt"
+        Dirichlet prior of the words in a topic.
+    max_iter : int, default=100
+        Largest number of passes over all documents.
+    tol : float, default=1e-3
+        The fit stops when five passes together reduce perplexity by less than this share.
+    held_out : float or "auto", default="auto"
+        Share of the documents that are held out to stop in time, and learnt at the end; "auto" is 5 %, of 100
+        documents or more.
+    batch : int, optional
+        Documents between two updates of the topics.
+    n_samples : int, default=10
+        Number of states that method "gibbs" keeps.
+    ngrams : tuple of (int, int), default=(1, 1)
+        Shortest and longest run of words that is counted.
+    stop_words : str, iterable of str or None, default="english"
+        Language whose stop words are left out, or the words themselves.
+    stem : str, optional
+        Language by whose rules words are stemmed.
+    min_df : float, default=1
+        Least number, or share, of the documents that a word occurs in.
+    max_df : float, default=1.0
+        Largest number, or share, of the documents that a word occurs in.
+    max_words : int, optional
+        Largest size of the vocabulary.
+    random_state : int, numpy.random.RandomState or None, default=None
+        Source of the random numbers.
+    threads : int, optional
+        Number of threads; as many as there are cores if None. Results do not depend on it.
+    progress : bool, default=False
+        Whether to show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    topics_ : ndarray of shape (n_topics, n_words)
+        Probability of each word in each topic.
+    prevalence_ : ndarray of shape (n_topics,)
+        Share of the learnt tokens that belong to each topic.
+    vocabulary_ : ndarray of shape (n_words,)
+        Words of the columns.
+    n_topics_ : int
+        Number of topics.
+    perplexity_ : float
+        Lowest perplexity of the fit, of held-out documents if there are any.
+    held_out_ : bool
+        Whether documents were held out.
+    criteria_ : dict of {int: float}
+        Perplexity for each number of topics.
+    trace_ : Trace
+        Negative log perplexity after each pass.
+    n_iter_ : int
+        Number of passes.
+    documents_ : int
+        Number of documents learnt.
+    tokens_ : float
+        Number of tokens learnt.
+    components_ : ndarray of shape (n_topics, n_words)
+        Expected counts of words in topics, plus beta.
+    counts_ : ndarray of shape (n_words, n_topics)
+        Expected counts of words in topics.
+    alpha_ : ndarray of shape (n_topics,)
+        Dirichlet prior of the topics in a document.
+    beta_ : float
+        Dirichlet prior of the words in a topic.
+    method_ : str
+        Inference method used.
+    samples_ : ndarray of shape (n_samples, n_words, n_topics)
+        Counts of the sampled states, of method "gibbs".
+
+    See Also
+    --------
+    PLSA : Topics by maximum likelihood.
+    ClassTopics : Topics of each class, as a family of a classifier.
+
+    Examples
+    --------
+    >>> from deciban import TopicModel
+    >>> texts = ["cats purr and cats sleep", "dogs bark and dogs run", "a cat may purr", "some dogs bark"] * 5
+    >>> model = TopicModel(2, stop_words=["and", "may", "some"], random_state=0).fit(texts)
+    >>> sorted(sorted(words) for words in model.top_words(2))
+    [['bark', 'dogs'], ['cats', 'purr']]
+    >>> model.transform(["dogs bark", "cats purr"]).max(axis=1).round(1)
+    array([1., 1.])
+    """
+
+    steps_: int  # batches learnt
+
+    def __init__(
+        self,
+        n_topics: int | Iterable[int] = 20,
+        *,
+        method: Method = "auto",
+        alpha: ArrayLike = "learnt",
+        beta: float | Literal["learnt"] = "learnt",
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        held_out: float | Literal["auto"] = "auto",
+        batch: int | None = None,
+        n_samples: int = 10,
+        ngrams: tuple[int, int] = (1, 1),
+        stop_words: str | Iterable[str] | None = "english",
+        stem: str | None = None,
+        min_df: float = 1,
+        max_df: float = 1.0,
+        max_words: int | None = None,
+        random_state: np.random.RandomState | int | None = None,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_topics = n_topics
+        self.method = method
+        self.alpha = alpha
+        self.beta = beta
+        self.max_iter = max_iter
+        self.tol = tol
+        self.held_out = held_out
+        self.batch = batch
+        self.n_samples = n_samples
+        self.ngrams = ngrams
+        self.stop_words = stop_words
+        self.stem = stem
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_words = max_words
+        self.random_state = random_state
+        self.threads = threads
+        self.progress = progress
+
+    @classmethod
+    def from_topics(
+        cls,
+        topics: ArrayLike,
+        words: Words | None = None,
+        *,
+        alpha: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        tokens: float = TOKENS,
+        **options: Any,
+    ) -> Self:
+        """Make a fitted model of a topic–word matrix of another program.
+
+        gensim's `lda.get_topics()`, tomotopy's `[lda.get_topic_word_dist(k) for k in range(lda.k)]`, scikit-learn's
+        `lda.components_` and MALLET's tables are such matrices; `topics_` is one for them.
+
+        Parameters
+        ----------
+        topics : array-like of shape (n_topics, n_words)
+            Weights of words in topics, on any scale.
+        words : sequence of str, optional
+            Names of the columns.
+        alpha : float or array-like of shape (n_topics,), optional
+            Dirichlet prior of the topics in a document; min(.1, 5/n_topics) if None.
+        weights : array-like of shape (n_topics,), optional
+            Share of the corpus of each topic; equal if None.
+        tokens : float, default=1e6
+            Number of tokens that the matrix stands for if the model learns more documents.
+        **options
+            Parameters of the model, such as stop_words.
+
+        Returns
+        -------
+        TopicModel
+            The fitted model.
+
+        Examples
+        --------
+        >>> from deciban import TopicModel
+        >>> model = TopicModel.from_topics([[8, 2, 0], [0, 1, 9]], ["sea", "fish", "wolf"])
+        >>> model.transform(["fish sea sea"]).argmax()
+        np.int64(0)
+        """
+        table = check_topics(topics)
+        K, V = table.shape
+        share = np.ones(K) if weights is None else np.asarray(weights, dtype=float)
+        if share.shape != (K,) or not ((share >= 0) & (share < np.inf)).all() or not share.sum():
+            raise InputError(f"weights must be {K} numbers of at least 0, not all 0.")
+        model = cls(K, **options)
+        model.counts_ = np.ascontiguousarray((table * (tokens * share / share.sum())[:, None]).T, dtype=np.float32)
+        model.alpha_, model.beta_ = document_prior(alpha, K), 1e-6
+        model.vocabulary_ = column_names(V) if words is None else check_words(words, V)
+        model.texts_, model.n_features_in_, model.n_topics_ = words is not None, V, K
+        model.trace_, model.n_iter_, model.steps_ = Trace(converged=True), 1, 0
+        model.documents_, model.tokens_ = 0, float(tokens)
+        model.method_, model.criteria_, model.perplexity_, model.held_out_ = "scvb0", {}, float("inf"), False
+        return model
+
+    # -- learning ----------------------------------------------------------------------------------------------------
+    def fit(
+        self, X: DocumentInput, y: object = None, *, words: Words | None = None, callback: Callback | None = None
+    ) -> Self:
+        """Find the topics of documents.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Texts, or counts of words (best CSR); fractions count as weights.
+        y : object, optional
+            Ignored.
+        words : sequence of str, optional
+            Names of the columns of counts.
+        callback : callable, optional
+            Called after each pass with a `Pass`: its number, the perplexity, and the engine.
+
+        Returns
+        -------
+        TopicModel
+            The fitted model.
+        """
+        self._check()
+        with self._pool() as pool:
+            self._set(self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool)), pool)
+        return self
+
+    def partial_fit(self, X: DocumentInput, y: object = None, *, words: Words | None = None) -> Self:
+        """Learn more documents, whose words may be new. The first call is `fit`.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Texts, or counts of words.
+        y : object, optional
+            Ignored.
+        words : sequence of str, optional
+            Names of the columns of counts; new names get new columns.
+
+        Returns
+        -------
+        TopicModel
+            The model itself.
+        """
+        if not hasattr(self, "counts_"):
+            return self.fit(X, words=words)
+        counts = self._more_counts(X, words)
+        sums = TopicSums(self.counts_)
+        sums.grow(counts.shape[1])
+        priors = Priors(self.alpha_, self.beta_, isinstance(self.alpha, str), False)
+        self.__dict__.pop("samples_", None)  # they do not include the new documents
+        with self._pool() as pool:
+            for batch in batches_of(counts, np.arange(counts.shape[0]), self.batch):
+                found = expect(batch, sums, priors, pool)
+                sums.stretch((self.tokens_ + batch.tokens) / self.tokens_)
+                self.steps_, self.tokens_ = self.steps_ + 1, self.tokens_ + batch.tokens
+                rate = min(max(learning_rate(self.steps_), batch.tokens / self.tokens_), 1.0)
+                sums.move(*found, rate, self.tokens_ / batch.tokens, pool)
+                assert batch.counts is not None
+                priors = priors.learn_alpha_from(batch.counts, steps=1)
+        self.documents_ += counts.shape[0]
+        self._keep(sums, priors)
+        return self
+
+    def _check(self) -> None:
+        if self.method not in get_args(Method):
+            raise HyperparameterError(f"method={self.method!r} is not one of {', '.join(get_args(Method))}.")
+        for name in ("max_iter", "n_samples"):
+            if getattr(self, name) < 1:
+                raise HyperparameterError(f"{name}={getattr(self, name)} must be at least 1.")
+        if self.batch is not None and self.batch < 1:
+            raise HyperparameterError(f"batch={self.batch} must be at least one document, or None.")
+
+    def _engine(self, X: sp.csr_array, K: int, seed: int, pool: ThreadPool) -> TopicEngine:
+        priors = Priors.given(self.alpha, self.beta, K)
+        method = self.method
+        if method == "auto":
+            method = "cvb0" if X.nnz * K <= SMALL and self.batch is None else "scvb0"
+        if method == "gibbs":
+            return Gibbs(X, K, priors, seed)
+        if method == "cvb0":
+            return CVB0(X, K, priors, seed, pool)
+        return StochasticCVB0(X, K, priors, seed, pool, self.batch)
+
+    def _set(self, found: Search[TopicEngine], pool: ThreadPool) -> None:
+        """Set the fitted attributes; the held-out documents are added to the counts."""
+        engine, trace, learnt, held = found
+        if isinstance(engine, Gibbs) and not trace.interrupted:
+            self.samples_ = engine.samples(self.n_samples)
+            sums = TopicSums(self.samples_.mean(axis=0))
+        else:
+            self.__dict__.pop("samples_", None)
+            sums = engine.whole() if isinstance(engine, StochasticCVB0) else engine.sums
+        if held is not None:
+            add_documents(sums, held, engine.priors, pool)
+        self.method_ = {Gibbs: "gibbs", CVB0: "cvb0", StochasticCVB0: "scvb0"}[type(engine)]
+        self.n_topics_, self.n_iter_, self.trace_ = len(engine.priors.alpha), max(trace.iterations, 1), trace
+        self.perplexity_ = best_perplexity(trace)
+        self.held_out_ = held is not None
+        more = (0, 0.0) if held is None else (held.shape[0], float(held.data.sum()))
+        self.documents_, self.tokens_ = learnt.shape[0] + more[0], float(learnt.data.sum()) + more[1]
+        self.steps_ = int(getattr(engine, "steps", 0))
+        self._keep(sums, engine.priors)
+
+    def _keep(self, sums: TopicSums, priors: Priors) -> None:
+        self.counts_ = sums.final()
+        self.alpha_, self.beta_ = priors.alpha, priors.beta
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+    def transform(self, X: DocumentInput) -> Array:
+        """Return the expected topic shares of documents.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Texts, or counts of words.
+
+        Returns
+        -------
+        ndarray of shape (n_documents, n_topics)
+            Shares; those of the prior for a document without known words.
+        """
+        each = [expected_shares(found.counts, self.alpha_) for found in self._fold_in(X)]
+        return np.mean(each, axis=0) if len(each) > 1 else each[0]
+
+    def posterior(self, X: DocumentInput) -> TopicShares:
+        """Return the posterior of the topic shares of documents.
+
+        Parameters
+        ----------
+        X : list of str, or array-like of shape (n_documents, n_words)
+            Texts, or counts of words.
+
+        Returns
+        -------
+        TopicShares
+            Mean, standard deviation and interval of every share.
+        """
+        each = [shares_of(found, self.alpha_) for found in self._fold_in(X)]
+        centres = np.array([shares.mean for shares in each])
+        within = np.mean([shares.sd**2 for shares in each], axis=0)
+        return TopicShares(centres.mean(axis=0), np.sqrt(within + centres.var(axis=0)))
+
+    def _fold_in(self, X: DocumentInput) -> list[FoldedIn]:
+        """Fold documents in under the counts, or under those of each sampled state."""
+        documents = self.count_words(X)
+        states = getattr(self, "samples_", self.counts_[None])
+        with self._pool() as pool:
+            return [fold_in_documents(documents, counts, self.alpha_, self.beta_, pool) for counts in states]
+
+    @property
+    def components_(self) -> Array:
+        """Expected counts of words in topics, plus beta, shape (n_topics, n_words)."""
+        check_is_fitted(self)
+        return (self.counts_ + np.float32(self.beta_)).T
+
+    def _topics(self) -> Array:
+        topics = self.counts_.T.astype(float) + self.beta_
+        return topics / topics.sum(axis=1, keepdims=True)
+
+    def _weights(self) -> Array:
+        totals = self.counts_.sum(axis=0, dtype=float)
+        return totals / totals.sum()
+
+    def _prior(self) -> Array:
+        return self.alpha_
