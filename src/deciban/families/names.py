@@ -11,6 +11,7 @@ from deciban.errors import HyperparameterError
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
+from deciban.families.gamma import Gamma
 from deciban.families.gaussian import STRUCTURES, Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
@@ -21,6 +22,7 @@ NAMED: dict[str, Any] = {
     "gaussian": lambda: Gaussian("diagonal"),
     **{structure: (lambda chosen=structure: Gaussian(chosen)) for structure in STRUCTURES if structure != "auto"},
     "poisson": Poisson,
+    "gamma": Gamma,
     "categorical": Categorical,
     "bernoulli": Bernoulli,
     "log-gaussian": lambda: Transformed("log"),
