@@ -13,6 +13,7 @@ from deciban.errors import HyperparameterError
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
+from deciban.families.gamma import Gamma
 from deciban.families.gaussian import STRUCTURES, Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
@@ -23,6 +24,7 @@ NAMED: dict[str, Callable[[], Family[Any]]] = {
     "gaussian": lambda: Gaussian("diagonal"),
     **{structure: partial(Gaussian, structure) for structure in STRUCTURES if structure != "auto"},
     "poisson": Poisson,
+    "gamma": Gamma,
     "categorical": Categorical,
     "bernoulli": Bernoulli,
     "log-gaussian": lambda: Transformed("log"),
