@@ -274,6 +274,10 @@ class VocabularyReader:
 
     def __init__(self, vocabulary: Vocabulary, tokens: Tokens = WORDS) -> None:
         self.vocabulary, self.tokens = vocabulary, tokens
+        self._plain: PlainReader | None = None
+
+    def __reduce__(self) -> Any:
+        return VocabularyReader, (self.vocabulary, self.tokens)
 
     def run(
         self,
@@ -298,7 +302,8 @@ class VocabularyReader:
 
     def plain(self) -> PlainReader:
         """Return a reader in plain Python; it does not change while it reads, so threads may share it."""
-        kind, pool = (self.tokens, False, False), self.vocabulary.readers
-        reader = pool.take(kind, lambda: make_reader(self.tokens, self.vocabulary, fast=False))
-        pool.put(kind, reader)
-        return reader
+        if self._plain is None:
+            kind, pool = (self.tokens, False, False), self.vocabulary.readers
+            self._plain = pool.take(kind, lambda: make_reader(self.tokens, self.vocabulary, fast=False))
+            pool.put(kind, self._plain)
+        return self._plain
