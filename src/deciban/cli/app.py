@@ -8,7 +8,7 @@ import typer
 
 from deciban import __version__
 from deciban.cli import evaluate, explain, fit, inspect, learn, other_models, predict  # noqa: F401  registers commands
-from deciban.cli.command import LOOK, app, command, flag
+from deciban.cli.command import LOOK, app, command, flag, option
 from deciban.cli.terminal import Terminal
 
 ORDER = (
@@ -17,8 +17,8 @@ ORDER = (
 )  # fmt: skip
 # Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.
 UsageException: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "UsageError")
-Version = Annotated[bool, flag("--version", help="Print the version.", is_eager=True)]
-Folder = Annotated[str, typer.Option("--folder", metavar="DIR", help="Folder for the files that it writes.")]
+Version = Annotated[bool, flag("--version", "Print the version.", is_eager=True)]
+Folder = Annotated[str, option("--folder", "DIR", "Folder for the files that it writes.")]
 
 
 @command("deciban demo", panel=LOOK)

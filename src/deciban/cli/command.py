@@ -27,53 +27,52 @@ app = typer.Typer(
 )
 
 
-def flag(*names: str, help: str, **more: Any) -> Any:
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """A positional argument."""
+    return typer.Argument(metavar=metavar, help=help, **{"show_default": False, **more})
+
+
+def option(names: str, metavar: str | None, help: str, **more: Any) -> Any:
+    """An option with a value; names are separated by spaces."""
+    return typer.Option(*names.split(), metavar=metavar, help=help, **more)
+
+
+def flag(names: str, help: str, **more: Any) -> Any:
     """An option without a value; its help shows no type."""
-    return typer.Option(*names, metavar=" ", help=help, **more)
+    return option(names, " ", help, **more)
 
 
 # -- options of every command ------------------------------------------------------------------------------------------
 PANEL = "Every command"
-Json = Annotated[bool, flag("--json", help="Print JSON.", rich_help_panel=PANEL)]
-Quiet = Annotated[bool, flag("--quiet", "-q", help="No progress bar and no notes.", rich_help_panel=PANEL)]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, metavar="N", help="Use at most N cores.", rich_help_panel=PANEL)
-]
-Debug = Annotated[bool, flag("--debug", help="Print the traceback of an error.", rich_help_panel=PANEL)]
+Json = Annotated[bool, flag("--json", "Print JSON.", rich_help_panel=PANEL)]
+Quiet = Annotated[bool, flag("--quiet -q", "No progress bar and no notes.", rich_help_panel=PANEL)]
+Threads = Annotated[int | None, option("--threads", "N", "Use at most N cores.", min=1, rich_help_panel=PANEL)]
+Debug = Annotated[bool, flag("--debug", "Print the traceback of an error.", rich_help_panel=PANEL)]
 COMMON = {"json": (Json, False), "quiet": (Quiet, False), "threads": (Threads, None), "debug": (Debug, False)}
 
 # -- options of several commands ---------------------------------------------------------------------------------------
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
-Rows = Annotated[
-    str, typer.Argument(metavar="ROWS", help="A file, a folder, or - for stdin.", show_default="stdin, if piped")
-]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, not to stdout.")]
-Format = Annotated[str | None, typer.Option("--format", metavar="csv|jsonl|parquet", help="Format of the output.")]
-Append = Annotated[bool, flag("--append", help="Write the columns of the input, too, before the answers.")]
-Label = Annotated[str | None, typer.Option("--label", "-l", metavar="COLUMN", help="The column that holds the class.")]
+ModelFile = Annotated[str, argument("MODEL", "A model file.")]
+Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.", show_default="stdin, if piped")]
+Output = Annotated[str | None, option("--output -o", "FILE", "Write to FILE, not to stdout.")]
+Format = Annotated[str | None, option("--format", "csv|jsonl|parquet", "Format of the output.")]
+Append = Annotated[bool, flag("--append", "Write the columns of the input, too, before the answers.")]
+Label = Annotated[str | None, option("--label -l", "COLUMN", "The column that holds the class.")]
 Prior = Annotated[
-    list[str] | None,
-    typer.Option("--prior", metavar="CLASS=P", help="Prior of a class; the others share the rest. Repeatable."),
+    list[str] | None, option("--prior", "CLASS=P", "Prior of a class; the others share the rest. Repeatable.")
 ]
 Cost = Annotated[
-    list[str] | None,
-    typer.Option("--cost", metavar="TRUE:DECIDED=C", help="Cost of deciding one class for another. Repeatable."),
+    list[str] | None, option("--cost", "TRUE:DECIDED=C", "Cost of deciding one class for another. Repeatable.")
 ]
-Unit = Annotated[str, typer.Option("--unit", metavar="decibans|nats|bits", help="Unit of the evidence.")]
-SkipBad = Annotated[bool, flag("--skip-bad", help="Skip rows that cannot be read, and count them.")]
-ReadAs = Annotated[
-    str | None, typer.Option("--read-as", metavar="FORMAT", help="Format of ROWS: csv, jsonl, …; 'csv,delimiter=;'.")
-]
+Unit = Annotated[str, option("--unit", "decibans|nats|bits", "Unit of the evidence.")]
+SkipBad = Annotated[bool, flag("--skip-bad", "Skip rows that cannot be read, and count them.")]
+ReadAs = Annotated[str | None, option("--read-as", "FORMAT", "Format of ROWS: csv, jsonl, …; 'csv,delimiter=;'.")]
 KeyFile = Annotated[
-    str | None,
-    typer.Option("--key-file", metavar="FILE", help="Holds the ledger's key. Default: DECIBAN_KEY, or a public key."),
+    str | None, option("--key-file", "FILE", "Holds the ledger's key. Default: DECIBAN_KEY, or a public key.")
 ]
-Wait = Annotated[
-    float, typer.Option("--wait", min=0, metavar="SECONDS", help="Time to wait for another writer of the model.")
-]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed of the random numbers.")]
-SaveModel = Annotated[str | None, typer.Option("--save", metavar="FILE", help="Save the model.")]
-Verbose = Annotated[bool, flag("--verbose", "-v", help="Show how each column's family compares with the next best.")]
+Wait = Annotated[float, option("--wait", "SECONDS", "Time to wait for another writer of the model.", min=0)]
+Seed = Annotated[int | None, option("--seed", "N", "Seed of the random numbers.")]
+SaveModel = Annotated[str | None, option("--save", "FILE", "Save the model.")]
+Verbose = Annotated[bool, flag("--verbose -v", "Show how each column's family compares with the next best.")]
 
 
 # -- registration ------------------------------------------------------------------------------------------------------

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, existing, ledger_key, open_model, prior_of
-from deciban.cli.command import command, flag, refuse_together
+from deciban.cli.command import argument, command, flag, option, refuse_together
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -17,28 +15,20 @@ if TYPE_CHECKING:
     from deciban.read.schema import TypedTable
 
 FIRST_ROWS = 1000  # of the file, for plots of the model
-Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="A model file; not with --scores.")]
+Model = Annotated[str | None, argument("MODEL", "A model file; not with --scores.")]
 LeaveOneOut = Annotated[
-    bool,
-    flag("--leave-one-out", help="The rows were learnt: score each as if it had not been. Other rows are refused."),
+    bool, flag("--leave-one-out", "The rows were learnt: score each as if it had not been. Other rows are refused.")
 ]
 Groups = Annotated[
-    str | None,
-    typer.Option("--groups", metavar="COLUMN", help="With --leave-one-out: leave out all rows of a group at a time."),
+    str | None, option("--groups", "COLUMN", "With --leave-one-out: leave out all rows of a group at a time.")
 ]
-Raw = Annotated[bool, flag("--raw", help="Without the model's calibration.")]
-Scores = Annotated[str | None, typer.Option("--scores", metavar="FILE", help="Evaluate the scores of another system.")]
-Llr = Annotated[str | None, typer.Option("--llr", metavar="COLUMN", help="With --scores: the llr, in --unit.")]
-Target = Annotated[
-    str | None, typer.Option("--target", metavar="COLUMN", help="With --scores: whether the row is a target.")
-]
-Positive = Annotated[
-    str | None, typer.Option("--positive", metavar="VALUE", help="With --scores: the value that means target.")
-]
-Plots = Annotated[str | None, typer.Option("--plots", metavar="DIR", help="Also write plots there (SVG).")]
-ScoreUnit = Annotated[
-    str, typer.Option("--unit", metavar="nats|bits|bans|decibans", help="With --scores: unit of the llrs.")
-]
+Raw = Annotated[bool, flag("--raw", "Without the model's calibration.")]
+Scores = Annotated[str | None, option("--scores", "FILE", "Evaluate the scores of another system.")]
+Llr = Annotated[str | None, option("--llr", "COLUMN", "With --scores: the llr, in --unit.")]
+Target = Annotated[str | None, option("--target", "COLUMN", "With --scores: whether the row is a target.")]
+Positive = Annotated[str | None, option("--positive", "VALUE", "With --scores: the value that means target.")]
+Plots = Annotated[str | None, option("--plots", "DIR", "Also write plots there (SVG).")]
+ScoreUnit = Annotated[str, option("--unit", "nats|bits|bans|decibans", "With --scores: unit of the llrs.")]
 
 
 @command(

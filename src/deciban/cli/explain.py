@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deciban.cli import command as options
 from deciban.cli.arguments import class_named, open_model, prior_of
-from deciban.cli.command import command, flag, refuse_together
+from deciban.cli.command import command, flag, option, refuse_together
 from deciban.cli.output import write_bytes
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -20,16 +18,13 @@ if TYPE_CHECKING:
     from deciban.read.source import Source
 
 FIRST_ROWS = 5  # explained if --row is not given
-Which = Annotated[
-    str | None,
-    typer.Option("--row", "-r", metavar="N[,N…]", help="Rows to explain, counted from 1. Default: the first five."),
-]
-Over = Annotated[str | None, typer.Option("--over", metavar="CLASS", help="The class that the evidence is for.")]
-Against = Annotated[str | None, typer.Option("--against", metavar="CLASS", help="The class to compare with.")]
-Chain = Annotated[bool, flag("--chain", help="Split a block of correlated columns: each given those before it.")]
-Svg = Annotated[str | None, typer.Option("--svg", metavar="FILE", help="Draw the first of these rows.")]
-Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write a page with a table for each row.")]
-Most = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Largest number of features per row.")]
+Which = Annotated[str | None, option("--row -r", "N[,N…]", "Rows to explain, counted from 1. Default: the first five.")]
+Over = Annotated[str | None, option("--over", "CLASS", "The class that the evidence is for.")]
+Against = Annotated[str | None, option("--against", "CLASS", "The class to compare with.")]
+Chain = Annotated[bool, flag("--chain", "Split a block of correlated columns: each given those before it.")]
+Svg = Annotated[str | None, option("--svg", "FILE", "Draw the first of these rows.")]
+Html = Annotated[str | None, option("--html", "FILE", "Write a page with a table for each row.")]
+Most = Annotated[int, option("--most", "N", "Largest number of features per row.", min=1)]
 
 
 @command(

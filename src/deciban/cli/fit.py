@@ -5,46 +5,31 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model, pairs, prior_of
-from deciban.cli.command import command, flag, refuse_together
+from deciban.cli.command import argument, command, flag, option, refuse_together
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:
     from deciban.read.source import Source
 
-Rows = Annotated[str, typer.Argument(metavar="ROWS", help="A file, a folder, or - for stdin.", show_default=False)]
-Target = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="The model file. Default: ROWS with the ending .deciban."),
-]
+Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.")]
+Target = Annotated[str | None, option("--output -o", "FILE", "The model file. Default: ROWS with the ending .deciban.")]
 Column = Annotated[
-    list[str] | None,
-    typer.Option("--column", metavar="NAME=KIND", help="Kind of a column (gaussian, category, ignore, …). Repeatable."),
+    list[str] | None, option("--column", "NAME=KIND", "Kind of a column (gaussian, category, ignore, …). Repeatable.")
 ]
 Block = Annotated[
-    list[str] | None,
-    typer.Option("--block", metavar="A,B=STRUCTURE", help="Columns that vary together: full, tied, … Repeatable."),
+    list[str] | None, option("--block", "A,B=STRUCTURE", "Columns that vary together: full, tied, … Repeatable.")
 ]
-TextColumn = Annotated[list[str] | None, typer.Option("--text", metavar="NAME", help="A column of texts. Repeatable.")]
-Rule = Annotated[
-    str,
-    typer.Option("--rule", metavar="mean|predictive|map|ml", help="How parameters are obtained from the posterior."),
-]
-Calibrate = Annotated[
-    str, typer.Option("--calibrate", metavar="auto|none|…", help="Calibration, by leave-one-out scores of these rows.")
-]
+TextColumn = Annotated[list[str] | None, option("--text", "NAME", "A column of texts. Repeatable.")]
+Rule = Annotated[str, option("--rule", "mean|predictive|map|ml", "How parameters are obtained from the posterior.")]
+Calibrate = Annotated[str, option("--calibrate", "auto|none|…", "Calibration, by leave-one-out scores of these rows.")]
 NoLedger = Annotated[
-    bool, flag("--no-ledger", help="Keep no digests of the rows; unlearn then recognises fewer wrong rows.")
+    bool, flag("--no-ledger", "Keep no digests of the rows; unlearn then recognises fewer wrong rows.")
 ]
-Like = Annotated[
-    str | None,
-    typer.Option("--like", metavar="MODEL", help="Use the choices of this model, so that both can be merged."),
-]
-Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Text to keep in the model file.")]
+Like = Annotated[str | None, option("--like", "MODEL", "Use the choices of this model, so that both can be merged.")]
+Note = Annotated[str | None, option("--note", "TEXT", "Text to keep in the model file.")]
 IGNORE = {"ignore": "identifier", "ignored": "identifier"}  # words for the kind of a column that is not used
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, choices_state, open_model, unknown_name
-from deciban.cli.command import command
+from deciban.cli.command import command, option
 from deciban.cli.output import format_of, write_tables
 from deciban.cli.terminal import Terminal
 
@@ -22,11 +20,9 @@ if TYPE_CHECKING:
     from deciban.text import Text
 
 PROBABILITIES = {"p", "theta"}  # parameters whose ratio between classes is evidence
-Feature = Annotated[
-    list[str] | None, typer.Option("--feature", metavar="NAME", help="Only parameters of this feature. Repeatable.")
-]
-Most = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Largest number of parameters to print.")]
-Level = Annotated[float, typer.Option("--level", min=0.01, max=0.999, help="Level of the credible intervals.")]
+Feature = Annotated[list[str] | None, option("--feature", "NAME", "Only parameters of this feature. Repeatable.")]
+Most = Annotated[int, option("--most", "N", "Largest number of parameters to print.", min=1)]
+Level = Annotated[float, option("--level", None, "Level of the credible intervals.", min=0.01, max=0.999)]
 
 
 class Parameter(NamedTuple):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, ledger_key, locked, open_model, unknown_name
-from deciban.cli.command import command, flag
+from deciban.cli.command import argument, command, flag, option
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
 
@@ -17,21 +15,13 @@ if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.read.source import Source
 
-Target = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the changed model there; else in place.")
-]
-Was = Annotated[
-    str, typer.Option("--was", metavar="COLUMN|CLASS", help="The old label: a column, or a class.", show_default=False)
-]
-Now = Annotated[
-    str, typer.Option("--now", metavar="COLUMN|CLASS", help="The new label: a column, or a class.", show_default=False)
-]
-Constant = Annotated[
-    str | None, typer.Option("--class", metavar="CLASS", help="The class of all these rows; instead of --label.")
-]
-Models = Annotated[list[str], typer.Argument(metavar="MODEL…", help="Two or more model files.", show_default=False)]
-Merged = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The merged model.", show_default=False)]
-KeepFirst = Annotated[bool, flag("--keep-first", help="Where choices of the models differ, keep those of the first.")]
+Target = Annotated[str | None, option("--output -o", "FILE", "Write the changed model there; else in place.")]
+Was = Annotated[str, option("--was", "COLUMN|CLASS", "The old label: a column, or a class.", show_default=False)]
+Now = Annotated[str, option("--now", "COLUMN|CLASS", "The new label: a column, or a class.", show_default=False)]
+Constant = Annotated[str | None, option("--class", "CLASS", "The class of all these rows; instead of --label.")]
+Models = Annotated[list[str], argument("MODEL…", "Two or more model files.")]
+Merged = Annotated[str, option("--output -o", "FILE", "The merged model.", show_default=False)]
+KeepFirst = Annotated[bool, flag("--keep-first", "Where choices of the models differ, keep those of the first.")]
 
 
 @command(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, existing, open_model, sizes_of
-from deciban.cli.command import command, flag
+from deciban.cli.command import argument, command, flag, option
 from deciban.cli.output import beside, format_of, rounded, write_tables
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -23,30 +21,17 @@ if TYPE_CHECKING:
     from deciban.statistics import Axis
     from deciban.text.word_shapes import WordFeatures
 
-Clusters = Annotated[
-    str, typer.Option("--clusters", "-k", metavar="N|FROM-TO", help="Number of clusters; of a range, BIC chooses.")
-]
-Ignore = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Do not use this column. Repeatable.")
-]
-Topics = Annotated[
-    str,
-    typer.Option("--topics", "-k", metavar="N|FROM-TO", help="Number of topics; of a range, held-out texts choose."),
-]
-TextColumn = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="The column of texts.")]
-SaveTopics = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Save the model.")]
-Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write a page that shows the topics.")]
-Words = Annotated[int, typer.Option("--words", min=1, metavar="N", help="Number of words printed per topic.")]
-StopWords = Annotated[
-    str, typer.Option("--stop-words", metavar="LANGUAGE", help="Leave out the stop words of a language; none for none.")
-]
-Tagged = Annotated[
-    str, typer.Argument(metavar="TAGGED", help="Tagged sentences to learn from, or a model.", show_default=False)
-]
-Sentences = Annotated[
-    str, typer.Argument(metavar="SENTENCES", help="Sentences to tag; - for stdin.", show_default="stdin")
-]
-EvaluateTags = Annotated[bool, flag("--evaluate", help="SENTENCES has tags: print how many are predicted.")]
+Clusters = Annotated[str, option("--clusters -k", "N|FROM-TO", "Number of clusters; of a range, BIC chooses.")]
+Ignore = Annotated[list[str] | None, option("--ignore", "COLUMN", "Do not use this column. Repeatable.")]
+Topics = Annotated[str, option("--topics -k", "N|FROM-TO", "Number of topics; of a range, held-out texts choose.")]
+TextColumn = Annotated[str | None, option("--text", "COLUMN", "The column of texts.")]
+SaveTopics = Annotated[str | None, option("--output -o", "FILE", "Save the model.")]
+Html = Annotated[str | None, option("--html", "FILE", "Write a page that shows the topics.")]
+Words = Annotated[int, option("--words", "N", "Number of words printed per topic.", min=1)]
+StopWords = Annotated[str, option("--stop-words", "LANGUAGE", "Leave out the stop words of a language; none for none.")]
+Tagged = Annotated[str, argument("TAGGED", "Tagged sentences to learn from, or a model.")]
+Sentences = Annotated[str, argument("SENTENCES", "Sentences to tag; - for stdin.", show_default="stdin")]
+EvaluateTags = Annotated[bool, flag("--evaluate", "SENTENCES has tags: print how many are predicted.")]
 
 
 # -- cluster -----------------------------------------------------------------------------------------------------------

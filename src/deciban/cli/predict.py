@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, open_model, prior_of
-from deciban.cli.command import command
+from deciban.cli.command import command, option
 from deciban.cli.output import DIGITS, beside, format_of, rounded, write_tables
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -23,10 +21,8 @@ if TYPE_CHECKING:
     from deciban.read.source import Source
     from deciban.statistics import Array
 
-Unsure = Annotated[
-    float | None, typer.Option("--unsure", metavar="P", help="No prediction where its probability is below P.")
-]
-Count = Annotated[int, typer.Option("--rows", "-n", min=1, metavar="N", help="Number of rows.")]
+Unsure = Annotated[float | None, option("--unsure", "P", "No prediction where its probability is below P.")]
+Count = Annotated[int, option("--rows -n", "N", "Number of rows.", min=1)]
 
 
 # -- predict -----------------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
-"""What only some families and densities can do, as protocols that are asked for by type.
+"""Abilities: protocols of the methods that only some families and densities have.
 
     found = ability(family, HasEvidence)       the family itself, or None
     if found is not None:
         found.log_evidence(stats)
 
-A composite, such as a product of blocks or a transformed family, has the methods of its parts and can use them only if
-its parts have them. It says so in `supports(kind)`. Ask once, at a fit, not for every row.
+A family that has an ability inherits from its protocol. A composite, such as a product of blocks or a transformed
+family, has the methods of all abilities of its parts; `supports(kind)` tells which of them can be used. Ask once, at a
+fit, not for every row.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class SparseBernoulliStats(Stats):
 
 
 class BinaryCounts(Protocol):
-    """What estimates need: numbers of ones and of zeros."""
+    """Numbers of ones and of zeros, from which parameters are estimated."""
 
     @property
     def labels(self) -> Mapping[str, Labels]: ...

@@ -166,4 +166,4 @@ def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
     found = np.unique([*edges, values[-1] + step / 2])
     if len(found) < 2:  # the step is below the rounding of the value
         found = values[0] + max(abs(values[0]), 1.0) * np.array([-1e-6, 1e-6])
-    return found.tolist()
+    return list(found.tolist())

@@ -197,7 +197,7 @@ class CategoricalDensity(Density):
 
     @property
     def K(self) -> int:
-        return self.log_p.shape[1]
+        return int(self.log_p.shape[1])
 
     @property
     def p(self) -> Array:

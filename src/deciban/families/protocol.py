@@ -67,7 +67,7 @@ class Density(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Family(ABC, Generic[S]):
-    """How one class produces data: hyper-parameters only, frozen."""
+    """Distribution of the rows of a class; holds hyper-parameters only, and is frozen."""
 
     @abstractmethod
     def collect(self, X: Rows, members: Members) -> S:

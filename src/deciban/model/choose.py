@@ -280,7 +280,7 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
             found.append((columns, Gaussian("auto")))
             by = tuple(_transform(choices[name].family) for name in columns)
             if set(by) != {"none"}:
-                found.append((columns, Transformed(by, inner=Gaussian("auto"), outside="gap")))
+                found.append((columns, Transformed(by, inner=Gaussian("auto"), outside="gap")))  # type: ignore[arg-type]
     return found
 
 

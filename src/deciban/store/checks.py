@@ -40,6 +40,8 @@ DENSITIES: dict[str, dict[str, str]] = {
     "PolyaDensity": {"concentration": "D K positive", "total": "K positive", "length": "K count"},
     "PoissonDensity": {"rate": "K D count"},
     "NegativeBinomialDensity": {"a": "K D positive", "b": "K D positive"},
+    "GammaDensity": {"shape": "K D positive", "rate": "K D positive"},
+    "CompoundGammaDensity": {"shape": "K D positive", "a": "K D positive", "b": "K D positive"},
     "DiagonalNormal": AXES,
     "DiagonalStudent": AXES | {"dof": "K D positive"},
     "SphericalStudent": AXES | {"dof": "K positive"},
