@@ -11,7 +11,7 @@ from deciban import GenerativeClassifier, Multinomial, Text, kernels
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
 from deciban.statistics import Axis, Members, Stats
 from deciban.text.counting import count_rows
-from deciban.text.reading import VocabularyReader
+from deciban.text.documents import VocabularyReader
 from deciban.text.stats import UNK, vocabulary_along, vocabulary_of, word_axis
 from deciban.text.vocabulary import Vocabulary
 

@@ -11,9 +11,9 @@ import pytest
 
 from deciban import GenerativeClassifier, Text
 from deciban.statistics import Members
-from deciban.text import counting, density, reading
+from deciban.text import counting, density, documents
 from deciban.text.counting import TextRows
-from deciban.text.reading import VocabularyReader
+from deciban.text.documents import VocabularyReader
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary
 
@@ -105,8 +105,8 @@ def test_a_model_that_learns_keeps_the_readers_of_its_words(vocabulary, monkeypa
     clf = GenerativeClassifier(Text(transform="counts", pseudo_count=1.0, vocabulary=vocabulary), calibrate=None)
     clf.fit(TEXTS, LABELS).predict(["be quick"])
     made = []
-    original = reading.make_reader
-    monkeypatch.setattr(reading, "make_reader", lambda *given, **more: made.append(given) or original(*given, **more))
+    original = documents.make_reader
+    monkeypatch.setattr(documents, "make_reader", lambda *given, **more: made.append(given) or original(*given, **more))
     for _ in range(3):
         clf.learn(["be quick", "not so"], ["a", "b"]).predict(["be quick"])
     assert made == []

@@ -17,9 +17,8 @@ import scipy.sparse as sp
 from deciban.errors import InputError
 from deciban.read.tables import Columns, text_column
 from deciban.statistics import Array, Axis, Members
-from deciban.text.documents import Documents
+from deciban.text.documents import DocumentPass, Documents, VocabularyReader
 from deciban.text.kernels.streams import Amounts, Part, Presence, Stream, StreamCounts, sparse_rows
-from deciban.text.reading import DocumentPass, VocabularyReader
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
 

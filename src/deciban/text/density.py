@@ -17,7 +17,7 @@ from deciban.families.dirichlet import log_rising
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
 from deciban.text.counting import TextRows
-from deciban.text.reading import VocabularyReader
+from deciban.text.documents import VocabularyReader
 from deciban.text.scoring import Scorer
 from deciban.text.stats import UNK, idf_of, vocabulary_along
 

@@ -28,8 +28,8 @@ from deciban.statistics import Array, Axis, Members
 from deciban.text.accumulators import CountAccumulator, TermAccumulator
 from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity
+from deciban.text.documents import VocabularyReader
 from deciban.text.leave_one_out import LARGE, LeaveOneOut
-from deciban.text.reading import VocabularyReader
 from deciban.text.stats import (
     UNK,
     Idf,

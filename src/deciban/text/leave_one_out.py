@@ -34,7 +34,7 @@ from deciban.families.protocol import Family, Rule, own_codes
 from deciban.kernels.choice import compiled, weights_or_empty
 from deciban.statistics import Array, Members
 from deciban.text.counting import TextRows
-from deciban.text.reading import VocabularyReader
+from deciban.text.documents import VocabularyReader
 from deciban.text.stats import TextStats, count_family, pseudo_counts, rule_of, word_sums
 
 if TYPE_CHECKING:
