@@ -5,9 +5,9 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from deciban.cli.arguments import cost_of, prior_of
 
 from deciban import Categorical, GenerativeClassifier
+from deciban.cli.arguments import cost_of, prior_of
 from deciban.cli.process import run
 
 
