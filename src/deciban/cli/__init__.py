@@ -7,15 +7,23 @@ that `deciban --help` is quick: numpy and the library are imported inside the fu
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 
 def main() -> None:
-    """Run `deciban` with the arguments of this process, and exit with its exit code."""
-    import sys
+    """Run `deciban` with the arguments of this process, and end the process with its exit code."""
+    from deciban.cli.process import end_process
 
+    end_process(run_program(sys.argv[1:]))
+
+
+def run_program(arguments: Sequence[str]) -> int:
+    """Set this process up as the program's own, run a command and return its exit code."""
     from deciban.cli.process import handle_signals, print_warnings_as_notes, run
     from deciban.cli.startup import prepare_process
 
     handle_signals()
     print_warnings_as_notes()
     prepare_process()
-    sys.exit(run(sys.argv[1:]))
+    return run(arguments)

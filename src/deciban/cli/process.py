@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from deciban.errors import Argument, CostError, DecibanError, HyperparameterError, PriorError, UsageError
 
@@ -134,6 +134,25 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def end_process(code: int) -> NoReturn:
+    """End the process without the interpreter's clean-up.
+
+    A thread of Arrow that is still reading would ask for the interpreter during the clean-up, which aborts the process.
+    """
+    _remove_temporary_files()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _remove_temporary_files() -> None:
+    files = sys.modules.get("deciban.store.files")
+    for path in list(getattr(files, "TEMPORARY_FILES", ())):
+        with suppress(OSError):
+            os.unlink(path)
+
+
 # -- signals -----------------------------------------------------------------------------------------------------------
 class Terminated(BaseException):
     """SIGTERM was received; half-written files are removed while the main thread unwinds."""
@@ -164,10 +183,7 @@ def _wait_for_signal(receiver: socket.socket, sender: socket.socket) -> None:
 
 def _end_now(code: int) -> None:
     """Remove half-written files, print why, and end the process without waiting for the main thread."""
-    files = sys.modules.get("deciban.store.files")
-    for path in list(getattr(files, "HALF_WRITTEN", ())):
-        with suppress(OSError):
-            os.unlink(path)
+    _remove_temporary_files()
     cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar may have hidden it
     with suppress(OSError):
         os.write(2, cursor + b"deciban: " + STOPPED[code].encode() + b"\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
@@ -25,6 +24,7 @@ from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
 from deciban.read.schema import Schema, TypedTable
 from deciban.read.source import COMPRESSED, STDIN, Source
 from deciban.read.tables import Table, stacked
+from deciban.store.files import TEMPORARY_FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +110,7 @@ def stem(path: str) -> str:
 
 def _temporary_copy_of_stdin() -> str:
     with tempfile.NamedTemporaryFile(prefix="deciban-stdin-", delete=False) as copy:
-        atexit.register(Path(copy.name).unlink, missing_ok=True)
+        TEMPORARY_FILES.add(Path(copy.name))
         shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
     return copy.name
 

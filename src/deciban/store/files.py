@@ -21,7 +21,7 @@ from pathlib import Path
 from deciban.errors import SaveError
 
 ENDING = ".deciban-tmp"
-HALF_WRITTEN: set[Path] = set()  # temporary files being written now; the command line removes them when it is killed
+TEMPORARY_FILES: set[Path] = set()  # of this process, now; the command line removes them when it ends
 ABANDONED = 24 * 3600  # seconds after which a temporary file is removed
 REMEDIES = {
     errno.ENOSPC: "The disk is full: make room, or save elsewhere.",
@@ -41,7 +41,7 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
     """Write a file atomically: `fill` writes to a descriptor, and the file appears at `path` once it is complete."""
     target = Path(os.path.realpath(path))  # a symbolic link is kept; its target is replaced
     beside = target.with_name(f".{target.name[:180]}.{secrets.token_hex(8)}{ENDING}")
-    HALF_WRITTEN.add(beside)
+    TEMPORARY_FILES.add(beside)
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -64,7 +64,7 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
     except OSError as error:
         raise _failed(path, error) from error
     finally:
-        HALF_WRITTEN.discard(beside)
+        TEMPORARY_FILES.discard(beside)
     for name in leftovers(target):
         with suppress(OSError):
             if time.time() - name.stat().st_mtime > ABANDONED:
