@@ -29,7 +29,7 @@ from deciban.text.accumulators import CountAccumulator, TermAccumulator
 from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity
 from deciban.text.documents import VocabularyReader
-from deciban.text.leave_one_out import LARGE, LeaveOneOut
+from deciban.text.leave_one_out import LARGE_MODEL, LeaveOneOut
 from deciban.text.stats import (
     UNK,
     Idf,
@@ -293,7 +293,7 @@ class Text(Family[TextStats]):
     ) -> Array:
         # a document's own words lose its counts, and leave the vocabulary if no other document has them
         scores = LeaveOneOut(self, stats, X, members, rule)
-        if stats.counts.size <= LARGE or X.counts.any(self.tokens):
+        if stats.counts.size <= LARGE_MODEL or X.counts.any(self.tokens):
             return scores(self)
         return scores.in_parts()
 
@@ -406,6 +406,9 @@ class Text(Family[TextStats]):
         LeaveOneOut
             Function of a candidate and row numbers: leave-one-out scores of these documents, shape (m, K).
         """
+        if stats is None:
+            X.count(self.tokens)  # once, for the sums and for all scores
+            stats = self.collect(X, members)
         return LeaveOneOut(self, stats, X, members, rule)
 
     def choose(self, stats: TextStats, rows: tuple[TextRows, Members] | None = None, rule: Rule = "mean") -> Text:

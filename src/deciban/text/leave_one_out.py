@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from deciban.text.family import Text
 
 GROUPS = 16  # words that occur so often or more take a logarithm each
-LARGE = 2**22  # counts of a model, from which on
-PART = 4_096  # documents are scored at a time: few words occur in so few
+LARGE_MODEL = 2**22  # counts of a model above which documents are scored in parts
+PART = 4_096  # documents in a part, in which few of the words occur
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +78,8 @@ class LeaveOneOut:
     last remove from its counts.
     """
 
-    def __init__(self, text: Text, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> None:
-        self.text, self.X, self.members, self.rule = text, X, members, rule
-        if stats is None:
-            X.count(text.tokens)  # once, for the sums and for all scores
-            stats = text.collect(X, members)
-        self.stats = stats
+    def __init__(self, text: Text, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> None:
+        self.text, self.stats, self.X, self.members, self.rule = text, stats, X, members, rule
         self.learnt = LearntWords.of(text, stats)
         self._last: tuple[Array | None, PlainRemoval | CompiledRemoval, Array | None] | None = None
 
