@@ -126,9 +126,9 @@ class Text(Family[TextStats]):
 
     reading: Literal["multinomial", "bernoulli", "polya"] = "multinomial"
     transform: str = "auto"
-    pseudo_count: Any = "auto"
+    pseudo_count: float | str = "auto"
     _: KW_ONLY
-    ngrams: Any = (1, 1)
+    ngrams: tuple[int, int] | str = (1, 1)
     unit: str = "word"
     lowercase: bool = True
     strip_accents: str | None = None
@@ -136,9 +136,9 @@ class Text(Family[TextStats]):
     stem: str | None = None
     pattern: str = TWO_OR_MORE
     analyser: Callable[[str], Iterable[str]] | None = None
-    vocabulary: Any = "learnt"
-    min_df: Any = 1
-    max_df: Any = 1.0
+    vocabulary: str | Iterable[str] = "learnt"
+    min_df: float = 1
+    max_df: float = 1.0
     most: int | None = None
     by: Literal["frequency", "information"] = "frequency"
     unk: float | None = None
@@ -489,7 +489,7 @@ def _mean_lengths(stats: TextStats) -> Array:
 def _tokens(text: Text) -> Tokens:
     return Tokens(
         text.unit,  # type: ignore[arg-type]
-        (1, 1) if text.ngrams == "auto" else text.ngrams,
+        (1, 1) if isinstance(text.ngrams, str) else text.ngrams,
         text.lowercase,
         text.strip_accents,  # type: ignore[arg-type]
         text.stop_words,
