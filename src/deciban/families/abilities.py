@@ -248,6 +248,11 @@ def ability(thing: object, kind: type[A]) -> A | None:
     return thing
 
 
+def needs_all_rows(family: object) -> bool:
+    """Whether the family iterates over all rows, as mixtures do; it then has no exact leave-one-out."""
+    return ability(family, Refines) is not None
+
+
 def parts_support(parts: Sequence[object], kind: type) -> bool:
     """Whether a composite of these parts has an ability: if one part has it, or if all must have it and do."""
     have = (ability(part, kind) is not None for part in parts)

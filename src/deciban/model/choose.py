@@ -19,7 +19,7 @@ import numpy as np
 
 from deciban.errors import DecibanError, InputError
 from deciban.evidence.scores import convert, log_posterior
-from deciban.families.abilities import HasCandidates, Refines, ability
+from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
@@ -210,11 +210,6 @@ def choose_blocks(
     if block is None:
         return blocks
     return [*(each for each in blocks if not set(each.columns) <= set(block.columns)), block]
-
-
-def needs_all_rows(family: Family[Any]) -> bool:
-    """Whether the family iterates over all rows, as mixtures do; it then has no exact leave-one-out."""
-    return ability(family, Refines) is not None
 
 
 class Sample:

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from deciban.families.abilities import HasCandidates, HasChoices, Refines, ability
+from deciban.families.abilities import HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule, check_rule
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import gap_in_block, needs_all_rows, resolve, schema_reader
+from deciban.model.choose import gap_in_block, resolve, schema_reader
 from deciban.model.judge import left_out_blocks
 from deciban.model.ledger import Key, Ledger, added, started
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
-from deciban.read.files import is_place
+from deciban.read.files import PLACES
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import Reservoir, chosen_rows
 from deciban.read.tables import HEAD
@@ -50,19 +50,18 @@ def fit(request: Request, X: Any, y: Any, sample_weight: Any = None) -> tuple[Pr
 def _fit(request: Request, X: Any, y: Any, sample_weight: Any, together: bool) -> tuple[Predictor, GivenRows] | None:
     """As `fit`; None if a later row has a gap in a block whose columns were found to vary together."""
     rule = request.rule
-    given = GivenRows(X, y, sample_weight, schema_reader(request.families, request.kinds, is_place(X)))
+    given = GivenRows(X, y, sample_weight, schema_reader(request.families, request.kinds, isinstance(X, PLACES)))
     batches: Iterator[Batch] = given.batches(parts=True)
     first = next(batches)
-    with first.located():
+    with first.table.located():
         readable_twice = together and not getattr(given.X, "stdin", False)
         family, blocks = resolve(request.families, first, given.schema, request.kinds, rule, readable_twice)
         if given.schema is not None and needs_all_rows(family):
             first, batches = _joined(first, batches), iter(())
         start = lesson(family, first, None, request.classes)
         second = next(batches, None)
-    columns, method = first.table.columns, calibration_method(request, family)
-    reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
-    with first.located():
+        columns, method = first.table.columns, calibration_method(request, family)
+        reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
         ledger = None if request.key is None else started(first, request.key)
         if second is None:
             chosen_family, stats = fit_rows(family, start.rows, start.members, columns, rule)
@@ -167,10 +166,11 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
         return request.calibrate
     if needs_all_rows(family):
         return None  # no row can be left out exactly
+    if not isinstance(family, Product):
+        offers = ability(family, HasCandidates)
+        return None if offers is None else offers.calibration
     parts = [ability(part, HasCandidates) for (part,) in blocks_of(family)]
     own = next((part.calibration for part in parts if part is not None), None)
-    if not isinstance(family, Product):
-        return own
     if not isinstance(request.families, str):
         return None if own is None else "blocks"
     return (own or "offsets") if len(parts) == 1 else "blocks"

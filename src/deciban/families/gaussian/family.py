@@ -131,10 +131,11 @@ class Gaussian(Family[Any]):
 
     def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Gaussian:
         """Freeze the origin, the prior's mean and target, and the structure if it is to be found."""
+        kept = "full" if isinstance(stats, GaussianStats) and not self._complete else self.keep
         each = stats if isinstance(stats, DiagonalStats) else stats.diagonal()
         frozen = replace(
             self,
-            keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
+            keep=kept,
             mean=pooled_mean(each) if self.mean is None else self.mean,
             scale=pooled_target(stats, each, self.target) if self.scale is None else self.scale,
             origin=stats.origin if self.origin is None else self.origin,

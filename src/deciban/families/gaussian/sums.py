@@ -136,8 +136,9 @@ class GaussianStats(OriginSums):
 def collect_full(X: Array, members: Members, origin: Array | None) -> GaussianStats:
     """Sums of rows and of their products."""
     origin = place_origin(X, members) if origin is None else origin
+    labels = _labels(X, members)
     first, second = members.scatter(X, origin)
-    return GaussianStats(_labels(X, members), members.weights(), first, second, origin)
+    return GaussianStats(labels, members.weights(), first, second, origin)
 
 
 def collect_diagonal(X: Any, members: Members, origin: Array | None) -> DiagonalStats:
