@@ -61,7 +61,6 @@ class MatrixPosterior:
     def of(cls, stats: GaussianStats, prior: Prior | None, tied: bool) -> MatrixPosterior:
         """Prior and sums make the posterior: Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ."""
         n = stats.weight
-        target = None if prior is None else prior.matrix
         mean, psi = stats.scatter()
         if prior is None:
             require_rows(n, stats.labels["class"], "Gaussian")  # type: ignore[arg-type]
@@ -71,7 +70,7 @@ class MatrixPosterior:
         psi = psi + np.einsum("k,ki,kj->kij", prior.kappa * n / kappa, off, off)
         mean = (stats.first + prior.kappa * prior.mean) / kappa[:, None]
         nu = prior.strength + mean.shape[1] + 1 + _pooled(n, tied)
-        return cls(stats, prior, tied, kappa, mean, nu, _pooled(psi, tied) + prior.strength * target)
+        return cls(stats, prior, tied, kappa, mean, nu, _pooled(psi, tied) + prior.strength * prior.matrix)
 
     @cached_property
     def root(self) -> Whitened:
