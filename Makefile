@@ -19,6 +19,8 @@ check: $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/docstrings.py
+	$(BIN)/python tools/package_map.py --check docs/architecture.md
 
 # deliberate faults, one at a time, each of which a test must notice
 mutants: $(TOOLS)

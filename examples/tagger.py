@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deciban import Categorical, HiddenMarkovModel, Product
-from deciban.text.word_shapes import Looks
+from deciban.text.word_shapes import WordFeatures
 
 FAMILY = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
 
@@ -65,13 +65,13 @@ def most_frequent(train: list[Sentence], test: list[Sentence]) -> list[str]:
     return [tags.get(word.lower(), Counter(NOUN=1)).most_common(1)[0][0] for s in test for word in s.words]
 
 
-def learn(look: Looks, train: list[Sentence], states: str) -> HiddenMarkovModel:
+def learn(look: WordFeatures, train: list[Sentence], states: str) -> HiddenMarkovModel:
     """Counts of words, and of which tag follows which."""
     y = [state for s in train for state in getattr(s, states)]
     return HiddenMarkovModel(FAMILY, transition_pseudo_count=0.1).fit(look.rows(words(train)), y, lengths(train))
 
 
-def tag(model: HiddenMarkovModel, look: Looks, sentences: list[Sentence]) -> list[str]:
+def tag(model: HiddenMarkovModel, look: WordFeatures, sentences: list[Sentence]) -> list[str]:
     """Universal tags of the best path."""
     return [state.split("|")[0] for state in model.predict(look.rows(words(sentences)), lengths(sentences)).tolist()]
 
@@ -94,7 +94,7 @@ def main() -> int:
         return 1
     splits = read(path)
     train, test = splits["train"], splits["test"]
-    look, seen = Looks.of(words(train)), {word.lower() for s in train for word in s.words}
+    look, seen = WordFeatures.of(words(train)), {word.lower() for s in train for word in s.words}
     print(f"{sum(lengths(train)):,} words to learn from, {sum(lengths(test)):,} to tag; accuracy in %\n")
     print(f"{'':32} states    all   known unknown   seconds")
     began = time.process_time()

@@ -6,18 +6,21 @@ Every law in tests/laws runs over every case. A new family is one file in src/de
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy import stats as sps
+from scipy.optimize import brentq
+from scipy.special import psi
 
 import discrete
 import mapped
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
+from deciban.families.gamma import Gamma
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
@@ -95,6 +98,22 @@ def poisson_truth(family, stats, X, rule):
         return sps.nbinom.logpmf(X[:, None, :], a, b / (b + 1)).sum(axis=2)
     a, b = (0, 0) if rule == "ml" else (family.shape - (rule == "map"), family.rate)
     return sps.poisson.logpmf(X[:, None, :], (stats.total + a) / (stats.weight + b)).sum(axis=2)
+
+
+def gamma_truth(family, stats, X, rule):
+    a, b = (0, 0) if rule == "ml" else (family.a - (rule == "map"), family.b)
+    a, b = a + stats.weight * family.shape, b + stats.total
+    if rule == "predictive":
+        return sps.betaprime.logpdf(X[:, None, :], family.shape, a, scale=b).sum(axis=2)
+    return sps.gamma.logpdf(X[:, None, :], family.shape, scale=b / a).sum(axis=2)
+
+
+def gamma_chosen_truth(family, stats, X, rule):
+    """The shape and the prior rate, found again from the sums."""
+    gap = (stats.weight * np.log(stats.total / stats.weight) - stats.log_total).sum(axis=0) / stats.weight.sum(axis=0)
+    shape = np.array([brentq(lambda t, g=g: np.log(t) - psi(t) - g, 1e-3, 1e3, xtol=1e-13) for g in gap])
+    b = family.a * X.mean(axis=0) / shape
+    return gamma_truth(replace(family, shape=shape, b=b), stats, X, rule)
 
 
 def geometric_truth(family, stats, X, rule):
@@ -180,6 +199,20 @@ CASES = [
         truth=poisson_truth,
     ),
     Case("poisson-chosen", Poisson(), lambda rng, n: rng.poisson(3.0, (n, 2)).astype(float), exact=True, gaps=True),
+    Case(
+        "gamma",
+        Gamma(shape=[0.7, 2.5, 4.0], a=2.0, b=0.5),
+        lambda rng, n: rng.gamma([0.7, 2.5, 4.0], rng.uniform(0.5, 6, 3), (n, 3)),
+        gaps=True,
+        truth=gamma_truth,
+    ),
+    Case(
+        "gamma-chosen",
+        Gamma(),
+        lambda rng, n: rng.gamma([0.8, 3.0], [50.0, 0.01], (n, 2)),
+        gaps=True,
+        truth=gamma_chosen_truth,
+    ),
     Case(
         "bernoulli",
         Bernoulli(2.0, 1.5),

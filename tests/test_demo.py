@@ -24,7 +24,7 @@ def test_the_ideas_fit_a_screen_and_keep_their_promises(shown):
         assert any(line.startswith(step) for line in lines)
     assert "counts identical to the bit: yes" in ideas
     assert "NotLearntError" in ideas
-    assert "the model is as it was: yes" in ideas
+    assert "the model is unchanged: yes" in ideas
     table = [line.split() for line in lines if line.strip().startswith(("full", "tied diagonal"))]
     assert table[0][2:6] == ["10.6", "11.4", "10.7", "9.5"]
     assert table[1][1:5] == ["6.2", "4.9", "7.7", "7.0"]

@@ -113,19 +113,13 @@ def walks(folder: Path) -> dict[str, Callable[[], Any]]:
 
 def command(*arguments: str) -> None:
     """Run `deciban` in this process, as its console script does; an error is raised here."""
-    from deciban.cli import main
+    from deciban.cli import run_program
 
-    said = io.StringIO()
-    before = sys.argv
-    sys.argv = ["deciban", *arguments]
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            main()
-    except SystemExit as end:
-        if end.code:
-            raise RuntimeError(f"deciban {' '.join(arguments)} ended with {end.code}: {said.getvalue()}") from None
-    finally:
-        sys.argv = before
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = run_program(arguments)
+    if code:
+        raise RuntimeError(f"deciban {' '.join(arguments)} ended with {code}: {printed.getvalue()}")
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ _HOME = {
     "Bernoulli": "families.bernoulli",
     "Binned": "families.binned",
     "Categorical": "families.categorical",
+    "Gamma": "families.gamma",
     "Gaussian": "families.gaussian",
     "Multinomial": "families.multinomial",
     "Poisson": "families.poisson",

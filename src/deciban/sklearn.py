@@ -13,8 +13,7 @@ import sklearn.feature_extraction.text as sklearn_text
 
 from deciban.errors import DecibanError
 from deciban.text.counting import count_rows
-from deciban.text.documents import Documents
-from deciban.text.reading import is_large
+from deciban.text.documents import Documents, is_large
 from deciban.text.tokens import TWO_OR_MORE, Tokens
 from deciban.text.vocabulary import Vocabulary, text_array
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deciban.cli.boundary import run
+from deciban.cli.process import run
 from deciban.demo.commands import write_table
 from program import process
 

@@ -28,7 +28,7 @@ WRONG = {
     "predict tumours.deciban new.csv --unit dezibans": (2, "--unit 'dezibans' is not one of"),
     "predict tumours.deciban new.csv --unsure 9": (2, "no probability"),
     "predict tumours.deciban new.csv --format xml": (2, "--format 'xml'"),
-    "predict tumours.deciban new.csv -o answers.xml": (2, "the format cannot be told"),
+    "predict tumours.deciban new.csv -o answers.xml": (2, "Name the format with --format"),
     "predict tumours.deciban new.csv -o nowhere/a.csv": (1, "no such folder"),
     "predict tumours.deciban new.csv --read-as xlsx": (1, "xlsx"),
     "predict tumours.deciban new.csv --frobnicate": (2, "No such option"),
@@ -36,7 +36,7 @@ WRONG = {
     "predikt tumours.deciban": (2, "Did you mean 'predict'?"),
     "fit tumours.csv": (2, "which column of tumours.csv holds the class?"),
     "fit tumours.csv --label diagnoses": (2, "did you mean 'diagnosis'?"),
-    "fit tumours.csv --label diagnosis": (2, "is there already"),
+    "fit tumours.csv --label diagnosis": (2, "exists already"),
     "fit tumours.csv --label diagnosis -o x.deciban --column radios=gaussian": (2, "did you mean 'radius'"),
     "fit tumours.csv --label diagnosis -o x.deciban --column radius=gausian": (2, "'gausian'"),
     "fit tumours.csv --label diagnosis -o x.deciban --column radius": (2, "NAME=VALUE"),
@@ -45,7 +45,7 @@ WRONG = {
     "fit tumours.csv --label diagnosis -o x.deciban --no-ledger --key-file key": (2, "contradict each other"),
     "fit tumours.csv --label diagnosis -o x.deciban --rule best": (2, "'best'"),
     "fit tumours.csv --label diagnosis -o .": (1, "That is a folder"),
-    "evaluate": (2, "name a model and rows, or --scores"),
+    "evaluate": (2, "MODEL and ROWS are missing, or --scores"),
     "evaluate tumours.deciban new.csv": (2, "no column 'diagnosis'"),
     "evaluate tumours.deciban tumours.csv --groups patient": (2, "add --leave-one-out"),
     "evaluate tumours.deciban stranger.csv --leave-one-out": (1, "never learnt"),
@@ -97,7 +97,7 @@ def test_what_is_wrong_is_said_in_one_paragraph(typed, spoilt, said):
     found = said(*typed.split())
     assert (found.code, words in found.err) == (code, True), found
     assert found.out == ""
-    assert found.err.startswith("deciban: ")
+    assert found.err.startswith("deciban: usage error: " if code == 2 else "deciban: ")
     assert found.err.count("\n") == 1
     assert "Traceback" not in found.err
     assert {path.name: path.read_bytes() for path in spoilt.iterdir() if path.is_file()} == before

@@ -14,16 +14,17 @@ def answers(path, rows="new.csv"):
     return deciban.load(path).predict_proba(rows)
 
 
-def test_fit_tells_a_person_what_they_want_to_know(here, said):
+def test_fit_reports_columns_evaluation_features_warnings_and_next_commands(here, said):
     report = (here / "report.txt").read_text()
     for words in (
-        "tumours.deciban: 564 rows, 2 classes (benign 356, malignant 208)",
-        "Columns, and how each is modelled",
-        "exact leave-one-out",
+        'tumours.deciban: 564 rows, 2 classes: "benign" (356 rows), "malignant" (208 rows)',
+        "Columns",
+        "log-normal (fits best)",
+        "Leave-one-out evaluation",
         "log loss",
         "calibration: fitted on 564 rows",
-        "The most telling features",
-        "What looks wrong",
+        "Most informative features",
+        "Warnings",
         "column 'patient' is ignored",
         "deciban predict tumours.deciban new.csv",
     ):
@@ -33,7 +34,7 @@ def test_fit_tells_a_person_what_they_want_to_know(here, said):
     assert told["leave_one_out"]["learnt"] is True
     assert {column["name"]: column["kind"] for column in told["columns"]}["patient"] == "identifier"
     assert sum(column["missing"] > 0 for column in told["columns"]) == 5
-    assert told["telling"][0]["decibans"] > 0
+    assert told["features"][0]["decibans"] > 0
 
 
 def test_a_model_fitted_by_command_is_the_one_fitted_in_python(here):
@@ -53,9 +54,9 @@ def test_columns_are_what_the_asker_says(here, said):
     options = ("--column", "patient=ignore", "--column", "texture=gaussian", "--block", "radius,smoothness=diagonal")
     assert said("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban", *options).code == 0
     families = deciban.load("x.deciban").families_
-    assert families["radius,smoothness"] == "Gaussian('diagonal'): named by you"
+    assert families["radius", "smoothness"] == "Gaussian('diagonal'): named by you"
     assert families["texture"].endswith("named by you")
-    assert "nats: log P(rows learnt" in said("inspect", "x.deciban").out
+    assert "nats: log P(rows |" in said("inspect", "x.deciban").out
 
 
 def test_prior_and_cost_given_to_fit_are_the_models_own(here, said):
@@ -141,3 +142,20 @@ def test_inspect_shows_parameters_with_intervals_ledger_and_provenance(here, sai
         assert all(line["low"] < line["mean"] < line["high"] for line in shares)
     assert said("inspect", "tumours.deciban", "-o", "all.csv").code == 0
     assert len(Path("all.csv").read_text().splitlines()) > 10
+
+
+def test_how_families_compare_is_shown_only_with_verbose(here, said):
+    fit = ("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban")
+    assert "decibans over" not in said(*fit).out
+    assert "decibans over" in said(*fit, "--verbose").out
+    assert "decibans over" not in said("inspect", "x.deciban").out
+    assert "decibans over" in said("inspect", "x.deciban", "--verbose").out
+
+
+def test_what_is_out_of_date_names_the_command_that_renews_it(here, said):
+    renew = "renew with deciban fit ROWS --label diagnosis -o tumours.deciban"
+    out_of_date = f"calibration: out of date: fitted on 564 rows, the model now has 554; {renew}"
+    assert out_of_date in said("unlearn", "tumours.deciban", "ten.csv").out
+    shown = said("inspect", "tumours.deciban").out
+    assert shown.count(renew) == 2
+    assert "renew" not in said("learn", "tumours.deciban", "ten.csv").out

@@ -194,6 +194,12 @@ def test_a_second_writer_is_refused_when_it_has_waited_long_enough(here, said):
     assert (here / "tumours.deciban").read_bytes() == before
 
 
+def test_the_program_alone_prints_its_help(here):
+    done = process(here)
+    assert (done.code, done.err) == (2, "")
+    assert "Usage: deciban" in done.out
+
+
 def test_a_traceback_is_there_for_those_who_ask(here):
     assert "Traceback" in process(here, "predict", "nothing.deciban", "new.csv", "--debug").err
 
@@ -207,21 +213,18 @@ def test_the_program_says_which_it_is_and_completes_its_commands(here):
 
 LOADED = """
 import sys
-from deciban.cli import main
-sys.argv = {arguments}
-try:
-    main()
-except SystemExit:
-    print("loaded", [name for name in {heavy} if name in sys.modules], file=sys.stderr)
+from deciban.cli import run_program
+run_program({arguments})
+print("loaded", [name for name in {heavy} if name in sys.modules], file=sys.stderr)
 """
 
 
 @pytest.mark.parametrize(
     ("arguments", "heavy"),
     [
-        (["deciban", "--help"], ["numpy", "pyarrow", "scipy", "sklearn", "deciban.estimators", "matplotlib"]),
+        (["--help"], ["numpy", "pyarrow", "scipy", "sklearn", "deciban.estimators", "matplotlib"]),
         (
-            ["deciban", "predict", "tumours.deciban", "new.csv"],
+            ["predict", "tumours.deciban", "new.csv"],
             ["pandas", "scipy.stats._stats_py", "numba", "matplotlib"],
         ),
     ],
@@ -231,3 +234,11 @@ def test_what_a_command_does_not_use_is_not_imported(arguments, heavy, here):
     code = LOADED.format(arguments=arguments, heavy=heavy)
     done = subprocess.run([sys.executable, "-c", code], cwd=here, env=environment(), capture_output=True, check=False)
     assert done.stderr.decode() == "loaded []\n"
+
+
+def test_the_copy_of_stdin_is_removed(here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("temporary")
+    rows = (here / "tumours.csv").read_bytes()
+    done = process(here, "fit", "-", "--label", "diagnosis", "-o", "x.deciban", "-q", stdin=rows, TMPDIR=str(folder))
+    assert (done.code, done.err) == (0, "")
+    assert list(folder.glob("deciban-stdin-*")) == []

@@ -39,7 +39,7 @@ def test_messages_are_told_apart_and_one_on_stdin_gives_one_line(here, said, mon
     path = Path(str(DATA)) / "sms_spam" / "sms_spam.jsonl.gz"
     told = json.loads(said("fit", str(path), "--label", "label", "-o", "sms.deciban", "--json").out)
     assert told["leave_one_out"]["error_rate"] < 0.025
-    assert {part["for"] for part in told["telling"]} <= {"ham", "spam", None}
+    assert {feature["favours"] for feature in told["features"]} <= {"ham", "spam", None}
     piped = io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"Free entry! Claim your prize, txt WIN to 80086 now")))
     monkeypatch.setattr("sys.stdin", piped)
     _, line = said("predict", "sms.deciban").out.splitlines()

@@ -5,10 +5,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from deciban.cli.names import cost_of, prior_of
 
 from deciban import Categorical, GenerativeClassifier
-from deciban.cli.boundary import run
+from deciban.cli.arguments import cost_of, prior_of
+from deciban.cli.process import run
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deciban import GenerativeClassifier, Poisson
-from deciban.cli.boundary import run
+from deciban.cli.process import run
 
 HEAD = 65_536  # rows of a batch
 BAD = {10: "much,a", 20: "much,b", 30: "much,a"}  # three lines of the first batch that are skipped

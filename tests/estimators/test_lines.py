@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deciban import GenerativeClassifier, Poisson, Text
-from deciban.cli.boundary import run
+from deciban.cli.process import run
 from deciban.errors import DecibanError, DomainError
 from deciban.read.files import open_source
 

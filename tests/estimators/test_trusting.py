@@ -113,7 +113,8 @@ def test_calibration_goes_stale_and_is_renewed(cancer):
     clf = GenerativeClassifier(Gaussian("diagonal"), calibrate="offsets").fit(X[:400], y[:400])
     assert clf.calibration_state_ == "calibration: fitted on 400 rows"
     clf.learn(X[400:], y[400:])
-    assert clf.calibration_state_ == "calibration: stale (fitted on 400 of 569 rows)"
+    out_of_date = "calibration: out of date: fitted on 400 rows, the model now has 569"
+    assert clf.calibration_state_ == out_of_date
     assert clf.recalibrate(X, y).calibration_state_ == "calibration: fitted on 569 rows"
     assert clf.recalibrate(X, y, None).calibration_state_ == "calibration: none"
 

@@ -1,6 +1,7 @@
 """Sums in the making are the sums: batch by batch, whatever the family keeps meanwhile."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from deciban import Bernoulli, Gaussian, Product, Text, kernels
@@ -47,6 +48,19 @@ def test_a_stream_of_texts_has_the_sums_of_its_batches(options, weighted, body):
             expected = expected + text.collect(*more)
         assert running.total().same(expected)
         assert running.total().same(expected)  # asking does not change it
+
+
+@pytest.mark.parametrize("arrow", [(True, True), (True, False)])
+def test_batches_of_arrow_columns_and_lists_add_up(arrow):
+    text = Text(transform="log+unit", pseudo_count=1.0)
+    parts = [["to be or not", None], ["be quick", "or else"]]
+    given = [pa.chunked_array([pa.array(part)]) if column else part for part, column in zip(parts, arrow)]
+    members = [Members.one_group(2) for _ in parts]
+    running = accumulator(text, text.encode(["first words"], []), Members.one_group(1), ["text"])
+    for part, own in zip(given, members):
+        running.add(text.encode(part, []), own)
+    expected = text.collect(text.encode(["first words", *parts[0], *parts[1]], []), Members.one_group(5))
+    assert running.total().same(expected)
 
 
 def test_what_looks_at_sums_to_choose_looks_at_those_of_the_first_rows():

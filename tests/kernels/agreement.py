@@ -1,4 +1,4 @@
-"""Both bodies of a kernel on the same input, and tables that make life hard for them."""
+"""Compiled and numpy version of a kernel on the same input, and strategies for difficult inputs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from deciban import kernels
 
-# Compiling takes seconds on the first example, which is no fault of the example.
+# The first example includes compilation, which takes seconds.
 thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def both(function, *args, **options):
-    """What the compiled kernel says, and what its twin says."""
+    """Results of the compiled and of the numpy version."""
     with kernels.forced("numba"):
         compiled = function(*args, **options)
     with kernels.forced("numpy"):
@@ -23,7 +23,7 @@ def both(function, *args, **options):
 
 
 def agree(ours, truth, rtol=1e-10, atol=1e-10):
-    """Equal up to rounding where the twin is finite, and not finite where it is not."""
+    """Assert equality up to rounding where the reference is finite; elsewhere neither is finite."""
     ours, truth = (each if isinstance(each, tuple) else (each,) for each in (ours, truth))
     assert len(ours) == len(truth)
     for a, b in zip(ours, truth):
@@ -35,7 +35,7 @@ def agree(ours, truth, rtol=1e-10, atol=1e-10):
 
 
 def frozen(array):
-    """The same array, not to be written to."""
+    """Return a read-only copy."""
     array = array.copy(order="K")
     array.flags.writeable = False
     return array
@@ -55,7 +55,7 @@ class Table:
 
 
 def spoil(draw, rng, X):
-    """Perhaps some values that are not finite."""
+    """Set some values to NaN or inf, perhaps."""
     for value in draw(st.sets(st.sampled_from([np.nan, np.inf, -np.inf]))):
         X[rng.random(X.shape) < 0.05] = value
     return X

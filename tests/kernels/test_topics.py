@@ -1,4 +1,4 @@
-"""Loops over topics: the compiled ones give what their numpy twins give, and any number of threads the same bits."""
+"""Passes of topic models: compiled and numpy versions agree, and any number of threads gives the same bits."""
 
 from itertools import pairwise
 
@@ -38,7 +38,7 @@ def dtype(request):
 
 @pytest.fixture
 def case(K, dtype):
-    """Documents, one of them empty, with whole and broken counts."""
+    """Documents, one of them empty, with integer and fractional counts."""
     rng = np.random.default_rng(K)
     X = sp.csr_array(rng.poisson(0.4, (N, V)) * np.where(np.arange(N) % 3, 1.0, 0.5)[:, None])
     X.data[X.indptr[5] : X.indptr[6]] = 0
@@ -57,7 +57,7 @@ def case(K, dtype):
 
 
 def both(act):
-    """What each body answers."""
+    """Results of the compiled and of the numpy version."""
     answers = []
     for body in ("numba", "numpy"):
         with forced(body):

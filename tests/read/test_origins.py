@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deciban import Gaussian, GenerativeClassifier, Poisson
-from deciban.cli.boundary import as_option
+from deciban.cli.process import as_option
 from deciban.errors import HERE, Argument, DomainError, InputError, NotLearntError, Remedy, SaveError, UnknownLabelError
 from deciban.read.files import open_source
 from deciban.read.labels import place_labels

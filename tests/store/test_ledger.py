@@ -128,7 +128,7 @@ def test_refusals_name_the_row():
     ledger = Ledger.of().learn(names(1, 2, 2))
     with pytest.raises(NotLearntError, match="row 1 was never learnt"):
         ledger.unlearn(names(1, 7))
-    with pytest.raises(NotLearntError, match="row 3 was learnt 2 times, and would be taken out once more"):
+    with pytest.raises(NotLearntError, match="row 3 was learnt 2 times and is to be unlearnt once more"):
         ledger.unlearn(names(2, 1, 2, 2))
     with pytest.raises(NotLearntError, match="row 40 was never"):
         ledger.unlearn(names(1, 7), np.array([20, 40]))

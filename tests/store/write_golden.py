@@ -24,6 +24,7 @@ from deciban import (
     Categorical,
     ClassTopics,
     Fisher,
+    Gamma,
     Gaussian,
     GaussianWithGaps,
     GenerativeClassifier,
@@ -225,6 +226,12 @@ def tables():
         if structure in ("tied", "diagonal", "spherical"):
             sure = release(clf.reestimate(rule="predictive"))
             found[f"gaussian-{structure}-released"] = Golden(sure, NUMBERS[ASKED].tolist(), SCORES, labels)
+    waits = GenerativeClassifier(Gamma()).fit(np.exp(NUMBERS), LABELS)
+    asked = np.exp(NUMBERS)[ASKED].tolist()
+    found["gamma"] = Golden(waits, asked, WHOLE, labelled("numbers"))
+    found["gamma-released"] = Golden(release(waits), asked, SCORES, {"input": "numbers"})
+    sure = release(waits.reestimate(rule="predictive"))
+    found["gamma-predictive-released"] = Golden(sure, asked, SCORES, {"input": "numbers"})
     joint = GenerativeClassifier(Categorical(joint=True)).fit(PURCHASES[["colour", "member"]].to_numpy(object), LABELS)
     rows = PURCHASES[["colour", "member"]].to_numpy(object)[ASKED].tolist()
     found["joint"] = Golden(joint, rows, WHOLE, labelled("object"))

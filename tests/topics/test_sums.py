@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from deciban.topics.sums import TopicSums
+
+from deciban.topics.state import TopicSums
 
 rng = np.random.default_rng(0)
 V, K, BETA = 12, 3, 0.01

@@ -1,19 +1,29 @@
-"""The command line: everything that the library does with a file, in one word.
+"""The command line: one command for each thing that the library does with a file.
 
-One file a command, each thin: what is computed, the library computes. Nothing heavy is imported before it is used.
+Modules of commands hold the options and what is printed; the library computes. Importing them loads nothing heavy, so
+that `deciban --help` is quick: numpy and the library are imported inside the functions that use them, or by the modules
+`rows`, `judging`, `fit_report` and `pictures`, which are imported there.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+
 
 def main() -> None:
-    """Run `deciban` with the arguments of this process, and leave with its exit code."""
-    import sys
+    """Run `deciban` with the arguments of this process, and end the process with its exit code."""
+    from deciban.cli.process import end_process
 
-    from deciban.cli.boundary import listen, run, show_warnings_plainly
+    end_process(run_program(sys.argv[1:]))
+
+
+def run_program(arguments: Sequence[str]) -> int:
+    """Set this process up as the program's own, run a command and return its exit code."""
+    from deciban.cli.process import handle_signals, print_warnings_as_notes, run
     from deciban.cli.startup import prepare_process
 
-    listen()
-    show_warnings_plainly()
+    handle_signals()
+    print_warnings_as_notes()
     prepare_process()
-    sys.exit(run(sys.argv[1:]))
+    return run(arguments)

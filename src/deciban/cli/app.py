@@ -1,4 +1,4 @@
-"""The program: all commands, and how their arguments are read."""
+"""The program: all commands in the order of its help, and how arguments become a call."""
 
 from __future__ import annotations
 
@@ -7,50 +7,52 @@ from typing import Annotated, Any
 import typer
 
 from deciban import __version__
-from deciban.cli import (  # noqa: F401  importing a module registers its commands
-    cluster,
-    demo,
-    evaluate,
-    explain,
-    fit,
-    inspect,
-    learn,
-    predict,
-    sample,
-    tag,
-    topics,
-)
-from deciban.cli.command import app, flag
+from deciban.cli import evaluate, explain, fit, inspect, learn, other_models, predict  # noqa: F401  registers commands
+from deciban.cli.command import LOOK, app, command, flag, option
+from deciban.cli.terminal import Terminal
 
 ORDER = (
     "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "sample", "inspect", "demo",
     "cluster", "topics", "tag",
 )  # fmt: skip
-app.registered_commands.sort(key=lambda one: ORDER.index(str(one.name)))
 # Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.
 UsageException: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "UsageError")
-Version: Any = Annotated[bool, flag("--version", help="The version, and nothing else.", is_eager=True)]
+Version = Annotated[bool, flag("--version", "Print the version.", is_eager=True)]
+Folder = Annotated[str, option("--folder", "DIR", "Folder for the files that it writes.")]
+
+
+@command("deciban demo", panel=LOOK)
+def demo(terminal: Terminal, folder: Folder = "demo") -> None:
+    """Run a demonstration on files that every installation has: four ideas of the library, then these commands."""
+    from deciban.demo.__main__ import main
+
+    main(folder)
 
 
 @app.callback(invoke_without_command=True, help=app.info.help)
 def program(version: Version = False) -> None:
-    """What can be asked without a command."""
+    """Handle the options of the program itself."""
     if version:
         print(f"deciban {__version__}")
         raise typer.Exit
 
 
+app.registered_commands.sort(key=lambda one: ORDER.index(str(one.name)))
+
+
 def invoke(arguments: list[str]) -> int:
-    """Read the arguments and run the command; errors are the caller's to report."""
+    """Parse the arguments, run the command and return its exit code. Errors are raised."""
     code = app(arguments, prog_name="deciban", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
 def usage_text(error: BaseException) -> str | None:
-    """What is wrong with the arguments, in one paragraph; None where the error is another one."""
+    """What is wrong with the arguments, empty if only the help was printed; None if the error is another one."""
     if not isinstance(error, UsageException):
         return None
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "deciban"
-    said = error.format_message().strip()
-    return f"{said if said.endswith(('.', '?', '!')) else said + '.'} See: {path} --help"
+    message = error.format_message().strip()
+    if not message:
+        return ""
+    return f"{message if message.endswith(('.', '?', '!')) else message + '.'} See: {path} --help"

@@ -1,4 +1,4 @@
-"""What every command has in common: its place in the program, four options, and examples in its help."""
+"""The Typer application, the decorator that registers commands, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import typer
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
+LEARN, ASK, LOOK, OTHER_MODELS = "Learn", "Ask", "Look", "Clusters, topics, tags"  # headings in the program's help
+EXAMPLES: dict[str, tuple[str, ...]] = {}  # command → examples in its help; a test runs each
+
 app = typer.Typer(
     name="deciban",
     help="Generative classification that answers with evidence, and can take it back.",
@@ -24,25 +27,57 @@ app = typer.Typer(
 )
 
 
-def flag(*names: str, help: str, **more: Any) -> Any:
-    """An option that takes no value, and says none in the help."""
-    return typer.Option(*names, metavar=" ", help=help, **more)
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """A positional argument."""
+    return typer.Argument(metavar=metavar, help=help, **{"show_default": False, **more})
 
 
-Panel = "Everywhere"
-Json = Annotated[bool, flag("--json", help="Answer in JSON.", rich_help_panel=Panel)]
-Quiet = Annotated[bool, flag("--quiet", "-q", help="No progress, no remarks.", rich_help_panel=Panel)]
-Threads = Annotated[
-    int | None,
-    typer.Option("--threads", min=1, metavar="N", help="Use at most N cores.", rich_help_panel=Panel),
-]
-Debug = Annotated[bool, flag("--debug", help="A traceback where something fails.", rich_help_panel=Panel)]
+def option(names: str, metavar: str | None, help: str, **more: Any) -> Any:
+    """An option with a value; names are separated by spaces."""
+    return typer.Option(*names.split(), metavar=metavar, help=help, **more)
+
+
+def flag(names: str, help: str, **more: Any) -> Any:
+    """An option without a value; its help shows no type."""
+    return option(names, " ", help, **more)
+
+
+# -- options of every command ------------------------------------------------------------------------------------------
+PANEL = "Every command"
+Json = Annotated[bool, flag("--json", "Print JSON.", rich_help_panel=PANEL)]
+Quiet = Annotated[bool, flag("--quiet -q", "No progress bar and no notes.", rich_help_panel=PANEL)]
+Threads = Annotated[int | None, option("--threads", "N", "Use at most N cores.", min=1, rich_help_panel=PANEL)]
+Debug = Annotated[bool, flag("--debug", "Print the traceback of an error.", rich_help_panel=PANEL)]
 COMMON = {"json": (Json, False), "quiet": (Quiet, False), "threads": (Threads, None), "debug": (Debug, False)}
-EXAMPLES: dict[str, tuple[str, ...]] = {}  # by command, as its help shows them; a test runs each
+
+# -- options of several commands ---------------------------------------------------------------------------------------
+ModelFile = Annotated[str, argument("MODEL", "A model file.")]
+Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.", show_default="stdin, if piped")]
+Output = Annotated[str | None, option("--output -o", "FILE", "Write to FILE, not to stdout.")]
+Format = Annotated[str | None, option("--format", "csv|jsonl|parquet", "Format of the output.")]
+Append = Annotated[bool, flag("--append", "Write the columns of the input, too, before the answers.")]
+Label = Annotated[str | None, option("--label -l", "COLUMN", "The column that holds the class.")]
+Prior = Annotated[
+    list[str] | None, option("--prior", "CLASS=P", "Prior of a class; the others share the rest. Repeatable.")
+]
+Cost = Annotated[
+    list[str] | None, option("--cost", "TRUE:DECIDED=C", "Cost of deciding one class for another. Repeatable.")
+]
+Unit = Annotated[str, option("--unit", "decibans|nats|bits", "Unit of the evidence.")]
+SkipBad = Annotated[bool, flag("--skip-bad", "Skip rows that cannot be read, and count them.")]
+ReadAs = Annotated[str | None, option("--read-as", "FORMAT", "Format of ROWS: csv, jsonl, …; 'csv,delimiter=;'.")]
+KeyFile = Annotated[
+    str | None, option("--key-file", "FILE", "Holds the ledger's key. Default: DECIBAN_KEY, or a public key.")
+]
+Wait = Annotated[float, option("--wait", "SECONDS", "Time to wait for another writer of the model.", min=0)]
+Seed = Annotated[int | None, option("--seed", "N", "Seed of the random numbers.")]
+SaveModel = Annotated[str | None, option("--save", "FILE", "Save the model.")]
+Verbose = Annotated[bool, flag("--verbose -v", "Show how each column's family compares with the next best.")]
 
 
+# -- registration ------------------------------------------------------------------------------------------------------
 def command(*examples: str, panel: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command. Its first parameter is the `Terminal`; the rest are its options."""
+    """Register a function as a command. Its first parameter is the `Terminal`; the others are its options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         name = function.__name__.rstrip("_")
@@ -51,30 +86,30 @@ def command(*examples: str, panel: str) -> Callable[[Callable[..., None]], Calla
 
         @wraps(function)
         def run(*, json: bool, quiet: bool, threads: int | None, debug: bool, **options: Any) -> None:
-            _limit(threads)
+            _limit_threads(threads)
             function(Terminal(quiet, json), **options)
 
         keyword = inspect.Parameter.KEYWORD_ONLY
-        mine = [parameter.replace(kind=keyword, annotation=hints[parameter.name]) for parameter in own]
-        shared = [
+        parameters = [parameter.replace(kind=keyword, annotation=hints[parameter.name]) for parameter in own]
+        parameters += [
             inspect.Parameter(key, keyword, default=default, annotation=hint) for key, (hint, default) in COMMON.items()
         ]
-        run.__signature__ = inspect.Signature(mine + shared)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in mine + shared}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         EXAMPLES[name] = examples
-        app.command(name, help=inspect.getdoc(function), epilog=_shown(examples), rich_help_panel=panel)(run)
+        app.command(name, help=inspect.getdoc(function), epilog=_as_epilog(examples), rich_help_panel=panel)(run)
         return function
 
     return register
 
 
-def _shown(examples: tuple[str, ...]) -> str:
-    """Examples below the options, one a line."""
+def _as_epilog(examples: tuple[str, ...]) -> str:
+    """Examples below the options of a command's help, one per line."""
     return "\n\n".join(["[dim]Examples[/dim]", *(f"  {example}".replace("[", "\\[") for example in examples)])
 
 
-def _limit(threads: int | None) -> None:
-    """As many threads, in all that is imported from here on."""
+def _limit_threads(threads: int | None) -> None:
+    """Limit the threads of libraries that are imported from here on."""
     if threads is None:
         return
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -85,43 +120,8 @@ def _limit(threads: int | None) -> None:
     pa.set_io_thread_count(max(1, threads))
 
 
-def refuse_together(**given: Any) -> None:
-    """Refuse options that contradict each other; those not given are None, False or empty."""
+def refuse_together(**given: object) -> None:
+    """Raise UsageError if more than one option is given; those not given are None, False or empty."""
     named = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, False, [], "")]
     if len(named) > 1:
         raise UsageError(f"{' and '.join(named)} contradict each other. Give one of them.")
-
-
-# -- options ----------
-# Options that several commands share, each said once.
-
-LEARN, ASK, LOOK, MORE = "Learn", "Ask", "Look", "Without labels"  # the parts of the program's help
-
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)]
-Rows = Annotated[
-    str, typer.Argument(metavar="ROWS", help="A file, a folder, or - for stdin.", show_default="stdin, if piped")
-]
-Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
-Format = Annotated[str | None, typer.Option("--format", metavar="csv|jsonl|parquet", help="Of what is written.")]
-Label = Annotated[str | None, typer.Option("--label", "-l", metavar="COLUMN", help="The column that holds the class.")]
-Prior = Annotated[
-    list[str] | None,
-    typer.Option("--prior", metavar="CLASS=P", help="The prior of a class; the others share the rest. Repeatable."),
-]
-Cost = Annotated[
-    list[str] | None,
-    typer.Option("--cost", metavar="TRUE:DECIDED=C", help="The cost of taking one class for another. Repeatable."),
-]
-Unit = Annotated[str, typer.Option("--unit", metavar="decibans|nats|bits", help="Of the evidence.")]
-SkipBad = Annotated[bool, flag("--skip-bad", help="Pass over rows that cannot be read, and count them.")]
-ReadAs = Annotated[
-    str | None, typer.Option("--read-as", metavar="FORMAT", help="Of what is read: csv, jsonl, …; 'csv,delimiter=;'.")
-]
-KeyFile = Annotated[
-    str | None,
-    typer.Option("--key-file", metavar="FILE", help="Holds the ledger's key; else DECIBAN_KEY, else a public one."),
-]
-Wait = Annotated[
-    float, typer.Option("--wait", min=0, metavar="SECONDS", help="For another writer of the model to finish.")
-]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="The same number gives the same answer.")]

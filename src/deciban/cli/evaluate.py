@@ -1,38 +1,34 @@
-"""`deciban evaluate`: how good the answers are, on new rows, on the learnt ones, or those of any other system."""
+"""`deciban evaluate`: how good the answers are, on new rows, on the learnt rows, or those of another system."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
-from deciban.cli.command import command, flag, refuse_together
-from deciban.cli.models import cost_of, existing, ledger_key, open_model, prior_of
+from deciban.cli.arguments import cost_of, existing, ledger_key, open_model, prior_of
+from deciban.cli.command import argument, command, flag, option, refuse_together
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
-Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="A model file; none with --scores.")]
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.read.schema import TypedTable
+
+FIRST_ROWS = 1000  # of the file, for plots of the model
+Model = Annotated[str | None, argument("MODEL", "A model file; not with --scores.")]
 LeaveOneOut = Annotated[
-    bool,
-    flag(
-        "--leave-one-out",
-        help="The rows were learnt: score each as if it had not been. Strangers are refused.",
-    ),
+    bool, flag("--leave-one-out", "The rows were learnt: score each as if it had not been. Other rows are refused.")
 ]
 Groups = Annotated[
-    str | None,
-    typer.Option("--groups", metavar="COLUMN", help="With --leave-one-out: leave out all rows of a group at a time."),
+    str | None, option("--groups", "COLUMN", "With --leave-one-out: leave out all rows of a group at a time.")
 ]
-Raw = Annotated[bool, flag("--raw", help="Without the model's calibration.")]
-Scores = Annotated[str | None, typer.Option("--scores", metavar="FILE", help="Judge the scores of any other system.")]
-Llr = Annotated[str | None, typer.Option("--llr", metavar="COLUMN", help="With --scores: the llr, in --unit.")]
-Is = Annotated[str | None, typer.Option("--target", metavar="COLUMN", help="With --scores: whether it was a target.")]
-Positive = Annotated[str | None, typer.Option("--positive", metavar="VALUE", help="What a target's column holds.")]
-Plots = Annotated[str | None, typer.Option("--plots", metavar="DIR", help="Write pictures there too (SVG).")]
-ScoreUnit = Annotated[
-    str, typer.Option("--unit", metavar="nats|bits|bans|decibans", help="With --scores: of the llrs.")
-]
+Raw = Annotated[bool, flag("--raw", "Without the model's calibration.")]
+Scores = Annotated[str | None, option("--scores", "FILE", "Evaluate the scores of another system.")]
+Llr = Annotated[str | None, option("--llr", "COLUMN", "With --scores: the llr, in --unit.")]
+Target = Annotated[str | None, option("--target", "COLUMN", "With --scores: whether the row is a target.")]
+Positive = Annotated[str | None, option("--positive", "VALUE", "With --scores: the value that means target.")]
+Plots = Annotated[str | None, option("--plots", "DIR", "Also write plots there (SVG).")]
+ScoreUnit = Annotated[str, option("--unit", "nats|bits|bans|decibans", "With --scores: unit of the llrs.")]
 
 
 @command(
@@ -53,7 +49,7 @@ def evaluate(
     raw: Raw = False,
     scores: Scores = None,
     llr: Llr = None,
-    target: Is = None,
+    target: Target = None,
     positive: Positive = None,
     unit: ScoreUnit = "nats",
     plots: Plots = None,
@@ -61,70 +57,51 @@ def evaluate(
     skip_bad: options.SkipBad = False,
     key_file: options.KeyFile = None,
 ) -> None:
-    """Judge answers: error, log loss, Cllr and what calibration costs, EER, and what is taken for what."""
+    """Evaluate answers: error, log loss, Cllr and its calibration loss, EER, and confusions."""
+    refuse_together(scores=scores, MODEL=model)
+    if model is None and scores is None:
+        raise UsageError("MODEL and ROWS are missing, or --scores FILE. See: deciban evaluate --help")
+    if scores is not None and (llr is None or target is None):
+        raise UsageError("--scores needs the columns --llr and --target. Write for example --llr score --target same.")
+    if groups is not None and not leave_one_out:
+        raise UsageError("--groups leaves out learnt rows: add --leave-one-out.")
+    from deciban.cli.judging import evaluate_rows, evaluate_scores
+
+    drawn: list[str] = []
     folder = None
     if plots is not None:
-        from deciban.cli.pictures import judging_plots, model_plots, plots_folder
+        from deciban.cli.pictures import draw_evaluation, draw_model, plots_folder
 
         folder = plots_folder(plots)
-    drawn: list[str] = []
-    if scores is not None:
-        refuse_together(scores=scores, MODEL=model)
-        if llr is None or target is None:
-            raise UsageError(
-                "--scores needs the columns --llr and --target. Write for example --llr score --target same."
-            )
-        from deciban.cli.judging import judged_scores
-
-        told = judged_scores(existing(scores), llr, target, unit, positive, format=read_as)
-    elif model is None:
-        raise UsageError("name a model and rows, or --scores FILE. See: deciban evaluate --help")
+    if model is None:
+        evaluation = evaluate_scores(existing(str(scores)), str(llr), str(target), unit, positive, format=read_as)
     else:
-        if groups is not None and not leave_one_out:
-            raise UsageError("--groups leaves out learnt rows: add --leave-one-out.")
         clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file) if leave_one_out else None)
-        told = _judged(terminal, clf, rows, label, leave_one_out, groups, prior, cost, raw, read_as, skip_bad)
+        from deciban.cli.rows import label_column, open_rows, report_skipped
+
+        classes = clf.stats_.classes
+        source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
+        column = label_column(clf, source, label)
+        settings = {"prior": prior_of(prior, classes), "cost": cost_of(cost, classes), "raw": raw}
+        evaluation = evaluate_rows(clf, source, column, leave_one_out, groups, **settings)
+        report_skipped(terminal, source)
         if folder is not None:
-            drawn = model_plots(clf, _first_rows(terminal, clf, rows, read_as), folder)
+            drawn = draw_model(clf, _first_rows(terminal, clf, rows, read_as), folder)
     if folder is not None:
-        drawn += judging_plots(told, folder)
+        drawn += draw_evaluation(evaluation, folder)
     if terminal.json:
-        terminal.dump(told.to_dict() | ({"plots": drawn} if plots is not None else {}))
+        terminal.dump(evaluation.to_dict() | ({"plots": drawn} if plots is not None else {}))
         return
-    terminal.say(str(told))
+    terminal.say(str(evaluation))
     if plots is not None:
-        terminal.note(f"{len(drawn)} pictures in {plots}")
+        terminal.note(f"{plots}: {len(drawn)} plots")
 
 
-def _judged(
-    terminal: Terminal,
-    clf: Any,
-    path: str,
-    label: str | None,
-    learnt: bool,
-    groups: str | None,
-    prior: list[str] | None,
-    cost: list[str] | None,
-    raw: bool,
-    read_as: str | None,
-    skip_bad: bool,
-) -> Any:
-    from deciban.cli.judging import judged
-    from deciban.cli.rows import label_column, open_rows, report_skipped
-
-    classes = clf.stats_.classes
-    source = open_rows(terminal, path, read_as, skip_bad, clf=clf)
-    options = {"prior": prior_of(prior or [], classes), "cost": cost_of(cost or [], classes), "raw": raw}
-    told = judged(clf, source, label_column(clf, source, label), learnt, groups, **options)
-    report_skipped(terminal, source)
-    return told
-
-
-def _first_rows(terminal: Terminal, clf: Any, path: str, read_as: str | None) -> Any:
-    """Some rows for a picture; None where they came through a pipe, and are gone."""
+def _first_rows(terminal: Terminal, clf: GenerativeClassifier, path: str, read_as: str | None) -> TypedTable | None:
+    """Some rows for plots of the model; None if they came through a pipe, which cannot be read again."""
     from deciban.cli.rows import open_rows, schema_of
 
     if path == "-":
         return None
-    table = next(open_rows(terminal, path, read_as, True, clf=clf).batches(1000))
+    table = next(open_rows(terminal, path, read_as, True, clf=clf).batches(FIRST_ROWS))
     return schema_of(clf).apply(table, [])

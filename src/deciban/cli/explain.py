@@ -1,28 +1,30 @@
-"""`deciban explain`: which part of a row said how much."""
+"""`deciban explain`: the evidence of each feature of a row."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
-from deciban.cli.command import command, flag, refuse_together
-from deciban.cli.models import class_named, open_model, prior_of
+from deciban.cli.arguments import class_named, open_model, prior_of
+from deciban.cli.command import command, flag, option, refuse_together
 from deciban.cli.output import write_bytes
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
-Which = Annotated[
-    str | None,
-    typer.Option("--row", "-r", metavar="N[,N…]", help="Which rows, counted from 1. The first five if not said."),
-]
-Over = Annotated[str | None, typer.Option("--over", metavar="CLASS", help="The class that the evidence is for.")]
-Against = Annotated[str | None, typer.Option("--against", metavar="CLASS", help="The class it is compared with.")]
-Chain = Annotated[bool, flag("--chain", help="Split a block of correlated columns: each given those before it.")]
-Svg = Annotated[str | None, typer.Option("--svg", metavar="FILE", help="A picture of the first of these rows.")]
-Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="A page with a table for each row.")]
-Most = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Parts that are shown of each row.")]
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.evidence.explanation import Explanation
+    from deciban.read.schema import TypedTable
+    from deciban.read.source import Source
+
+FIRST_ROWS = 5  # explained if --row is not given
+Which = Annotated[str | None, option("--row -r", "N[,N…]", "Rows to explain, counted from 1. Default: the first five.")]
+Over = Annotated[str | None, option("--over", "CLASS", "The class that the evidence is for.")]
+Against = Annotated[str | None, option("--against", "CLASS", "The class to compare with.")]
+Chain = Annotated[bool, flag("--chain", "Split a block of correlated columns: each given those before it.")]
+Svg = Annotated[str | None, option("--svg", "FILE", "Draw the first of these rows.")]
+Html = Annotated[str | None, option("--html", "FILE", "Write a page with a table for each row.")]
+Most = Annotated[int, option("--most", "N", "Largest number of features per row.", min=1)]
 
 
 @command(
@@ -45,73 +47,65 @@ def explain(
     html: Html = None,
     read_as: options.ReadAs = None,
 ) -> None:
-    """Take the answer apart: the evidence of each feature, the prior and the calibration, which sum to it exactly."""
+    """Show the evidence of each feature, the prior and the calibration; their sum is the answer, exactly."""
     refuse_together(json=terminal.json, svg=svg, html=html)
     if against is not None and over is None:
         raise UsageError("--against names the class to compare with: name the other one with --over.")
     if unit != "decibans" and not terminal.json:
-        raise UsageError(f"--unit {unit}: bars are decibans. Other units are for --json.")
-    wanted = _numbers(row)
+        raise UsageError(f"--unit {unit}: bars are in decibans. Other units need --json.")
+    wanted = _row_numbers(row)
     clf = open_model(model, "GenerativeClassifier")
-    told = _explained(terminal, clf, rows, wanted, over, against, prior, chain, read_as)
+    import numpy as np
+
+    from deciban.cli.rows import open_rows
+
+    source = open_rows(terminal, rows, read_as, clf=clf)
+    numbers, typed = _find_rows(source, clf, wanted)
+    classes = clf.stats_.classes
+    pair = [None if name is None else class_named(name, classes) for name in (over, against)]
+    if pair[0] is not None and pair[1] is None and len(classes) == 2:
+        pair[1] = next(name for name in classes if name != pair[0])
+    explanation = clf.explain(typed, *pair, prior=prior_of(prior, classes), chain=chain)
+    explanation.rows = np.array(numbers)
     if svg is not None:
         from deciban.cli.pictures import draw
         from deciban.plots import evidence_bars
 
-        draw(svg, lambda ax: evidence_bars(told, 0, most=most, ax=ax))
-        terminal.note(f"row {told.rows[0]} in {svg}")
+        draw(svg, lambda ax: evidence_bars(explanation, 0, most=most, ax=ax))
+        terminal.note(f"{svg}: row {numbers[0]}")
     elif html is not None:
-        page = f"<!doctype html><meta charset='utf-8'><title>deciban explain</title>{told._repr_html_()}\n"
+        page = f"<!doctype html><meta charset='utf-8'><title>deciban explain</title>{explanation._repr_html_()}\n"
         write_bytes(html, page.encode())
-        terminal.note(f"{len(told)} rows in {html}")
+        terminal.note(f"{html}: {len(explanation)} rows")
     elif terminal.json:
-        terminal.dump(told.to_dict(unit))
+        terminal.dump(explanation.to_dict(unit))
     else:
-        _show(terminal, told, most)
+        _show(terminal, explanation, most)
 
 
-def _explained(
-    terminal: Terminal,
-    clf: Any,
-    path: str,
-    wanted: list[int] | None,
-    over: str | None,
-    against: str | None,
-    prior: list[str] | None,
-    chain: bool,
-    read_as: str | None,
-) -> Any:
-    """The rows asked for, found in one pass, explained together."""
-    import numpy as np
-
-    from deciban.cli.rows import open_rows, typed_batches
+def _find_rows(source: Source, clf: GenerativeClassifier, wanted: list[int] | None) -> tuple[list[int], TypedTable]:
+    """The numbers of the wanted rows, counted from 1, and the rows; read until the last of them."""
+    from deciban.cli.rows import typed_batches
     from deciban.read.tables import stacked
 
-    classes = clf.stats_.classes
-    sides = [None if name is None else class_named(name, classes) for name in (over, against)]
-    if sides[0] is not None and sides[1] is None and len(classes) == 2:
-        sides[1] = next(name for name in classes if name != sides[0])
-    source = open_rows(terminal, path, read_as, clf=clf)
+    last = FIRST_ROWS if wanted is None else wanted[-1]
+    numbers: list[int] = []
     found, seen = [], 0
-    last = 5 if wanted is None else max(wanted)
-    for some in typed_batches(source, clf):
-        n = len(some.typed)
-        inside = range(some.start, some.start + n) if wanted is None else [at - 1 for at in sorted(set(wanted))]
-        chosen = [at - some.start for at in inside if some.start <= at < min(some.start + n, last)]
-        if chosen:
-            found.append(some.typed.take(chosen))
-        seen = some.start + n
+    for batch in typed_batches(source, clf):
+        seen = batch.start + len(batch.typed)
+        inside = [at for at in wanted or range(1, last + 1) if batch.start < at <= seen]
+        if inside:
+            found.append(batch.typed.take([at - 1 - batch.start for at in inside]))
+            numbers += inside
         if seen >= last:
             break
     if wanted is not None and seen < last:
         raise UsageError(f"--row {last}: {source.name} has {seen:,} rows.")
-    told = clf.explain(stacked(found), *sides, prior=prior_of(prior or [], classes), chain=chain)
-    told.rows = told.rows + 1 if wanted is None else np.array(sorted(set(wanted)))
-    return told
+    return numbers, stacked(found)
 
 
-def _numbers(text: str | None) -> list[int] | None:
-    """Rows by number: 3, or 3,7,9."""
+def _row_numbers(text: str | None) -> list[int] | None:
+    """The numbers of 3 or 3,7,9 in order."""
     if text is None:
         return None
     try:
@@ -119,18 +113,17 @@ def _numbers(text: str | None) -> list[int] | None:
     except ValueError:
         numbers = [0]
     if min(numbers) < 1:
-        raise UsageError(f"--row {text!r} is not a number of a row, counted from 1, or several such as 3,7.")
-    return numbers
+        raise UsageError(f"--row {text!r} is not the number of a row, counted from 1, or several such as 3,7.")
+    return sorted(set(numbers))
 
 
-def _show(terminal: Terminal, told: Any, most: int) -> None:
-    """Bars in colours where there are any."""
+def _show(terminal: Terminal, explanation: Explanation, most: int) -> None:
+    """Print bars: red for evidence against, green for evidence for."""
     from rich.text import Text
 
-    for line in told.text(most).splitlines():
+    for line in explanation.text(most).splitlines():
         text = Text(line)
-        style = "red" if "−" in line.split("█")[0] else "green"
-        text.highlight_regex("█+", style)
+        text.highlight_regex("█+", "red" if "−" in line.split("█")[0] else "green")
         if line.startswith(("evidence", "prior", "posterior", "row ")):
             text.stylize("bold")
-        terminal.out.print(text, soft_wrap=True)
+        terminal.say(text)

@@ -1,46 +1,36 @@
-"""`deciban fit`: a model from a file, and what a person wants to know about it."""
+"""`deciban fit`: fit a model to a file, and report on it."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
-from deciban.cli.command import command, flag, refuse_together
-from deciban.cli.models import cost_of, ledger_key, open_model, pairs, prior_of
+from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model, pairs, prior_of
+from deciban.cli.command import argument, command, flag, option, refuse_together
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
-Rows = Annotated[str, typer.Argument(metavar="ROWS", help="A file, a folder, or - for stdin.", show_default=False)]
-Target = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="The model; ROWS with the ending .deciban if not said."),
-]
+if TYPE_CHECKING:
+    from deciban.read.source import Source
+
+Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.")]
+Target = Annotated[str | None, option("--output -o", "FILE", "The model file. Default: ROWS with the ending .deciban.")]
 Column = Annotated[
-    list[str] | None,
-    typer.Option("--column", metavar="NAME=KIND", help="What a column is (gaussian, category, ignore, …). Repeatable."),
+    list[str] | None, option("--column", "NAME=KIND", "Kind of a column (gaussian, category, ignore, …). Repeatable.")
 ]
 Block = Annotated[
-    list[str] | None,
-    typer.Option("--block", metavar="A,B=STRUCTURE", help="Columns that vary together: full, tied, … Repeatable."),
+    list[str] | None, option("--block", "A,B=STRUCTURE", "Columns that vary together: full, tied, … Repeatable.")
 ]
-TextColumn = Annotated[list[str] | None, typer.Option("--text", metavar="NAME", help="A column of texts. Repeatable.")]
-Rule = Annotated[str, typer.Option("--rule", metavar="mean|predictive|map|ml", help="How parameters are read.")]
-Calibrate = Annotated[
-    str, typer.Option("--calibrate", metavar="auto|none|…", help="On exact leave-one-out scores of these rows.")
-]
+TextColumn = Annotated[list[str] | None, option("--text", "NAME", "A column of texts. Repeatable.")]
+Rule = Annotated[str, option("--rule", "mean|predictive|map|ml", "How parameters are obtained from the posterior.")]
+Calibrate = Annotated[str, option("--calibrate", "auto|none|…", "Calibration, by leave-one-out scores of these rows.")]
 NoLedger = Annotated[
-    bool,
-    flag("--no-ledger", help="Do not note which rows were learnt; unlearn then checks less."),
+    bool, flag("--no-ledger", "Keep no digests of the rows; unlearn then recognises fewer wrong rows.")
 ]
-Like = Annotated[
-    str | None,
-    typer.Option("--like", metavar="MODEL", help="Begin with this model's choices, so that both can be merged."),
-]
-Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Kept in the model file.")]
-IGNORE = {"ignore": "identifier", "ignored": "identifier"}  # how people call a column to be passed over
+Like = Annotated[str | None, option("--like", "MODEL", "Use the choices of this model, so that both can be merged.")]
+Note = Annotated[str | None, option("--note", "TEXT", "Text to keep in the model file.")]
+IGNORE = {"ignore": "identifier", "ignored": "identifier"}  # words for the kind of a column that is not used
 
 
 @command(
@@ -67,8 +57,9 @@ def fit(
     note: Note = None,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """Learn a model from rows, and say what was learnt, how good it is, what looks wrong, and what to do next."""
+    """Fit a model to rows, and report what was learnt, how good it is, what may be wrong, and what to do next."""
     refuse_together(no_ledger=no_ledger, key_file=key_file)
     for name, given in {"column": column, "block": block, "text": text, "no_ledger": no_ledger}.items():
         refuse_together(like=like, **{name: given})
@@ -76,20 +67,25 @@ def fit(
     from deciban.cli.rows import open_rows, report_skipped
     from deciban.estimators.classifier import GenerativeClassifier
 
-    source = open_rows(terminal, rows, read_as, skip_bad, again=True)
-    of = _label(source, label)
+    source = open_rows(terminal, rows, read_as, skip_bad, several_passes=True)
+    label_name = _label(source, label)
     target = _target(rows, output)
     kinds = _kinds(source, column or [], block or [], text or [])
     if like is not None:
-        clf = open_model(like, "GenerativeClassifier", key=ledger_key(key_file)).blank().learn(source, of)
+        clf = open_model(like, "GenerativeClassifier", key=ledger_key(key_file)).blank().learn(source, label_name)
     else:
         clf = GenerativeClassifier(
             rule=rule,  # type: ignore[arg-type]
             calibrate=None if calibrate == "none" else calibrate,
             ledger=False if no_ledger else ledger_key(key_file) or True,
             kinds=kinds,
-        ).fit(source, of)
-    _keep_wishes(clf, prior or [], cost or [])
+        ).fit(source, label_name)
+    if prior:
+        clf.prior = prior_of(prior, clf.stats_.classes)
+        clf.log_prior()  # checks it
+    if cost:
+        clf.cost = cost_of(cost, clf.stats_.classes)
+        clf.cost_matrix()  # checks it
     report_skipped(terminal, source)
     clf.save(target, note=note or f"fitted on {source.name}")
     if terminal.quiet and not terminal.json:
@@ -98,50 +94,46 @@ def fit(
     if terminal.json:
         terminal.dump(report.to_dict())
     else:
-        report.show(terminal)
+        report.show(terminal, verbose)
 
 
 def _target(rows: str, output: str | None) -> str:
-    """Where the model goes; a name of our own choosing never replaces a file."""
+    """The path of the model; the default name never replaces a file."""
     if output is not None:
         return output
     if rows == "-":
-        raise UsageError("rows from stdin have no name: say where the model goes with -o.")
+        raise UsageError("rows from stdin have no file name: name the model with -o.")
     from deciban.cli.rows import stem
 
     target = f"{stem(rows)}.deciban"
     if os.path.exists(target):
-        raise UsageError(
-            f"{target!r} is there already. Write over it with -o {target}, or choose another name with -o."
-        )
+        raise UsageError(f"{target!r} exists already. Replace it with -o {target}, or choose another name with -o.")
     return target
 
 
-def _label(source: Any, wanted: str | None) -> str:
-    from deciban.cli.models import column_named
+def _label(source: Source, wanted: str | None) -> str:
+    """The label column: as given; of a folder, the name of each text's folder."""
     from deciban.read.folder import LABEL, FolderSource
 
     if wanted is None:
         if isinstance(source, FolderSource):
             return LABEL
-        raise UsageError(
-            f"which column of {source.name} holds the class? Say --label, one of: {', '.join(source.columns)}."
-        )
+        columns = ", ".join(source.columns)
+        raise UsageError(f"which column of {source.name} holds the class? Name it with --label. Columns: {columns}.")
     return column_named(wanted, source.columns, source.name)
 
 
-def _kinds(source: Any, columns: list[str], blocks: list[str], texts: list[str]) -> dict[Any, str] | None:
-    """What columns were said to be, and which of them vary together."""
-    from deciban.cli.models import column_named
+def _kinds(source: Source, columns: list[str], blocks: list[str], texts: list[str]) -> dict[Any, str] | None:
+    """The kinds that --column, --block and --text give to columns."""
     from deciban.read.folder import TEXT, FolderSource
 
     kinds: dict[Any, str] = {}
-    taken: dict[str, str] = {}
+    option_of: dict[str, str] = {}
 
     def take(name: str, option: str) -> str:
-        if name in taken:
-            raise UsageError(f"column {name!r} is named by {taken[name]} and by {option}. Name it once.")
-        taken[name] = option
+        if name in option_of:
+            raise UsageError(f"column {name!r} is named by {option_of[name]} and by {option}. Name it once.")
+        option_of[name] = option
         return column_named(name, source.columns, source.name)
 
     for name, kind in pairs(columns, "--column", "age=gaussian"):
@@ -150,17 +142,6 @@ def _kinds(source: Any, columns: list[str], blocks: list[str], texts: list[str])
         kinds[tuple(take(name.strip(), "--block") for name in names.split(","))] = structure
     for name in texts:
         kinds[take(name, "--text")] = "text"
-    if isinstance(source, FolderSource) and TEXT not in taken:
-        kinds[TEXT] = "text"  # a folder of texts is one, however few words they have
+    if isinstance(source, FolderSource) and TEXT not in option_of:
+        kinds[TEXT] = "text"  # the files of a folder are texts, even if they are short
     return kinds or None
-
-
-def _keep_wishes(clf: Any, prior: list[str], cost: list[str]) -> None:
-    """Prior and costs become the model's own; whoever asks it may still give others."""
-    classes = clf.stats_.classes
-    if prior:
-        clf.prior = prior_of(prior, classes)
-        clf.log_prior()
-    if cost:
-        clf.cost = cost_of(cost, classes)
-        clf.cost_matrix()

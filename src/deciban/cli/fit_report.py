@@ -1,250 +1,290 @@
-"""Which features tell the classes apart, by what they say of rows that were learnt."""
+"""The report of `deciban fit`: what was learnt, how good it is, what may be wrong with the data, what to do next."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deciban.cli.judging import judged
+from deciban.cli.arguments import calibration_state
+from deciban.cli.judging import evaluate_rows
+from deciban.cli.rows import schema_of
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError
 from deciban.evaluate import Evaluation
 from deciban.evidence.explanation import count, decibans_text
 from deciban.evidence.scores import convert
+from deciban.families.gaussian import Gaussian
 from deciban.families.product import blocks_of
-from deciban.read.columns import IGNORED
+from deciban.families.transformed import Transformed
+from deciban.model.choose import ASKED
+from deciban.read.columns import IGNORED, Column
+from deciban.read.labels import labelled_rows
+from deciban.read.schema import TypedTable
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 from deciban.statistics import Array
 
-MOST_ROWS = 400  # of a class that are looked at
-SURE = 0.99  # right alone in this share of the rows: too good to be true
-ONE_SIDED = 0.8  # share of the evidence that goes to one class
-ENOUGH = 50  # rows from which that can be said
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.model.model import Model
+
+ROWS_PER_CLASS = 400  # sampled for the evidence of features
+LARGEST_NATS = 50.0  # evidence of one row is clipped here, so that certainty does not hide the rest
+SUSPICIOUS_ACCURACY, SUSPICIOUS_ROWS = 0.99, 50  # of one feature alone: it may be derived from the class
+MAIN_SHARE = 0.8  # of a feature's evidence, from which a class is named as the one it favours
+GAPPY = 0.5  # share of missing values that is worth a warning
+RARE = 5  # rows of a class, below which it is worth a warning
+MOST_FEATURES, MOST_CLASSES = 10, 12  # printed
 
 
+# -- evidence of features ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Telling:
-    """What a feature says on average."""
+class FeatureEvidence:
+    """Evidence of a feature, averaged over a sample of rows."""
 
-    feature: str
-    nats: float  # mean evidence a row, for its class over the nearest rival
-    right: float  # share of the rows in which it alone favours the right class
+    name: str
+    nats: float  # mean evidence for a row's class over the most probable other class
+    accuracy: float  # share of the rows whose class this feature alone favours
     rows: int
-    side: str | None = None  # the class it speaks for, where it is one
+    favours: str | None  # the class whose rows get most of the evidence, if there is one
 
     def to_dict(self) -> dict[str, Any]:
-        """For a program."""
+        """Values for JSON."""
         decibans = convert(self.nats, "decibans")
-        return {"feature": self.feature, "decibans": decibans, "right": self.right, "for": self.side}
+        return {"feature": self.name, "decibans": decibans, "accuracy": self.accuracy, "favours": self.favours}
 
 
-def most_telling(clf: Any, source: Source) -> list[Telling]:
-    """Features by the evidence that they bring, most first; judged on some of the first rows of each class."""
-    if len(clf.stats_.classes) < 2:
+def feature_evidence(clf: GenerativeClassifier, source: Source) -> list[FeatureEvidence]:
+    """Evidence of all features on a sample of the first rows, the largest first."""
+    classes = [str(name) for name in clf.stats_.classes]
+    rows, codes = _sample(clf, source)
+    if len(classes) < 2 or not len(codes):
         return []
-    classes = clf.stats_.classes
-    sums: dict[str, Array] = {}  # evidence of each class's rows, then how many were right
-    seen = 0
-    for k, rows in _by_class(clf, source):
-        told = clf.explain(rows, classes[k], classes[_rival(clf, rows, k)])
-        n = len(told)
-        seen += n
-        finite = np.clip(told.parts, -50, 50)  # what is certain must not hide the rest
-        for name, part in zip(told.names, finite.T):
-            total = sums.setdefault(name, np.zeros(len(classes) + 1))
-            total[k] += part.sum()
-            total[-1] += (part > 0).sum()
+    position: dict[str, int] = {}  # feature → column of the sums
+    parts = []
+    for names, nats, k in _explained(clf, rows, codes):
+        clipped = np.clip(nats, -LARGEST_NATS, LARGEST_NATS)
+        evidence = np.array([clipped[k == j].sum(axis=0) for j in range(len(classes))])
+        columns = [position.setdefault(name, len(position)) for name in names]
+        parts.append((columns, evidence, (clipped > 0).sum(axis=0)))
+    evidence, favourable = np.zeros((len(classes), len(position))), np.zeros(len(position))
+    for columns, of_classes, rows_for in parts:
+        evidence[:, columns] += of_classes
+        favourable[columns] += rows_for
+    n, total = len(codes), evidence.sum(axis=0)
+    best = evidence.argmax(axis=0)
+    clear = evidence.max(axis=0) > MAIN_SHARE * np.abs(evidence).sum(axis=0)
     found = [
-        Telling(name, float(total[:-1].sum() / seen), float(total[-1] / seen), seen, _side(total[:-1], classes))
-        for name, total in sums.items()
+        FeatureEvidence(name, total[j] / n, favourable[j] / n, n, classes[best[j]] if clear[j] else None)
+        for name, j in position.items()
     ]
-    return sorted(found, key=lambda part: -abs(part.nats))
+    return sorted(found, key=lambda feature: -abs(feature.nats))
 
 
-def _side(evidence: Array, classes: Sequence[Any]) -> str | None:
-    """The class whose rows a feature speaks for, where it says next to nothing for the others."""
-    best = int(evidence.argmax())
-    return str(classes[best]) if evidence[best] > ONE_SIDED * np.abs(evidence).sum() else None
+def _explained(
+    clf: GenerativeClassifier, rows: TypedTable, codes: Array
+) -> Iterator[tuple[Sequence[str], Array, Array]]:
+    """Names of parts, their evidence (n, P) for each row's class over the most probable other one, and class codes."""
+    classes = clf.stats_.classes
+    if len(classes) == 2:  # one explanation serves both
+        explanation = clf.explain(rows, classes[1], classes[0])
+        yield explanation.names, explanation.parts * np.where(codes == 1, 1.0, -1.0)[:, None], codes
+        return
+    probability = clf.predict_proba(rows)
+    for k in np.unique(codes):
+        at = np.flatnonzero(codes == k)
+        mean = probability[at].mean(axis=0)
+        mean[k] = -1.0
+        explanation = clf.explain(rows.take(at), classes[k], classes[int(mean.argmax())])
+        yield explanation.names, explanation.parts, codes[at]
 
 
-def giveaways(telling: list[Telling]) -> list[Telling]:
-    """Features that need no company."""
-    return [part for part in telling if part.right >= SURE and part.rows >= ENOUGH]
-
-
-def _by_class(clf: Any, source: Source) -> Iterator[tuple[int, Any]]:
-    """Some of the first rows of each class."""
-    schema = clf.schema_
+def _sample(clf: GenerativeClassifier, source: Source) -> tuple[TypedTable, Array]:
+    """Some of the first rows of each class, and their class codes."""
+    schema = schema_of(clf)
     table = next(source.batches(HEAD))
     bad: list[DecibanError] = []
     typed = schema.apply(table, bad)
-    from deciban.read.labels import labelled_rows
-
-    kept = np.setdiff1d(labelled_rows(table, str(schema.label)), [error.row for error in bad])
-    labels = np.asarray(schema.labels(table.take(kept)))
-    for k, name in enumerate(clf.stats_.classes):
-        rows = kept[np.flatnonzero(labels == name)[:MOST_ROWS]]
-        if len(rows):
-            yield k, typed.take(rows)
+    usable = np.setdiff1d(labelled_rows(table, str(schema.label)), [error.row for error in bad])
+    labels = np.asarray(schema.labels(table.take(usable)))
+    chosen = [np.flatnonzero(labels == name)[:ROWS_PER_CLASS] for name in clf.stats_.classes]
+    codes = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
+    return typed.take(usable[np.concatenate(chosen)]), codes
 
 
-def _rival(clf: Any, rows: Any, k: int) -> int:
-    """The class that these rows are most likely to be taken for."""
-    mean = clf.predict_proba(rows).mean(axis=0)
-    mean[k] = -1.0
-    return int(mean.argmax())
+# -- models of columns -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class BlockModel:
+    """The model of a block of features, in words."""
+
+    features: tuple[str, ...]
+    model: str  # "log-normal (fits best)"
+    comparison: str  # with the next best model; empty if none was compared
 
 
-# -- fit report ----------
-# What a person wants to know after a fit: what was learnt, how good it is, what looks wrong, and what to do next.
+def block_models(model: Model) -> list[BlockModel]:
+    """The model of each block of features."""
+    names, found = model.reader.labels, []
+    for (family,), positions, reason in zip(blocks_of(model.family), model.positions, model.reasons):
+        features = tuple(names[j] for j in positions)
+        if len(features) == 1 and reason.detail:
+            text = reason.text
+        else:
+            more = f", {reason.text}" if len(features) > 1 or reason.text == ASKED else ""
+            text = f"{family_name(family)}{more}"
+        found.append(BlockModel(features, text, reason.detail))
+    return found
 
-PLAIN = {"names", "numbers", "yes or no", "texts"}  # reasons that a column's kind says already
-GAPPY = 0.5  # share of missing values that is worth a remark
-FEW = 5  # rows of a class that are worth a remark
-MOST = 12  # classes that are listed
+
+def family_name(family: object) -> str:
+    """The name of a family, with the structure of a Gaussian or the transform.
+
+    >>> from deciban import Categorical
+    >>> family_name(Gaussian("tied")), family_name(Categorical())
+    ('Gaussian (tied)', 'Categorical')
+    """
+    name = type(family).__name__
+    if isinstance(family, Gaussian):
+        return f"{name} ({family.structure})"
+    return f"{name} ({family.by})" if isinstance(family, Transformed) else name
 
 
+# -- report ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A fitted classifier, its evaluation on the rows it learnt, and what its features say."""
+    """A fitted model, its leave-one-out evaluation, and the evidence of its features."""
 
-    clf: Any
-    told: Evaluation
-    telling: list[Telling]
-    source: Source
-    model: str
+    model: Model
+    path: str  # of the model file
+    source: str  # name of the file learnt
+    columns: Sequence[Column]
+    classes: dict[str, float]  # class → rows
+    evaluation: Evaluation
+    features: list[FeatureEvidence]
+    skipped: int  # rows
 
     @classmethod
-    def of(cls, clf: Any, source: Source, model: str) -> Report:
-        """Another pass over the rows: each is scored as if it had not been learnt."""
-        told = judged(clf, source, str(clf.schema_.label), learnt=True)
-        return cls(clf, told, most_telling(clf, source), source, model)
+    def of(cls, clf: GenerativeClassifier, source: Source, path: str) -> Report:
+        """Read the rows again: each is scored as if it had not been learnt."""
+        model, schema = clf.model_, schema_of(clf)
+        evaluation = evaluate_rows(clf, source, str(schema.label), learnt=True)
+        skipped = source.skipped.rows
+        classes = dict(zip(map(str, model.stats.classes), model.stats.rows.tolist()))
+        features = feature_evidence(clf, source)
+        return cls(model, path, source.name, schema.columns, classes, evaluation, features, skipped)
 
-    @property
-    def suspicions(self) -> list[str]:
-        """What looks wrong in the data."""
-        found = [f"column {c.name!r} is ignored: {c.reason}" for c in self.clf.schema_.columns if c.kind in IGNORED]
+    def warnings(self) -> list[str]:
+        """What may be wrong with the data."""
+        used = [column for column in self.columns if column.kind not in IGNORED]
+        found = [f"column {c.name!r} is ignored: {c.reason}" for c in self.columns if c.kind in IGNORED]
         found += [
             f"column {c.name!r} is missing in {c.missing / c.rows:.0%} of the rows"
-            for c in self.clf.schema_.columns
-            if c.kind not in IGNORED and c.rows and c.missing > GAPPY * c.rows
+            for c in used
+            if c.rows and c.missing > GAPPY * c.rows
         ]
         found += [
-            f"{part.feature!r} gives the label away: alone it is right in {part.right:.1%} of the rows. "
-            "Is it known when you predict?"
-            for part in giveaways(self.telling)
+            f"{feature.name!r} alone predicts the class of {feature.accuracy:.1%} of the rows. Is it known when you "
+            "predict?"
+            for feature in self.features
+            if feature.accuracy >= SUSPICIOUS_ACCURACY and feature.rows >= SUSPICIOUS_ROWS
         ]
-        rare = [f"{name} ({rows:g})" for name, rows in self._classes().items() if rows < FEW]
+        rare = [_class_text(name, rows) for name, rows in self.classes.items() if rows < RARE]
         if rare:
-            found.append(f"classes with fewer than {FEW} rows: {', '.join(rare)}")
-        ledger = self.clf.ledger_
-        repeats = 0 if ledger is None else int((ledger.count - 1).sum())
-        if repeats:
-            said = "1 row repeats another" if repeats == 1 else f"{repeats:,} rows repeat others"
-            found.append(f"{said} exactly, so that leaving one out leaves its twin in")
+            found.append(f"classes with fewer than {RARE} rows: {', '.join(rare)}")
+        ledger = self.model.ledger
+        repeated = 0 if ledger is None else int((ledger.count - 1).sum())
+        if repeated:
+            copies = "1 row is an exact copy" if repeated == 1 else f"{repeated:,} rows are exact copies"
+            found.append(f"{copies} of another: when a row is left out, its copy stays in the model")
         return found
 
-    @property
     def next_commands(self) -> list[str]:
-        """What to type now."""
-        endings = "".join(Path(self.source.name).suffixes[-2:])  # .csv, .csv.gz; none for a folder
+        """Commands to type next."""
+        endings = "".join(Path(self.source).suffixes[-2:])  # .csv, .csv.gz; none for a folder
         new, test = (f"new{endings}", f"test{endings}") if endings else ("NEW", "TEST")
-        again = "" if self.source.name == "standard input" else f" {self.source.name} --row 1"
+        model = shlex.quote(self.path)
+        explained = "" if self.source == "standard input" else f" {shlex.quote(self.source)} --row 1"
         return [
-            f"deciban predict {self.model} {new}",
-            f"deciban explain {self.model}{again}",
-            f"deciban inspect {self.model}",
-            f"deciban evaluate {self.model} {test}",
+            f"deciban predict {model} {new}",
+            f"deciban explain {model}{explained}",
+            f"deciban inspect {model}",
+            f"deciban evaluate {model} {test}",
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """For a program."""
+        """Values for JSON."""
         return {
-            "model": self.model,
-            "rows": float(self.clf.stats_.rows.sum()),
-            "classes": self._classes(),
+            "model": self.path,
+            "rows": sum(self.classes.values()),
+            "classes": self.classes,
             "columns": [
                 {"name": c.name, "kind": c.kind, "reason": c.reason, "missing": c.missing, "of": c.rows}
-                for c in self.clf.schema_.columns
+                for c in self.columns
             ],
-            "families": self.clf.families_,
-            "leave_one_out": self.told.to_dict(),
-            "calibration": self.clf.calibration_state_.removeprefix("calibration: "),
-            "telling": [part.to_dict() for part in self.telling[:10]],
-            "suspicions": self.suspicions,
-            "skipped": self.source.skipped.rows,
-            "next": self.next_commands,
+            "families": [
+                {"features": block.features, "model": block.model, "comparison": block.comparison}
+                for block in block_models(self.model)
+            ],
+            "leave_one_out": self.evaluation.to_dict(),
+            "calibration": calibration_state(self.model, self.path),
+            "features": [feature.to_dict() for feature in self.features[:MOST_FEATURES]],
+            "warnings": self.warnings(),
+            "skipped": self.skipped,
+            "next": self.next_commands(),
         }
 
-    def show(self, terminal: Terminal) -> None:
-        """For a person."""
-        rows = float(self.clf.stats_.rows.sum())
-        classes = sorted(self._classes().items(), key=lambda one: -one[1])
-        shown = ", ".join(f"{name} {n:,.15g}" for name, n in classes[:MOST])
-        more = f" and {len(classes) - MOST} more" if len(classes) > MOST else ""
-        terminal.say(f"{self.model}: {rows:,.15g} rows, {count(len(classes), 'class', 'classes')} ({shown}{more})")
-        terminal.head("Columns, and how each is modelled")
-        self._show_columns(terminal)
-        terminal.head("How good it is (exact leave-one-out: each row scored as if it had not been learnt)")
-        terminal.say("\n".join(str(self.told).splitlines()[1:]))
-        terminal.say(
-            f"{self.clf.calibration_state_}; expected calibration error {self.told.expected_calibration_error:.3f}"
-        )
-        if self.telling:
-            terminal.head("The most telling features (mean evidence a row for its class over the nearest rival)")
-            self._show_telling(terminal)
-        if self.suspicions:
-            terminal.head("What looks wrong")
-            for line in self.suspicions:
+    def show(self, terminal: Terminal, verbose: bool = False) -> None:
+        """Print the report."""
+        classes = sorted(self.classes.items(), key=lambda one: -one[1])
+        listed = ", ".join(_class_text(name, rows) for name, rows in classes[:MOST_CLASSES])
+        more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
+        rows = f"{sum(self.classes.values()):,.15g} rows"
+        terminal.say(f"{self.path}: {rows}, {count(len(classes), 'class', 'classes')}: {listed}{more}")
+        terminal.heading("Columns")
+        self._show_columns(terminal, verbose)
+        terminal.heading("Leave-one-out evaluation (each row is scored as if it had not been learnt)")
+        terminal.say("\n".join(str(self.evaluation).splitlines()[1:]))
+        error = f"expected calibration error {self.evaluation.expected_calibration_error:.3f}"
+        terminal.say(f"calibration: {calibration_state(self.model, self.path)}; {error}")
+        if self.features:
+            terminal.heading("Most informative features (mean evidence for a row's class over the next most probable)")
+            self._show_features(terminal)
+        warnings = self.warnings()
+        if warnings:
+            terminal.heading("Warnings")
+            for line in warnings:
                 terminal.say(f"- {line}", "yellow")
-        terminal.head("Next")
-        for line in self.next_commands:
+        terminal.heading("Next commands")
+        for line in self.next_commands():
             terminal.say(f"  {line}", "cyan")
 
-    def _classes(self) -> dict[str, float]:
-        return {str(name): float(rows) for name, rows in zip(self.clf.stats_.classes, self.clf.stats_.rows)}
+    def _show_columns(self, terminal: Terminal, verbose: bool) -> None:
+        models = {feature: block for block in block_models(self.model) for feature in block.features}
+        headings, rows = ["column", "kind", "missing", "values", "model"], []
+        for column in self.columns:
+            block = models[column.features[0]] if column.features else BlockModel((), "ignored", "")
+            missing = f"{column.missing / column.rows:.1%}" if column.missing else ""
+            cells = [column.name, column.kind, missing, column.reason, block.model]
+            rows.append([*cells, block.comparison] if verbose else cells)
+        terminal.table([*headings, "comparison"] if verbose else headings, rows, (2,))
 
-    def _show_columns(self, terminal: Terminal) -> None:
-        models = block_families(self.clf)
-        rows = []
-        for column in self.clf.schema_.columns:
-            name, why = models.get(column.features[0], ("", "")) if column.features else ("ignored", "")
-            gaps = f"{column.missing / column.rows:.1%}" if column.missing else ""
-            reason = f"{column.reason}; {why}" if why and why not in PLAIN else column.reason
-            rows.append((column.name, column.kind, gaps, name, reason))
-        terminal.table(("column", "kind", "missing", "model", "why"), rows, (2,))
-
-    def _show_telling(self, terminal: Terminal) -> None:
-        longest = max(abs(part.nats) for part in self.telling) or 1.0
+    def _show_features(self, terminal: Terminal) -> None:
+        largest = max(abs(feature.nats) for feature in self.features) or 1.0
         rows = [
-            (
-                part.feature,
-                decibans_text(part.nats),
-                part.side or "",
-                "█" * round(20 * abs(part.nats) / longest),
-            )
-            for part in self.telling[:10]
+            (feature.name, decibans_text(feature.nats), feature.favours or "", _bar(feature.nats / largest))
+            for feature in self.features[:MOST_FEATURES]
         ]
         terminal.table(("feature", "decibans", "mostly for", ""), rows, (1,))
 
 
-def block_families(clf: Any) -> dict[str, tuple[str, str]]:
-    """Feature → the family of its block in a word or two, and why."""
-    blocks = zip(blocks_of(clf.family_), clf.model_.positions, clf.model_.reasons)
-    return {str(clf.columns_[j]): (family_name(family), why.text) for (family,), at, why in blocks for j in at}
+def _class_text(name: str, rows: float) -> str:
+    return f'"{name}" ({rows:,.15g} {"row" if rows == 1 else "rows"})'
 
 
-def family_name(family: Any) -> str:
-    """A family without its numbers.
-
-    >>> from deciban import Categorical, Gaussian
-    >>> family_name(Gaussian("tied")), family_name(Categorical())
-    ('Gaussian (tied)', 'Categorical')
-    """
-    name, choice = type(family).__name__, getattr(family, "structure", getattr(family, "by", None))
-    return f"{name} ({choice})" if isinstance(choice, str) else name
+def _bar(share: float) -> str:
+    return "█" * round(20 * abs(share))

@@ -1,110 +1,103 @@
-"""A whole file judged, batch by batch: the evaluation of all its rows."""
+"""Evaluations of whole files: rows of a model batch by batch, and the scores of another system."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deciban.cli.models import column_named, nearest
-from deciban.cli.rows import schema_of
+from deciban.cli.arguments import column_named, unknown_name
+from deciban.cli.rows import label_values, schema_of, typed_whole
 from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
+from deciban.read.batches import Rows
 from deciban.read.columns import Column
 from deciban.read.files import open_source
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
 
-def judged(clf: Any, source: Source, label: str, learnt: bool, groups: str | None = None, **options: Any) -> Evaluation:
-    """What `clf.evaluate` says of every row of a source; groups may lie anywhere in it, so all rows are read first."""
-    if groups is not None:
-        from deciban.cli.rows import label_values, typed_whole
-
-        column_named(groups, source.columns, source.name)
-        typed, given = typed_whole(clf, source)
-        each = np.asarray(given.data[groups].to_list(), dtype=str)
-        return clf.evaluate(typed, label_values(clf, given, label), learnt=learnt, groups=each, **options)
-    return joined_evaluation(list(_parts(clf, source, label, learnt, options)))
+TARGET_VALUES = ("1", "true", "yes", "y", "t", "target", "same", "h1")  # recognised without --positive
 
 
-def _parts(clf: Any, source: Source, label: str, learnt: bool, options: dict[str, Any]) -> Iterator[Evaluation]:
-    from dataclasses import replace
+def evaluate_rows(
+    clf: GenerativeClassifier, source: Source, label: str, learnt: bool, groups: str | None = None, **options: Any
+) -> Evaluation:
+    """`clf.evaluate` over all rows of a source. Rows of a group may be anywhere, so with groups all are read first."""
+    if groups is None:
+        return _joined(list(_evaluations(clf, source, label, learnt, options)))
+    column_named(groups, source.columns, source.name)
+    typed, given = typed_whole(clf, source)
+    names = np.asarray(given.data[groups].to_list(), dtype=str)
+    return clf.evaluate(typed, label_values(clf, given, label), learnt=learnt, groups=names, **options)
 
-    from deciban.read.batches import Rows
 
+def _evaluations(
+    clf: GenerativeClassifier, source: Source, label: str, learnt: bool, options: dict[str, Any]
+) -> Iterator[Evaluation]:
     schema = replace(schema_of(clf), label=label)
     for batch in Rows(source, label, None, lambda table, name: schema).batches():
         with batch.located():
             yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
 
 
-def joined_evaluation(parts: list[Evaluation]) -> Evaluation:
-    """The evaluation of all rows, from those of some each."""
-    first = parts[0]
+def _joined(parts: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation of the rows of all parts."""
     if len(parts) == 1:
-        return first
-    prior = first.prior
-    if np.ndim(prior) == 2:
-        prior = np.concatenate([part.prior for part in parts])
-    return Evaluation(
-        np.concatenate([part.log_likelihood for part in parts]),
-        np.concatenate([part.codes for part in parts]),
-        first.classes,
-        prior,
-        first.cost,
-        first.learnt,
-        first.selected_on,
+        return parts[0]
+    own_priors = np.ndim(parts[0].prior) == 2  # one for each row
+    return replace(
+        parts[0],
+        log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
+        codes=np.concatenate([part.codes for part in parts]),
+        prior=np.concatenate([part.prior for part in parts]) if own_priors else parts[0].prior,
     )
 
 
-# -- scores ----------
-# The scores of any other system, judged: `deciban evaluate --scores file.csv --llr COL --target COL`.
-
-YES = ("1", "true", "yes", "y", "t", "target", "same", "h1")
-
-
-def judged_scores(path: str, llr: str, target: str, unit: str, positive: str | None, **options: Any) -> Evaluation:
-    """Llrs of a file in some unit, and which rows are targets, as an evaluation of two classes."""
+def evaluate_scores(path: str, llr: str, target: str, unit: str, positive: str | None, **options: Any) -> Evaluation:
+    """Evaluate the llrs in a file, two classes: target and not."""
     if unit not in UNITS:
         raise UsageError(f"--unit {unit!r} is not one of {', '.join(UNITS)}.")
     source = open_source(path, **options)
     for name in (llr, target):
         column_named(name, source.columns, source.name)
     schema = Schema((Column(llr, "number", "an llr"),), target)
-    ratios: list[Any] = []
-    labels: list[Any] = []
+    ratios, labels = [], []
     for batch in source.batches():
-        values, row = schema.apply(batch).pick([0])[:, 0], np.asarray(schema.labels(batch))
-        if np.isnan(values).any():
-            gap = int(np.flatnonzero(np.isnan(values))[0])
-            what = f"column {llr!r} is empty."
+        values = schema.apply(batch).pick([0])[:, 0]
+        missing = np.flatnonzero(np.isnan(values))
+        if len(missing):
+            message, remedy = f"column {llr!r} is empty.", "Drop the row, or give its llr."
             with batch.located():
-                raise InputError(what, row=gap, columns=[llr], remedy="Drop the row, or give its llr.")
+                raise InputError(message, row=int(missing[0]), columns=[llr], remedy=remedy)
         ratios.append(values)
-        labels.append(row)
+        labels.append(np.asarray(schema.labels(batch)))
     ratio, label = np.concatenate(ratios) / UNITS[unit], np.concatenate(labels)
-    h1, h2 = _sides(label, positive, target)
-    return Evaluation(np.column_stack([np.zeros(len(ratio)), ratio]), (label == h1).astype(int), (h2, h1))
+    h1, h0 = _target_and_other(sorted(set(label.tolist())), positive, target)
+    return Evaluation(np.column_stack([np.zeros(len(ratio)), ratio]), (label == h1).astype(int), (h0, h1))
 
 
-def _sides(labels: Any, positive: str | None, column: str) -> tuple[str, str]:
-    """The target's name, and the other's."""
-    names = sorted(set(labels.tolist()))
-    if len(names) != 2:
+def _target_and_other(values: list[Any], positive: str | None, column: str) -> tuple[str, str]:
+    """The value of the target column that means target, and the other one."""
+    if len(values) != 2:
+        names = shortlist([repr(value) for value in values])
         raise InputError(
-            f"column {column!r} holds {len(names)} different values ({shortlist(list(map(repr, names)))}); a target is "
-            "or is not there, so it needs two, such as 1 and 0."
+            f"column {column!r} holds {len(values)} different values ({names}). A target column needs two, such as 1 "
+            "and 0."
         )
     if positive is None:
-        likely = [name for name in names if str(name).lower() in YES]
+        likely = [value for value in values if str(value).lower() in TARGET_VALUES]
         if len(likely) != 1:
             raise UsageError(
-                f"column {column!r} holds {names[0]!r} and {names[1]!r}: say which is the target, with --positive."
+                f"column {column!r} holds {values[0]!r} and {values[1]!r}: name the one that means target with "
+                "--positive."
             )
         positive = str(likely[0])
-    elif positive not in names:
-        raise nearest(positive, names, "value", f"column {column!r}")
-    return positive, next(str(name) for name in names if name != positive)
+    elif positive not in values:
+        raise unknown_name(positive, values, "value", f"column {column!r}")
+    return positive, next(str(value) for value in values if value != positive)

@@ -1,30 +1,27 @@
-"""`deciban learn`, `unlearn` and `correct`: a model changed in place, by one writer at a time, whole or not at all."""
+"""`deciban learn`, `unlearn`, `correct` and `merge`: changes of a model file, by one writer at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
-from deciban.cli.command import command, flag
-from deciban.cli.models import changing, ledger_key, nearest, open_model
+from deciban.cli.arguments import calibration_state, ledger_key, locked, open_model, unknown_name
+from deciban.cli.command import argument, command, flag, option
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
 
-Target = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the changed model there; else in place.")
-]
-Was = Annotated[
-    str, typer.Option("--was", metavar="COLUMN|CLASS", help="The old label: a column, or a class.", show_default=False)
-]
-Now = Annotated[
-    str, typer.Option("--now", metavar="COLUMN|CLASS", help="The new label: a column, or a class.", show_default=False)
-]
-Constant = Annotated[
-    str | None, typer.Option("--class", metavar="CLASS", help="All these rows are of this class; instead of --label.")
-]
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.read.source import Source
+
+Target = Annotated[str | None, option("--output -o", "FILE", "Write the changed model there; else in place.")]
+Was = Annotated[str, option("--was", "COLUMN|CLASS", "The old label: a column, or a class.", show_default=False)]
+Now = Annotated[str, option("--now", "COLUMN|CLASS", "The new label: a column, or a class.", show_default=False)]
+Constant = Annotated[str | None, option("--class", "CLASS", "The class of all these rows; instead of --label.")]
+Models = Annotated[list[str], argument("MODEL…", "Two or more model files.")]
+Merged = Annotated[str, option("--output -o", "FILE", "The merged model.", show_default=False)]
+KeepFirst = Annotated[bool, flag("--keep-first", "Where choices of the models differ, keep those of the first.")]
 
 
 @command(
@@ -44,14 +41,14 @@ def learn(
     key_file: options.KeyFile = None,
     wait: options.Wait = 60,
 ) -> None:
-    """Add rows to a model; new classes may arrive."""
+    """Add rows to a model; they may be of new classes."""
 
-    def act(clf: Any, source: Any) -> None:
+    def change(clf: GenerativeClassifier, source: Source) -> None:
         from deciban.cli.rows import labelled
 
         clf.learn(*labelled(clf, source, label, class_, new=True))
 
-    _change(terminal, model, rows, output, read_as, skip_bad, key_file, wait, act, "learnt")
+    _change(terminal, model, rows, output, read_as, skip_bad, key_file, wait, change, "learnt")
 
 
 @command("deciban unlearn tumours.deciban ten.csv", panel=options.LEARN)
@@ -67,14 +64,14 @@ def unlearn(
     key_file: options.KeyFile = None,
     wait: options.Wait = 60,
 ) -> None:
-    """Take rows back, as if they had never been learnt; strangers are refused, and then nothing is changed."""
+    """Remove rows, as if they had never been learnt; if one was never learnt, nothing is changed."""
 
-    def act(clf: Any, source: Any) -> None:
+    def change(clf: GenerativeClassifier, source: Source) -> None:
         from deciban.cli.rows import labelled
 
         clf.unlearn(*labelled(clf, source, label, class_))
 
-    _change(terminal, model, rows, output, read_as, skip_bad, key_file, wait, act, "unlearnt")
+    _change(terminal, model, rows, output, read_as, skip_bad, key_file, wait, change, "unlearnt")
 
 
 @command(
@@ -93,18 +90,18 @@ def correct(
     key_file: options.KeyFile = None,
     wait: options.Wait = 60,
 ) -> None:
-    """Move rows from one label to another. --was and --now name columns of the rows, or else classes for them all."""
+    """Change the labels of learnt rows. --was and --now name columns of the rows, or else one class for all of them."""
 
-    def act(clf: Any, source: Any) -> None:
+    def change(clf: GenerativeClassifier, source: Source) -> None:
         from deciban.cli.rows import label_values, typed_whole
 
-        for name in (was, now):
-            if name not in source.columns and name not in map(str, clf.stats_.classes) and name is was:
-                raise nearest(name, [*source.columns, *clf.stats_.classes], "column or class", source.name)
-        whole, given = typed_whole(clf, source)
-        clf.correct(whole, label_values(clf, given, was), label_values(clf, given, now, new=True))
+        classes = clf.stats_.classes
+        if was not in source.columns and was not in map(str, classes):
+            raise unknown_name(was, [*source.columns, *classes], "column or class", source.name)
+        typed, given = typed_whole(clf, source)
+        clf.correct(typed, label_values(clf, given, was), label_values(clf, given, now, new=True))
 
-    _change(terminal, model, rows, output, read_as, False, key_file, wait, act, "corrected")
+    _change(terminal, model, rows, output, read_as, False, key_file, wait, change, "corrected")
 
 
 def _change(
@@ -116,11 +113,12 @@ def _change(
     skip_bad: bool,
     key_file: str | None,
     wait: float,
-    act: Callable[[Any, Any], None],
+    change: Callable[[GenerativeClassifier, Source], None],
     done: str,
 ) -> None:
-    """Read, change and replace a model, while nobody else does."""
-    with changing(terminal, model, wait):
+    """Load a model, change it and save it, while the file is locked."""
+    target = output or model
+    with locked(terminal, model, wait):
         clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file))
         from deciban.cli.rows import open_rows, report_skipped
         from deciban.store import describe
@@ -128,49 +126,41 @@ def _change(
         source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
         before, note = float(clf.stats_.rows.sum()), describe(model)["note"]
         try:
-            act(clf, source)
+            change(clf, source)
         except DecibanError as error:
             raise source.located(error, None) from None
-        clf.save(output or model, note=note)
+        clf.save(target, note=note)
     report_skipped(terminal, source)
     after = float(clf.stats_.rows.sum())
     if terminal.json:
-        terminal.dump({"model": output or model, done: abs(after - before), "rows": after})
+        terminal.dump({"model": target, done: abs(after - before), "rows": after})
     elif not terminal.quiet:
-        change = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
-        terminal.say(f"{output or model}: {done}; {after:,.15g} rows{change}, {clf.calibration_state_}")
-
-
-# -- merge ----------
-# `deciban merge`: the sum of several models.
-
-Models = Annotated[list[str], typer.Argument(metavar="MODEL…", help="Two or more model files.", show_default=False)]
-MergeTarget = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE", help="The merged model.", show_default=False)
-]
-Keep = Annotated[
-    bool,
-    flag("--keep-first", help="Where the models froze different choices, those of the first hold."),
-]
+        difference = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
+        terminal.say(f"{target}: {done}; {after:,.15g} rows{difference}")
+        terminal.say(f"calibration: {calibration_state(clf.model_, target)}")
 
 
 @command("deciban merge paris.deciban oslo.deciban -o both.deciban", panel=options.LEARN)
 def merge(
-    terminal: Terminal, models: Models, output: MergeTarget, keep_first: Keep = False, key_file: options.KeyFile = None
+    terminal: Terminal,
+    models: Models,
+    output: Merged,
+    keep_first: KeepFirst = False,
+    key_file: options.KeyFile = None,
 ) -> None:
-    """Add models up: the result has learnt the rows of all of them."""
+    """Add models: the result has learnt the rows of all of them."""
     if len(models) < 2:
-        raise UsageError(f"merge needs two models or more, and got {models[0]!r} alone.")
+        raise UsageError(f"merge needs two models or more; {models[0]!r} is one.")
     key = ledger_key(key_file)
-    whole = open_model(models[0], "GenerativeClassifier", key=key)
+    merged = open_model(models[0], "GenerativeClassifier", key=key)
     for path in models[1:]:
         other = open_model(path, "GenerativeClassifier", key=key)
-        whole = whole.merge(other, keep="left" if keep_first else None)
-    whole.save(output, note=f"merged from {', '.join(models)}")
-    rows = float(whole.stats_.rows.sum())
+        merged = merged.merge(other, keep="left" if keep_first else None)
+    merged.save(output, note=f"merged from {', '.join(models)}")
+    rows, classes = float(merged.stats_.rows.sum()), [str(name) for name in merged.stats_.classes]
     if terminal.json:
-        terminal.dump({"model": output, "rows": rows, "classes": [str(name) for name in whole.stats_.classes]})
+        terminal.dump({"model": output, "rows": rows, "classes": classes})
     elif not terminal.quiet:
-        terminal.say(f"{output}: {rows:,.15g} rows of {len(whole.stats_.classes)} classes, from {len(models)} models")
-        if whole.calibration_ is None:
-            terminal.say("calibration: none, since the models' differ")
+        terminal.say(f"{output}: {rows:,.15g} rows of {len(classes)} classes, from {len(models)} models")
+        if merged.calibration_ is None:
+            terminal.say("calibration: none, because the models' calibrations differ")

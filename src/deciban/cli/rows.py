@@ -2,77 +2,82 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from deciban.cli.models import column_named, existing
+from deciban.cli.arguments import class_named, column_named, existing
+from deciban.cli.command import refuse_together
 from deciban.cli.terminal import Terminal
 from deciban.errors import HERE, InputError, UsageError
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
+from deciban.read.schema import Schema, TypedTable
 from deciban.read.source import COMPRESSED, STDIN, Source
-from deciban.read.tables import Table
+from deciban.read.tables import Table, stacked
+from deciban.store.files import TEMPORARY_FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.statistics import Array
 
-from deciban.cli.command import refuse_together
-from deciban.cli.models import class_named
-from deciban.read.tables import stacked
+FILE = "file"  # the column with the place of a document
+PIECE_BYTES = 2**23  # of documents per table
+HEAD_BYTES = 4096  # read to recognise a table
+TABLE_FORMATS = {"csv", "tsv", "jsonl", "parquet", "arrow"}
+DOCUMENT_FORMATS = {"text", "mail"}  # values of --read-as
 
 
-class Some(NamedTuple):
-    """A batch of rows: as they were read, and as the model takes them."""
+class TypedBatch(NamedTuple):
+    """A batch of rows as they were read, and typed by the model's schema."""
 
     given: Table
-    typed: Any
-    start: int  # how many rows came before
+    typed: TypedTable
+    start: int  # rows before this batch
 
 
+# -- opening -----------------------------------------------------------------------------------------------------------
 def open_rows(
     terminal: Terminal,
     path: str,
     read_as: str | None = None,
     skip_bad: bool = False,
     *,
-    clf: Any = None,
-    again: bool = False,
+    clf: GenerativeClassifier | None = None,
+    several_passes: bool = False,
 ) -> Source:
-    """The source at a path, which may be documents where the model `clf` is one of texts.
+    """Open the rows at a path; documents, if the model `clf` reads texts and the path holds no table.
 
-    "-" is stdin, kept in a file for a while where it is read more than once (`again`).
+    "-" is stdin, which is copied to a temporary file if it is read in several passes.
     """
     kind, options = read_options(read_as)
     piped = path == STDIN
     if piped and (sys.stdin is None or sys.stdin.isatty()):
-        raise UsageError("nothing is piped in. Name a file or a folder, or send rows through a pipe.")
-    whole = None if clf is None else documents(existing(path), kind, schema_of(clf))
-    if whole is not None:
-        whole.quiet = terminal.quiet
-        return whole
-    if piped:
-        kind = kind or _sniffed()
-        path = _spooled() if again else path
-    options |= {"skip_bad": True} if skip_bad else {}
-    source = open_source(existing(path), format=kind, **options)
-    source.name = "standard input" if piped else source.name
+        raise UsageError("ROWS is missing, and nothing is piped to stdin. Name a file or a folder, or use a pipe.")
+    source: Source | None = None if clf is None else open_documents(existing(path), kind, schema_of(clf))
+    if source is None:
+        if piped:
+            kind = kind or _format_of_stdin()
+            path = _temporary_copy_of_stdin() if several_passes else path
+        source = open_source(existing(path), format=kind, **options, **({"skip_bad": True} if skip_bad else {}))
+        source.name = "standard input" if piped else source.name
     source.quiet = terminal.quiet
     return source
 
 
 def read_options(text: str | None) -> tuple[str | None, dict[str, Any]]:
-    """--read-as csv, or with what the format can be told: --read-as 'csv,delimiter=;,encoding=latin-1'.
+    """The format and its options, of --read-as csv or --read-as 'csv,delimiter=;,encoding=latin-1'.
 
     >>> read_options("tsv,quote=none")
     ('tsv', {'quote': False})
@@ -87,56 +92,10 @@ def read_options(text: str | None) -> tuple[str | None, dict[str, Any]]:
     return kind, options
 
 
-def typed_batches(source: Source, clf: Any) -> Iterator[Some]:
-    """Batch by batch; errors say where in the source a row is, and with --skip-bad such rows are counted."""
-    schema, start = schema_of(clf), 0
-    for given in with_progress(source):
-        table, typed = fitting_rows(given, schema, source)
-        if len(table):
-            yield Some(table, typed, start)
-        start += len(given)
-
-
-def schema_of(clf: Any) -> Any:
-    """How the model reads tables."""
-    schema = getattr(clf, "schema_", None)
-    if schema is None:
-        raise UsageError(
-            "this model was fitted on an array, whose columns have no names, so it cannot read files. Fit it on a file "
-            "or a frame, or ask it from Python."
-        )
-    return schema
-
-
-def label_column(clf: Any, source: Source, wanted: str | None) -> str:
-    """The column of labels: as asked for, or as the model learnt it."""
-    name = wanted or getattr(schema_of(clf), "label", None)
-    if name is None:
-        raise UsageError("the model does not say which column holds the labels. Name it with --label.")
-    return column_named(str(name), source.columns, source.name)
-
-
 def report_skipped(terminal: Terminal, source: Source) -> None:
-    """Say how many rows were passed over, and the first reasons; never silent."""
+    """Print how many rows were skipped, and the first reasons; with --quiet, too."""
     if source.skipped.rows:
-        said = f"deciban: {source.skipped}"
-        terminal.err.print(said, markup=False, highlight=False, soft_wrap=True)
-
-
-def _spooled() -> str:
-    """What is piped in, as a file that goes when the process does."""
-    with tempfile.NamedTemporaryFile(prefix="deciban-stdin-", delete=False) as kept:
-        atexit.register(Path(kept.name).unlink, missing_ok=True)
-        shutil.copyfileobj(sys.stdin.buffer, kept, 2**20)
-    return kept.name
-
-
-def _sniffed() -> str:
-    """The format of stdin by its first bytes."""
-    start = first_of_stdin(16)
-    if start.startswith(b"ARROW1") or start.startswith(b"\xff\xff\xff\xff"):
-        return "arrow"
-    return "jsonl" if start.lstrip().startswith(b"{") else "csv"
+        terminal.warn(f"deciban: {source.skipped}")
 
 
 def stem(path: str) -> str:
@@ -149,20 +108,102 @@ def stem(path: str) -> str:
     return name.split(".")[0] or name
 
 
-# -- documents ----------
-# Whole documents as rows: a mail or a text on stdin, a file of one, an mbox, a folder of them without classes.
-#
-# A model of texts is asked about a document as readily as about a table. Where its columns are those of mail (subject,
-# from, body) a message is taken apart; else the document is the text, as a folder of texts was learnt.
-
-FILE = "file"  # the column that says where a document was
-PIECE = 2**23  # bytes of text at a time
-TABLES = {"csv", "tsv", "jsonl", "parquet", "arrow"}
-DOCUMENTS = {"text", "mail"}  # what --read-as calls them
+def _temporary_copy_of_stdin() -> str:
+    with tempfile.NamedTemporaryFile(prefix="deciban-stdin-", delete=False) as copy:
+        TEMPORARY_FILES.add(Path(copy.name))
+        shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
+    return copy.name
 
 
+def _format_of_stdin() -> str:
+    """The format of stdin by its first bytes."""
+    start = _peek_stdin(16)
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
+    return "jsonl" if start.lstrip().startswith(b"{") else "csv"
+
+
+def _peek_stdin(size: int) -> bytes:
+    """The first bytes of stdin, which stay to be read."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    return b"" if peek is None else bytes(peek(size)[:size])
+
+
+# -- typing ------------------------------------------------------------------------------------------------------------
+def schema_of(clf: GenerativeClassifier) -> Schema:
+    """The schema by which the model reads files."""
+    schema = getattr(clf, "schema_", None)
+    if schema is None:
+        raise UsageError(
+            "this model was fitted on an array, whose columns have no names, so it cannot read files. Fit it on a file "
+            "or a frame, or use it from Python."
+        )
+    return schema
+
+
+def typed_batches(source: Source, clf: GenerativeClassifier) -> Iterator[TypedBatch]:
+    """The rows batch by batch; rows that do not fit the schema raise, or are counted with --skip-bad."""
+    schema, start = schema_of(clf), 0
+    for given in with_progress(source):
+        table, typed = fitting_rows(given, schema, source)
+        if len(table):
+            yield TypedBatch(table, typed, start)
+        start += len(given)
+
+
+def typed_whole(clf: GenerativeClassifier, source: Source) -> tuple[TypedTable, Table]:
+    """All rows, typed and as they were read."""
+    batches = list(typed_batches(source, clf))
+    return stacked([batch.typed for batch in batches]), stacked([batch.given for batch in batches])
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+def labelled(
+    clf: GenerativeClassifier, source: Source, label: str | None, constant: str | None, new: bool = False
+) -> tuple[Any, Any]:
+    """The arguments of `learn` and `unlearn`: a source and its label column, or typed rows and one label for all.
+
+    With `new`, the constant label may be a class that the model does not have yet.
+    """
+    refuse_together(label=label, **{"class": constant})
+    if constant is None:
+        return source, label_column(clf, source, label)
+    typed, _ = typed_whole(clf, source)
+    return typed, _constant_labels(clf, constant, len(typed), new)
+
+
+def label_column(clf: GenerativeClassifier, source: Source, wanted: str | None) -> str:
+    """The label column: as given, else the one that the model learnt from."""
+    name = wanted or schema_of(clf).label
+    if name is None:
+        raise UsageError("the model does not record a label column. Name it with --label.")
+    return column_named(str(name), source.columns, source.name)
+
+
+def label_values(clf: GenerativeClassifier, given: Table, name: str, new: bool = False) -> Any:
+    """The labels in the column of that name; if there is none, the class of that name for all rows."""
+    if name in given.columns:
+        return replace(schema_of(clf), label=name).labels(given)
+    return _constant_labels(clf, name, len(given), new)
+
+
+def _constant_labels(clf: GenerativeClassifier, name: str, n: int, new: bool) -> Array:
+    """One label for all rows, of the type of the model's labels."""
+    classes = clf.stats_.classes
+    if new and name not in map(str, classes):
+        label: Any = int(name) if schema_of(clf).whole and name.lstrip("-").isdigit() else name
+    else:
+        label = class_named(name, classes)
+    return np.full(n, label, dtype=np.int64 if isinstance(label, int) else object)
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
 class DocumentSource(Source):
-    """One row a document: the columns that the model wants of it, and where it was."""
+    """One row per document: a text or mail on stdin or in a file, the messages of an mbox, or the files of a folder.
+
+    If the model's columns are those of mail (subject, from, body), a message is split into them; else the whole
+    document is the text.
+    """
 
     def __init__(self, path: str, wanted: tuple[str, ...]) -> None:
         super().__init__()
@@ -175,21 +216,21 @@ class DocumentSource(Source):
         return (*self.wanted, FILE)
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Some megabytes at a time."""
+        """Tables of about `PIECE_BYTES` of documents."""
         self._places, rows, held = [], [], 0
         for place, data in self._documents():
             self._places.append(place)
             rows.append(self._row(place, data))
             held += len(data)
             self.read += len(data)
-            if held > PIECE:
+            if held > PIECE_BYTES:
                 yield self._table(rows)
                 rows, held = [], 0
         if rows:
             yield self._table(rows)
 
     def place(self, row: int) -> tuple[str, int]:
-        """The document itself."""
+        """The path of the document, and its number."""
         return (self._places[row], row + 1) if row < len(self._places) else super().place(row)
 
     def _documents(self) -> Iterator[tuple[str, bytes]]:
@@ -215,89 +256,43 @@ class DocumentSource(Source):
         except UnicodeDecodeError:
             return [data.decode("latin-1")]
 
-    def _table(self, rows: list[list[str]]) -> Any:
+    def _table(self, rows: list[list[str]]) -> pa.Table:
         import pyarrow as pa
 
         columns = {name: [row[j] for row in rows] for j, name in enumerate(self.wanted)}
         return pa.table(columns | {FILE: self._places[-len(rows) :]})
 
 
-def documents(path: str, kind: str | None, schema: Any) -> DocumentSource | None:
-    """The documents at a path, for a model of texts; None where it is a table, or the model wants one."""
+def open_documents(path: str, kind: str | None, schema: Schema) -> DocumentSource | None:
+    """The documents at a path, for a model of texts or mail; None if it is a table, or the model reads tables."""
     wanted = tuple(column.name for column in schema.columns if column.features)
-    of_mail = set(wanted) <= set(FIELDS)
-    one_text = len(wanted) == 1 and schema[wanted[0]].kind == "text"
-    if not (of_mail or one_text) or kind in TABLES or kind == "folder":
+    reads_mail = set(wanted) <= set(FIELDS)
+    reads_text = len(wanted) == 1 and schema[wanted[0]].kind == "text"
+    if not (reads_mail or reads_text) or kind in TABLE_FORMATS or kind == "folder":
         return None
-    if kind in DOCUMENTS or (not _is_table(path, wanted[0]) and not _has_classes(Path(path))):
+    if kind in DOCUMENT_FORMATS or (not _is_table(path, wanted[0]) and not _has_classes(Path(path))):
         return DocumentSource(path, wanted)
     return None
 
 
-def first_of_stdin(size: int) -> bytes:
-    """What is piped in begins with, left there to be read."""
-    peek = getattr(sys.stdin.buffer, "peek", None)
-    return b"" if peek is None else bytes(peek(size)[:size])
-
-
 def _has_classes(place: Path) -> bool:
-    """Whether a folder holds folders of texts, one a class."""
+    """Whether a folder holds a folder of texts for each class."""
     return place.is_dir() and not is_mail(place) and any(entry.is_dir() for entry in place.iterdir())
 
 
 def _is_table(path: str, wanted: str) -> bool:
-    """Whether something looks like a table that has the column: by its ending, or by its first bytes."""
-    place = Path(path)
-    if path != STDIN and (place.is_dir() or place.suffix.lower() == ".eml"):
-        return False
-    endings = [ending.lower() for ending in place.suffixes]
-    if path != STDIN and endings and (endings[-1] in COMPRESSED or ENDINGS.get(endings[-1], "csv") != "csv"):
-        return True
-    if path != STDIN and endings[-1:] == [".csv"]:
-        return True
+    """Whether a file or stdin is a table with the wanted column: by its ending, else by its first line."""
     if path == STDIN:
-        start = first_of_stdin(4096)
+        start = _peek_stdin(HEAD_BYTES)
     else:
+        place = Path(path)
+        ending = place.suffix.lower()
+        if place.is_dir() or ending == ".eml":
+            return False
+        if ending == ".csv" or ending in COMPRESSED or ENDINGS.get(ending, "csv") != "csv":
+            return True
         with open(path, "rb") as file:
-            start = file.read(4096)
+            start = file.read(HEAD_BYTES)
     first = start.lstrip(b"\xef\xbb\xbf \r\n").split(b"\n")[0].decode("utf-8", "replace")
-    names = [cell.strip().strip('"') for sign in ",;\t|" for cell in first.split(sign)]
+    names = [cell.strip().strip('"') for delimiter in ",;\t|" for cell in first.split(delimiter)]
     return wanted in names or (first.startswith("{") and f'"{wanted}"' in start.decode("utf-8", "replace"))
-
-
-# -- labelled ----------
-# Rows with their labels, whether a column holds them or somebody says what they all are.
-
-
-def labelled(clf: Any, source: Source, label: str | None, constant: str | None, new: bool = False) -> tuple[Any, Any]:
-    """What `learn` and `unlearn` take: a source and its column, or typed rows and one label for all."""
-    refuse_together(label=label, **{"class": constant})
-    if constant is None:
-        return source, label_column(clf, source, label)
-    typed, _ = typed_whole(clf, source)
-    return typed, _all_of(clf, constant, len(typed), new)
-
-
-def typed_whole(clf: Any, source: Source) -> tuple[Any, Any]:
-    """All rows, as the model takes them and as they were read."""
-    parts = list(typed_batches(source, clf))
-    return stacked([some.typed for some in parts]), stacked([some.given for some in parts])
-
-
-def label_values(clf: Any, given: Any, name: str, new: bool = False) -> Any:
-    """The labels that a column holds; or where there is no such column, that class for all rows."""
-    from dataclasses import replace
-
-    if name in given.columns:
-        return replace(schema_of(clf), label=name).labels(given)
-    return _all_of(clf, name, len(given), new)
-
-
-def _all_of(clf: Any, name: str, n: int, new: bool) -> Any:
-    """One label for all; a new one must be of the kind that the others are."""
-    whole = schema_of(clf).whole
-    if new and name not in map(str, clf.stats_.classes):
-        label = int(name) if whole and name.lstrip("-").isdigit() else name
-    else:
-        label = class_named(name, clf.stats_.classes)
-    return np.full(n, label, dtype=np.int64 if isinstance(label, int) else object)

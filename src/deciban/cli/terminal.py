@@ -1,4 +1,4 @@
-"""What a command says, and where: answers on stdout, everything else on stderr; colours on terminals only."""
+"""Output of a command: answers on stdout, everything else on stderr; colours on terminals only."""
 
 from __future__ import annotations
 
@@ -6,57 +6,51 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.text import Text
 
-WIDE = 1000  # columns of what is no terminal: nothing is wrapped that a program will read
+WIDE = 1000  # columns where the output is no terminal: lines are not wrapped
 
 
 @dataclass(frozen=True)
 class Terminal:
-    """The two streams of a command, and how much to say on them."""
+    """Prints what a command outputs, as --quiet and --json ask."""
 
     quiet: bool = False
     json: bool = False
 
     @property
-    def out(self) -> Console:
-        """For answers."""
-        return _console(sys.stdout)
-
-    @property
-    def err(self) -> Console:
-        """For everything else."""
-        return _console(sys.stderr, stderr=True)
-
-    @property
-    def watched(self) -> bool:
-        """Whether somebody is looking at stderr who wants to know how far we are."""
+    def progress(self) -> bool:
+        """Whether progress is shown: stderr is a terminal, and --quiet is not given."""
         return not self.quiet and sys.stderr.isatty()
 
-    def say(self, text: str = "", style: str | None = None) -> None:
-        """A line of the answer."""
-        self.out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    def say(self, text: str | Text = "", style: str | None = None) -> None:
+        """Print a line of the answer."""
+        _print(sys.stdout, text, style)
 
-    def head(self, text: str) -> None:
-        """The heading of a section."""
+    def heading(self, text: str) -> None:
+        """Print the heading of a section."""
         self.say()
         self.say(text, "bold")
 
     def note(self, text: str) -> None:
-        """A remark that is no answer; not with --quiet."""
+        """Print a remark on stderr, unless --quiet is given."""
         if not self.quiet:
-            self.err.print(text, markup=False, highlight=False, soft_wrap=True)
+            self.warn(text)
 
-    def dump(self, answer: Any) -> None:
-        """The answer for a program, on one line where it is read by one."""
+    def warn(self, text: str) -> None:
+        """Print a line on stderr, with --quiet too."""
+        _print(sys.stderr, text)
+
+    def dump(self, answer: object) -> None:
+        """Print the answer as JSON: indented on a terminal, on one line elsewhere."""
         indent = 2 if sys.stdout.isatty() else None
         print(json.dumps(plain(answer), ensure_ascii=False, indent=indent, allow_nan=False))
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
-        """A table without lines; columns numbered in `right` hold numbers."""
+        """Print aligned columns; those numbered in `right` are right-aligned."""
         from rich.cells import cell_len, set_cell_size
 
         lines = [tuple(headings), *map(tuple, rows)]
@@ -70,7 +64,7 @@ class Terminal:
 
 
 def plain(value: Any) -> Any:
-    """The same in JSON's own types: numpy unwrapped, no NaN, infinities as text.
+    """Convert to JSON's types: NumPy values unwrapped, NaN as None, infinities as text.
 
     >>> plain({"error": float("inf"), "rows": (1, 2)})
     {'error': 'inf', 'rows': [1, 2]}
@@ -86,7 +80,8 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def _console(stream: Any, stderr: bool = False) -> Console:
+def _print(stream: TextIO, text: str | Text, style: str | None = None) -> None:
     from rich.console import Console
 
-    return Console(stderr=stderr, width=None if stream.isatty() else WIDE, highlight=False, emoji=False)
+    console = Console(file=stream, width=None if stream.isatty() else WIDE, highlight=False, emoji=False)
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

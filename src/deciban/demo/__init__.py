@@ -1,1 +1,1 @@
-"""What a newcomer sees first, on files that every installation has: `python -m deciban.demo`."""
+"""A demonstration on files that every installation has: `python -m deciban.demo`."""

@@ -1,30 +1,27 @@
-"""Run the six steps of the demonstration, each with a sentence of meaning."""
+"""Runs the six steps of the demonstration: four ideas of the library, then the command line twice."""
 
 import sys
 from pathlib import Path
 
-from deciban.demo import commands
-from deciban.demo import examples as dice
-from deciban.demo import examples as gaussians
-from deciban.demo import examples as languages
+from deciban.demo import commands, examples
 
 
 def main(folder: str = "demo") -> None:
-    """C or Python, sixteen Gaussians, taking it back, dice nobody labelled; then the command line."""
-    files = languages.read_files()
-    clf = languages.show_evidence(files)
+    """Run all steps; the commands write their files to `folder`."""
+    files = examples.read_files()
+    clf = examples.show_evidence(files)
     print()
-    gaussians.show_table()
+    examples.show_structures()
     print()
-    languages.show_taking_back(clf, files)
+    examples.show_unlearning(clf, files)
     print()
-    dice.show_mixture()
+    examples.show_mixture()
     print(flush=True)
     commands.show_commands(Path(folder))
     print(
         f"""
 next: deciban fit yours.csv --label COLUMN       your own table
-      deciban fit FOLDER                         your own texts, one sub-folder a class
+      deciban fit FOLDER                         your own texts, one sub-folder per class
       cd {folder} && deciban inspect tumours.deciban    every parameter, with its interval
       deciban --help, README.md, docs/howto/command-line.md, docs/worked-examples.md"""
     )

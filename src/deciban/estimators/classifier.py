@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
 from deciban.evaluate.report import Evaluation
 from deciban.evidence import decisions, scores
+from deciban.evidence.decisions import CostLike, PriorLike
 from deciban.evidence.explanation import Explanation
 from deciban.families.abilities import HasChoices, ability
 from deciban.families.known import KnownDensities
@@ -25,7 +27,7 @@ from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import explain as explaining
 from deciban.model import judge
-from deciban.model.answers import Answers, answer, one_model
+from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.fit_checks import FitReport, check_fit
@@ -102,9 +104,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         families: Family[Any] | Mapping[Any, Any] | str = "auto",
         *,
         rule: Rule = "mean",
-        prior: Any = "learnt",
-        cost: Any = None,
-        classes: Any = None,
+        prior: PriorLike = "learnt",
+        cost: CostLike = None,
+        classes: Sequence[Any] | None = None,
         calibrate: str | None = "auto",
         ledger: bool | str | bytes = False,
         kinds: Mapping[Any, Any] | None = None,
@@ -119,7 +121,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         self.kinds = kinds
 
     @classmethod
-    def from_densities(cls, densities: Mapping[Any, Density], prior: Any = "uniform", cost: Any = None) -> Self:
+    def from_densities(
+        cls, densities: Mapping[Any, Density], prior: PriorLike = "uniform", cost: CostLike = None
+    ) -> Self:
         """Make a classifier of known densities; nothing is learnt.
 
         Parameters
@@ -238,7 +242,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return f"calibration: {'none' if calibration is None else calibration.state(self.model_.weight)}"
 
     # -- learning --------------------------------------------------------------------------------------------------
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from nothing.
 
         What is open is chosen from the first rows and frozen; the sums are taken over all rows.
@@ -259,7 +263,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         return self._fit(X, y, sample_weight, self.classes)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: RowsLike, y: LabelsLike, classes: Sequence[Any] | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn rows; scikit-learn's name for `learn`.
 
         Parameters
@@ -282,7 +288,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             return self._fit(X, y, sample_weight, self.classes if classes is None else classes)
         return self.learn(X, y, sample_weight)
 
-    def learn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def learn(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows; new classes may arrive. The first call is `fit`.
 
         A model of texts scores each batch before it learns it: `prequential_` is the running log loss. Calls from
@@ -316,7 +322,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
                 predictor = predictor.next(replace(model, prequential=loss))
             return self.use(predictor)
 
-    def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def unlearn(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove rows that were learnt before; the result equals a model fitted without them.
 
         Parameters
@@ -343,7 +349,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             batch = self._batch(X, y, sample_weight)
             return self.use(self._predictor.next(self.model_.unlearn(batch, self._key())))
 
-    def correct(self, X: Any, was: Any, now: Any, sample_weight: Any = None) -> Self:
+    def correct(self, X: RowsLike, was: LabelsLike, now: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Move rows from one label to another.
 
         Parameters
@@ -425,7 +431,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         return self._another(self.model_.blank())
 
-    def reestimate(self, *, rule: Rule | None = None, classes: Any = None, columns: Any = None, **hyper: Any) -> Self:
+    def reestimate(
+        self,
+        *,
+        rule: Rule | None = None,
+        classes: Sequence[Any] | None = None,
+        columns: Sequence[Any] | None = None,
+        **hyper: Any,
+    ) -> Self:
         """Return another classifier from the same sums, without data.
 
         Parameters
@@ -449,7 +462,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         other.rule = model.rule
         return other
 
-    def rechoose(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Self:
+    def rechoose(self, X: RowsLike | None = None, y: LabelsLike = None, sample_weight: ArrayLike | None = None) -> Self:
         """Make the frozen choices again from the current sums.
 
         Parameters
@@ -475,7 +488,13 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             return self.use(self._predictor.next(model.rechoose(rechosen(model, lesson))))
 
     def recalibrate(
-        self, X: Any, y: Any, method: str | None = "auto", *, learnt: bool = True, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: LabelsLike,
+        method: str | None = "auto",
+        *,
+        learnt: bool = True,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the calibration again.
 
@@ -530,7 +549,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     # -- answers ---------------------------------------------------------------------------------------------------
     @one_model
-    def log_likelihood(self, X: Any, *, raw: bool = False, constant: bool = True) -> Array:  # type: ignore[override]
+    def log_likelihood(self, X: RowsLike, *, raw: bool = False, constant: bool = True) -> Array:  # type: ignore[override]
         """Return the log-likelihood of every class.
 
         Parameters
@@ -545,7 +564,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            log f(x|class).
+            Values of log f(x|class).
         """
         predictor = self.predictor_
         rows = predictor.model.encode(self._table(X))
@@ -553,7 +572,13 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     @one_model
     def explain(
-        self, X: Any, over: Any = None, against: Any = None, *, prior: Any = None, chain: bool = False
+        self,
+        X: RowsLike,
+        over: Hashable = None,
+        against: Hashable = None,
+        *,
+        prior: PriorLike | None = None,
+        chain: bool = False,
     ) -> Explanation:
         """Explain the evidence: which feature, block or word contributed how much.
 
@@ -581,7 +606,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return explaining.explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
 
     @one_model
-    def discriminant(self, over: Any = None, against: Any = None) -> explaining.Discriminant:
+    def discriminant(self, over: Hashable = None, against: Hashable = None) -> explaining.Discriminant:
         """Return the llr as a linear or quadratic formula of x.
 
         Parameters
@@ -599,7 +624,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return explaining.discriminant(self.predictor_, *self.class_pair(over, against))
 
     @one_model
-    def scorer(self, prior: Any = None) -> DocumentScorer:
+    def scorer(self, prior: PriorLike | None = None) -> DocumentScorer:
         """Return a function that scores one document at a time, in microseconds; for a model of texts.
 
         Parameters
@@ -623,7 +648,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return DocumentScorer(predictor.density, self.classes_, self.log_prior(prior), predictor.model.calibration)
 
     @one_model
-    def sample(self, n: int = 1, random_state: Any = None, *, prior: Any = None) -> tuple[Any, Array]:
+    def sample(
+        self, n: int = 1, random_state: np.random.Generator | int | None = None, *, prior: PriorLike | None = None
+    ) -> tuple[Any, Array]:
         """Draw rows like the ones learnt.
 
         Parameters
@@ -652,14 +679,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @one_model
     def leave_one_out(
         self,
-        X: Any,
-        y: Any,
-        groups: Any = None,
+        X: RowsLike,
+        y: LabelsLike,
+        groups: ArrayLike | None = None,
         method: str = "predict_proba",
         *,
-        sample_weight: Any = None,
-        prior: Any = None,
-        cost: Any = None,
+        sample_weight: ArrayLike | None = None,
+        prior: PriorLike | None = None,
+        cost: CostLike = None,
         raw: bool = False,
     ) -> Array:
         """Answer for each learnt row as if it had never been learnt; exact, without refits.
@@ -696,15 +723,15 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @one_model
     def cross_val_predict(
         self,
-        X: Any,
-        y: Any,
+        X: RowsLike,
+        y: LabelsLike,
         cv: Any = 5,
         method: str = "predict_proba",
         *,
-        groups: Any = None,
-        sample_weight: Any = None,
-        prior: Any = None,
-        cost: Any = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        prior: PriorLike | None = None,
+        cost: CostLike = None,
     ) -> Array:
         """Answer by k-fold cross-validation: one pass, k estimates, no refits; frozen choices are kept.
 
@@ -736,7 +763,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
         fitted = self if self.__sklearn_is_fitted__() else clone(self).fit(X, y, sample_weight)
         X, y = fitted._labelled(X, y)
-        batch = Batch(fitted._table(X), y, fitted._weights(sample_weight, len(y)))
+        table = fitted._table(X)
+        batch = Batch(table, y, fitted._weights(sample_weight, len(table)))
         lesson = fitted.model_.lesson(batch)
         names = np.array(lesson.members.classes.names)
         n, codes = len(lesson.members), lesson.members.codes
@@ -754,14 +782,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @one_model
     def evaluate(  # type: ignore[override]
         self,
-        X: Any,
-        y: Any,
+        X: RowsLike,
+        y: LabelsLike,
         *,
         learnt: bool = False,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         rechoose: Any = None,
-        prior: Any = None,
-        cost: Any = None,
+        prior: PriorLike | None = None,
+        cost: CostLike = None,
         raw: bool = False,
     ) -> Evaluation:
         """Evaluate the answers: error, log loss, Cllr and its calibration loss, confusion and more.
@@ -809,14 +837,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @one_model
     def llr_interval(
         self,
-        X: Any,
-        over: Any = None,
-        against: Any = None,
+        X: RowsLike,
+        over: Hashable = None,
+        against: Hashable = None,
         *,
         level: float = 0.9,
         draws: int = 400,
         unit: str = "nats",
-        random_state: Any = 0,
+        random_state: np.random.Generator | int | None = 0,
     ) -> judge.LLRInterval:
         """Return credible intervals of the llrs, by drawing the parameters from their posterior.
 
@@ -842,7 +870,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Returns
         -------
         LLRInterval
-            median, low and high, each of shape (n_samples,).
+            The fields median, low and high, each of shape (n_samples,).
         """
         pair = self.class_pair(over, against)
         predictor, rng = self.predictor_, np.random.default_rng(random_state)
@@ -852,7 +880,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     @one_model
     def influence(
-        self, row: Any, X: Any, y: Any, over: Any = None, against: Any = None, *, sample_weight: Any = None
+        self,
+        row: RowsLike,
+        X: RowsLike,
+        y: LabelsLike,
+        over: Hashable = None,
+        against: Hashable = None,
+        *,
+        sample_weight: ArrayLike | None = None,
     ) -> Array:
         """Return by how much the llr of one row would change if each learnt row were unlearnt; exact.
 
@@ -889,7 +924,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return judge.influence(predictor, target, judge.known_lesson(model, batch), one, other)
 
     @one_model
-    def check_fit(self, X: Any, y: Any, *, random_state: Any = 0) -> FitReport:
+    def check_fit(self, X: RowsLike, y: LabelsLike, *, random_state: np.random.Generator | int | None = 0) -> FitReport:
         """Compare data with data drawn from the model, column by column and class by class.
 
         Parameters

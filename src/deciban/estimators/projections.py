@@ -273,9 +273,8 @@ def _within(covariance: Array) -> Array:
     if root.pivot[0] > tolerance:
         return root.whitener[0]
     constant, dependent = singular_columns(covariance, max(tolerance, 1e-10))
-    error = SingularError(
-        f"within classes {' and '.join(singular_reasons(constant, dependent))}, so there is no inverse covariance. "
-        "Use PCA first, or drop columns."
+    raise SingularError(
+        f"within classes {' and '.join(singular_reasons(constant, dependent))}, so there is no inverse covariance.",
+        columns=constant + dependent,
+        remedy="Use PCA first, or drop columns.",
     )
-    error.columns, error.label = constant + dependent, None  # type: ignore[attr-defined]
-    raise error

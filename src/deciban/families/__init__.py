@@ -1,1 +1,1 @@
-"""How one class produces data: statistics, prior, estimate, density and leave-one-out, one file a family."""
+"""Families: statistics, prior, estimate, density and leave-one-out of the distributions of a class, one file each."""

@@ -1,17 +1,18 @@
-"""Numbers in bins, with a Dirichlet prior: any shape, in steps.
+"""Histograms: numbers in bins, with a Dirichlet prior.
 
     bin of x | θ  ~  Categorical(θ)                one θ per class
     θ             ~  Dirichlet(α)
     f(x|c)        =  θ_b · h_b(x)                  h is uniform within a bin, 1/width
 
-Beyond the outermost edges lie two more bins, with exponential tails, so that the density integrates to one. Edges and
-tails are taken from the first rows and frozen: as many values in each bin, and a bin for a value that is frequent.
+Two more bins lie beyond the outermost edges, with exponential tails, so that the density integrates to one. Edges and
+tails are chosen from the first rows and frozen: bins hold about as many values each, and a frequent value has its own.
 
 Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4, for the probabilities of bins.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -28,19 +29,32 @@ from deciban.statistics import Array, Members
 
 
 @dataclass(frozen=True, eq=False)
-class Binned(MappedFamily):
-    """Bins of numbers; features independent given the class.
+class Binned(MappedFamily, HasChoices):
+    """Histograms of numbers; features independent given the class.
 
+    Parameters
+    ----------
+    bins : int, default=10
+        Largest number of bins of a feature, approximately.
+    pseudo_count : float or {"evidence", "loo"}, default=1.0
+        Pseudo-count α of each bin; a name chooses it at the first fit, by marginal likelihood or leave-one-out.
+    edges : sequence of sequences of float, optional
+        Edges of the bins of each feature, increasing. If None, they are chosen at the first fit.
+    tails : array-like of shape (n_features,), optional
+        Mean distance from the outermost edges, in the bins beyond them. If None, they are chosen at the first fit.
+
+    Examples
+    --------
     >>> waits = Binned(4).fit([[1.0], [2.0], [2.0], [3.0], [9.0], [30.0]])
     >>> waits.family.edges
     ((0.5, 1.5, 2.5, 19.5, 30.5),)
     """
 
-    bins: int = 10  # at most about so many
+    bins: int = 10
     _: KW_ONLY
-    pseudo_count: Any = 1.0  # α: a number, or "evidence" / "loo": chosen at the first fit
-    edges: Any = None  # those of each feature, frozen at the first fit
-    tails: Any = None  # (D,) mean distance from the last edge in the outermost bins, frozen at the first fit
+    pseudo_count: float | str = 1.0  # α
+    edges: Sequence[Sequence[float]] | None = None  # made tuples
+    tails: Array | None = None  # (D,)
 
     def __post_init__(self) -> None:
         if not 1 <= self.bins <= 10_000:
@@ -48,7 +62,7 @@ class Binned(MappedFamily):
         if self.edges is not None:
             edges = tuple(tuple(map(float, each)) for each in self.edges)
             if any(len(each) < 2 or (np.diff(each) <= 0).any() for each in edges):
-                raise HyperparameterError(f"edges={edges}: give at least two for each feature, in rising order.")
+                raise HyperparameterError(f"edges={edges}: give at least two for each feature, in increasing order.")
             object.__setattr__(self, "edges", edges)
         if self.tails is not None:
             object.__setattr__(self, "tails", np.atleast_1d(np.asarray(self.tails, dtype=float)))
@@ -57,21 +71,17 @@ class Binned(MappedFamily):
         cells = self.bins if self.edges is None else ", ".join(str(len(each) - 1) for each in self.edges)
         return f"Binned({cells})"
 
-    # -- the map: (D, 1 + most edges), the tail and then the edges, the last one repeated ------------------------------
+    # -- the map ---------------------------------------------------------------------------------------------------
     def frozen_map(self) -> Array | None:
         if self.edges is None:
             return None
         tails = np.array([(each[-1] - each[0]) / 2 for each in self.edges]) if self.tails is None else self.tails
-        most = max(map(len, self.edges))
-        padded = [np.pad(np.array(each), (0, most - len(each)), mode="edge") for each in self.edges]
-        return np.concatenate([tails[:, None], np.stack(padded)], axis=1)
+        return _map_of(self.edges, tails)
 
     def find_map(self, X: Array, members: Members) -> Array:
-        """Quantiles, and the spread of values for the tails."""
         weight = members.row_weights()
         each = [find_edges(X[:, j], weight, self.bins) for j in range(X.shape[1])]
-        found: Any = replace(self, edges=each, tails=[edges[-1] / 2 - edges[0] / 2 for edges in each]).frozen_map()
-        return found
+        return _map_of(each, np.array([edges[-1] / 2 - edges[0] / 2 for edges in each]))
 
     def mapped(self, X: Array, map: Array) -> Codes:
         codes = [np.searchsorted(_edges(row), x, side="right") for x, row in zip(X.T, map)]
@@ -97,41 +107,46 @@ class Binned(MappedFamily):
             drawn[:, j] = np.where((at == 0) | (at == len(edges)), last, inside)
         return drawn
 
-    # -- what is inside ----------------------------------------------------------------------------------------------
+    # -- the inner family: categories of bins ----------------------------------------------------------------------
     def inside(self, map: Array | None) -> Family[Any]:
         if map is None:
             return Categorical(self.pseudo_count)
         cells = tuple(tuple(range(len(_edges(row)) + 1)) for row in map)
         return Categorical(self.pseudo_count, categories=cells)
 
-    def frozen(self, map: Array, inner: Any) -> Binned:
-        return replace(self, edges=[_edges(row) for row in map], tails=map[:, 0], pseudo_count=inner.pseudo_count)
+    def frozen(self, map: Array, inner: Family[Any]) -> Binned:
+        chosen = inner.pseudo_count if isinstance(inner, Categorical) else self.pseudo_count
+        return replace(self, edges=[_edges(row).tolist() for row in map], tails=map[:, 0], pseudo_count=chosen)
 
     def select(self, features: Array) -> Binned:
-        """The bins of some features."""
         edges = None if self.edges is None else tuple(self.edges[j] for j in features)
         return replace(self, edges=edges, tails=None if self.tails is None else self.tails[features])
 
     def supports(self, kind: type) -> bool:
-        """Frozen edges are a choice; for the other abilities the categories of the bins answer."""
+        # the frozen edges are a choice; the other abilities are those of the inner family
         return kind is HasChoices or super().supports(kind)
 
     def chosen_by_labels(self) -> list[str]:
-        """Return nothing: edges are quantiles, found without labels."""
-        return []
+        return []  # edges are quantiles, found without labels
 
     def keep_choices(self, chosen: Binned, with_rows: bool) -> Binned:
-        """Without rows, edges found from rows stay as found."""
         return self if with_rows else replace(self, edges=chosen.edges, tails=chosen.tails)
 
 
+def _map_of(edges: Sequence[Sequence[float]], tails: Array) -> Array:
+    """(D, 1 + most edges): the tail, then the edges, the last one repeated."""
+    most = max(map(len, edges))
+    padded = [np.pad(np.array(each), (0, most - len(each)), mode="edge") for each in edges]
+    return np.concatenate([tails[:, None], np.stack(padded)], axis=1)
+
+
 def _edges(row: Array) -> Array:
-    """The edges of one feature."""
+    """The edges in one row of the map."""
     return row[1:][np.r_[True, np.diff(row[1:]) > 0]]
 
 
 def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
-    """Edges with about as many values between any two; a value as frequent as a bin has one to itself."""
+    """Return edges with about equal weight between them; a value as frequent as a bin gets its own bin."""
     known = ~np.isnan(x)
     values, place = np.unique(x[known], return_inverse=True)
     if not len(values):
@@ -149,6 +164,6 @@ def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
             edges.append(cut)
             held = 0.0
     found = np.unique([*edges, values[-1] + step / 2])
-    if len(found) < 2:  # a step that is lost beside the value
+    if len(found) < 2:  # the step is below the rounding of the value
         found = values[0] + max(abs(values[0]), 1.0) * np.array([-1e-6, 1e-6])
-    return found.tolist()
+    return list(found.tolist())

@@ -1,8 +1,8 @@
-"""What a categorical feature can be, how often it was, and how the prior is spread over it.
+"""Tables of categories: support, counts, pseudo-counts and densities.
 
-The known categories are the support: those declared, and those counted in some class. A joint table's support is every
-combination of its features' known categories, of which only the counted ones are listed. An open table has one more
-cell, for anything else.
+The support of a feature holds the categories that were declared or counted in any class. The support of a joint table
+holds every combination of its features' categories; only the counted ones are listed. An open table has one more cell,
+for all other categories.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,65 +20,60 @@ from deciban import kernels
 from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.families.counts import draw
 from deciban.families.dirichlet import left_over, log_theta
-from deciban.families.protocol import Density, Rule
+from deciban.families.protocol import Density, Input, Rule
 from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged
 
 MOST_CELLS = 10**6  # of a joint table
+PerFeature: TypeAlias = Any  # one value, a list by category, or a list of lists by feature
+Names: TypeAlias = Sequence[Sequence[Any]] | None  # of the categories of each feature; None if they are 0, 1, …
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """D tables side by side, M listed cells in all, K classes."""
+    """Counts and pseudo-counts of D tables with M listed cells in all, K classes."""
 
     axis: Ragged  # names of the listed cells
     counts: Array  # (M, K)
     alpha: Array  # (M,)  pseudo-count of a listed cell
-    alpha_new: Array  # (D,)  of a cell that is not listed
-    alpha0: Array  # (D,)  of the whole table
-    cells: Array  # (D,)  in the support, listed or not
-    sizes: Array  # (D,)  listed cells
-    features: tuple[Axis, ...] | None = None  # of a joint table: the known categories of each feature
+    alpha_new: Array  # (D,)  pseudo-count of a cell that is not listed
+    alpha0: Array  # (D,)  pseudo-count of the whole table
+    cells: Array  # (D,)  number of cells in the support, listed or not
+    features: tuple[Axis, ...] | None = None  # joint table: categories of each feature
 
-    @cached_property
+    @property
     def table(self) -> Array:
-        """(M,) the table of each cell."""
-        return np.repeat(np.arange(len(self.cells)), self.sizes)
+        """(M,) table of each listed cell."""
+        return np.repeat(np.arange(len(self.cells)), self.axis.sizes)
 
-    @cached_property
-    def undeclared(self) -> Array:
-        """(M,) of bool: the cells that are removed when nothing is counted in them."""
-        return self.axis.undeclared
-
-    @cached_property
+    @property
     def totals(self) -> Array:
-        """(D, K) counts of whole tables."""
+        """(D, K) total count of each table."""
         sums = np.zeros((len(self.cells), self.counts.shape[1]))
-        some = self.sizes > 0
+        some = self.axis.sizes > 0
         if some.any():
-            starts = np.cumsum(self.sizes) - self.sizes
-            sums[some] = np.add.reduceat(self.counts, starts[some], axis=0)
+            sums[some] = np.add.reduceat(self.counts, self.axis.starts[some], axis=0)
         return sums
 
     @property
     def unlisted(self) -> Array:
-        """(D,) cells of the support that are not listed."""
-        return self.cells - self.sizes
+        """(D,) number of cells in the support that are not listed."""
+        return self.cells - self.axis.sizes
 
     def logs(self, rule: Rule) -> tuple[Array, Array]:
-        """(M, K) of the listed cells, (D, K) of any other; NaN where the rule defines none."""
+        """Return log probabilities of listed cells (M, K) and of any other cell (D, K); NaN where there is no mode."""
         table, totals = self.table, self.totals
         prior = self.alpha0[:, None], self.cells[:, None]
         listed = log_theta(self.counts, totals[table], self.alpha[:, None], prior[0][table], prior[1][table], rule)
         other = log_cell(np.zeros_like(totals), totals, self.alpha_new[:, None], *prior, rule)
-        # a mode that exists gives nothing to what is outside the support
+        # at a mode, categories outside the support have probability 0
         return listed, np.where(np.isnan(other) & (self.unlisted == 0)[:, None] & (totals > 0), -np.inf, other)
 
-    def without(self, cell: Array, weight: Any) -> tuple[Array, Array]:
-        """Pseudo-counts and cells of a cell's table once a row is gone from it, perhaps the last of its category."""
+    def without(self, cell: Array, weight: Array | float) -> tuple[Array, Array]:
+        """Return α0 and the number of cells of a cell's table without a row; the last row removes the category."""
         table, total = self.table[cell], self.counts.sum(axis=1)
         if self.features is None:
-            gone = self.undeclared[cell] & (left_over(total[cell], weight) == 0)
+            gone = self.axis.undeclared[cell] & (left_over(total[cell], weight) == 0)
             return self.alpha0[table] - gone * self.alpha[cell], self.cells[table] - gone
         size = 1
         for j, feature in enumerate(self.features):
@@ -86,58 +81,51 @@ class Support:
             code = np.array([place[name[j]] for name in self.axis.parts[0].names], dtype=np.intp)
             each, category = np.bincount(code, total, feature.size), code[cell]
             size = size * (feature.size - ((category >= feature.declared) & (left_over(each[category], weight) == 0)))
-        cells = size + (self.cells[0] - prod(feature.size for feature in self.features))  # the open cell
+        cells = size + (self.cells[0] - prod(feature.size for feature in self.features))  # plus the open cell
         return self.alpha_new[0] * cells, np.asarray(cells)
 
-    def left_out(self, cell: Array, k: Array, weight: Any, rule: Rule, prior: tuple[Array, Array]) -> Array:
-        """Log probability of a cell in class k without a row that was there; `prior` is `without(cell, weight)`."""
-        totals = self.totals[self.table[cell], k]
-        counts, totals = left_over(self.counts[cell, k], weight), left_over(totals, weight)
-        return log_cell(counts, totals, self.alpha[cell], *prior, rule)
+    def left_out(self, cell: Array, k: Array, weight: Array | float, rule: Rule) -> Array:
+        """Return the log probability of a cell in class k without a row of that class and cell."""
+        counts, totals = left_over(self.counts[cell, k], weight), left_over(self.totals[self.table[cell], k], weight)
+        return log_cell(counts, totals, self.alpha[cell], *self.without(cell, weight), rule)
 
-    def noticed(self, cell: Array, weight: Any, rule: Rule) -> Array:
-        """(…, K) log probability of a cell in the classes that lost no row, but perhaps know a category less."""
+    def without_category(self, cell: Array, weight: Array | float, rule: Rule) -> Array:
+        """Return log probabilities (…, K) of a cell in the other classes, whose support may have lost a category."""
         alpha0, cells = self.without(cell, weight)
         totals, alpha = self.totals[self.table[cell]], self.alpha[cell, None]
         return log_cell(self.counts[cell], totals, alpha, alpha0[..., None], cells[..., None], rule)
 
 
-def log_cell(counts: Any, totals: Any, alpha: Any, alpha0: Any, cells: Any, rule: Rule) -> Array:
-    """As `log_theta`; a table without a single cell says nothing."""
+def log_cell(counts: Array, totals: Array, alpha: Array, alpha0: Array, cells: Array, rule: Rule) -> Array:
+    """Return `log_theta`, and 0 for a table without cells."""
     logs = log_theta(counts, totals, alpha, alpha0, cells, rule)
     return logs if rule == "ml" else np.where(np.equal(cells, 0), 0.0, logs)
 
 
-def separate(axis: Ragged, counts: Array, prior: Any, open: bool) -> Support:
-    """A table for each feature; `prior` is a number, or numbers for every cell of every feature."""
+def separate(axis: Ragged, counts: Array, prior: float | list[Array], open: bool) -> Support:
+    """Return one table per feature; `prior` is one pseudo-count, or those of every cell of every feature."""
     sizes = axis.sizes
     cells = sizes + int(open)
     if not isinstance(prior, list):
         each = np.full(len(sizes), float(prior))
-        return Support(axis, counts, np.full(len(counts), float(prior)), each, prior * cells, cells, sizes)
+        return Support(axis, counts, np.full(axis.size, float(prior)), each, prior * cells, cells)
     vectors = [np.asarray(vector, dtype=float) for vector in prior]
     for j, (vector, size) in enumerate(zip(vectors, cells)):
         if len(vector) != size:
             raise HyperparameterError(
                 f"the prior of feature {j} has {len(vector)} numbers, but there are {size} categories"
-                f"{', one of them for anything else' if open else ''}: {axis.parts[j].names}. "
+                f"{', one of them the open cell' if open else ''}: {axis.parts[j].names}. "
                 "Declare categories=, or give one pseudo-count for all."
             )
     new = [vector[-1] if open else vector.mean() for vector in vectors]
     listed = [vector[: len(vector) - int(open)] for vector in vectors]
     return Support(
-        axis,
-        counts,
-        np.concatenate(listed),
-        np.array(new),
-        np.array([vector.sum() for vector in vectors]),
-        cells,
-        sizes,
+        axis, counts, np.concatenate(listed), np.array(new), np.array([vector.sum() for vector in vectors]), cells
     )
 
 
 def joint(names: Axis, counts: Array, declared: Sequence[Axis], prior: float, open: bool) -> Support:
-    """One table over all combinations of the features' known categories."""
+    """Return one table over all combinations of the features' categories."""
     found = [Axis(tuple(sorted(set(values)))) for values in zip(*names.names)]
     features = tuple(a.union(b) for a, b in zip(declared, found)) if found and declared else tuple(found or declared)
     size = prod(feature.size for feature in features) if features else 0
@@ -148,23 +136,44 @@ def joint(names: Axis, counts: Array, declared: Sequence[Axis], prior: float, op
         )
     cells = np.array([size + int(open)])
     alpha = np.full(names.size, float(prior))
-    axis, sizes = Ragged((names,)), np.array([names.size])
-    return Support(axis, counts, alpha, np.array([float(prior)]), prior * cells, cells, sizes, features)
+    return Support(Ragged((names,)), counts, alpha, np.array([float(prior)]), prior * cells, cells, features)
 
 
-# -- tables ----------
-# Tables of categories: counting them, and scoring by them.
+def frozen(value: PerFeature) -> PerFeature:
+    """Convert arrays and lists to tuples, which cannot change."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
 
 
-def count_categories(X: Codes, members: Members) -> tuple[Array, Array, Any]:
-    """Sizes (D,), counts (K, Σ sizes), and names, None where numbers are their own."""
+def nested(value: PerFeature) -> bool:
+    """Whether there is a list for each feature."""
+    return isinstance(value, tuple) and any(isinstance(part, tuple) for part in value)
+
+
+def each(value: PerFeature) -> tuple[Any, ...]:
+    """Return the value of each feature, or the only value."""
+    return tuple(value) if nested(value) else (value,)
+
+
+def per_feature(value: PerFeature, D: int) -> list[Any]:
+    """Return one value per feature: as given, or the same for all."""
+    if not nested(value):
+        return [value] * D
+    if len(value) != D:
+        raise HyperparameterError(f"there are {D} features, but lists for {len(value)} of them. Give one list each.")
+    return list(value)
+
+
+def count_categories(X: Codes, members: Members) -> tuple[Array, Array, Names]:
+    """Return the number of categories (D,), counts (K, Σ numbers), and names; None where the codes are the names."""
     if X.names is None and members.shares is None:
         try:
             sizes, counts = kernels.category_counts_growing(X.values, members.codes, members.weight, members.K)
             return sizes, counts, None
         except kernels.CategoryError:
             refuse_negative(X, ())
-    X = X.named()  # also numbers too large for a table as long as they are
+    X = X.named()  # also codes that are too large to be positions in a table
     sizes = np.array([len(names) for names in X.names or ()], dtype=np.intp)
     if members.shares is None:
         return sizes, kernels.category_counts(X.values, members.codes, members.weight, sizes, members.K), X.names
@@ -178,75 +187,63 @@ def count_categories(X: Codes, members: Members) -> tuple[Array, Array, Any]:
 
 @dataclass(frozen=True, eq=False)
 class CategoricalDensity(Density):
-    """D tables side by side, M listed cells in all, K classes."""
+    """Probabilities of D tables with M listed cells in all, K classes."""
 
-    axis: Ragged  # the names of the cells
-    log_p: Array  # (M, K)
-    unseen: Array  # (D, K)  for a name that is not listed
-    unlisted: Any = 0  # (D,)  cells of the support that are not listed; 0: none
-    features: tuple[Axis, ...] | None = None  # of a joint table, each feature's categories
+    axis: Ragged  # names of the listed cells
+    log_p: Array  # (M, K)  log probability of a listed cell
+    unseen: Array  # (D, K)  log probability of any other category
+    unlisted: Array | int = 0  # (D,)  number of cells in the support that are not listed
+    features: tuple[Axis, ...] | None = None  # joint table: categories of each feature
 
     @property
     def K(self) -> int:
-        return self.log_p.shape[1]
+        return int(self.log_p.shape[1])
 
     @property
     def p(self) -> Array:
-        """(K, M) the probabilities of the listed cells."""
+        """(K, M) probability of each listed cell."""
         return np.exp(self.log_p.T)
 
     @property
     def names(self) -> tuple[tuple[Any, ...], ...]:
-        """The cells of each table; tuples where it is joint."""
+        """Names of the listed cells of each table; tuples if it is joint."""
         return tuple(tuple(part.names) for part in self.axis.parts)
 
     @cached_property
     def rows(self) -> Array:
-        """(M + 1 + D, K) what a value adds: the listed cells, then missing, then a name not listed in each table."""
+        """(M + 1 + D, K) score of a value: listed cells, then missing, then a category not listed in each table."""
         return np.concatenate([self.log_p, np.zeros((1, self.K)), self.unseen])
 
     @cached_property
     def _places(self) -> list[dict[Any, int]]:
         return [{name: at for at, name in enumerate(part.names)} for part in self.axis.parts]
 
-    def encode(self, X: Any, columns: Sequence[str]) -> Codes:
-        """Names as codes."""
+    def encode(self, X: Input, columns: Sequence[str]) -> Codes:
+        """Convert names to codes."""
         return encode_categories(X, columns)
 
-    @cached_property
-    def _layout(self) -> tuple[Array, Array]:
-        """(D,) position of the first cell of each table, and number of its listed cells."""
-        sizes = self.axis.sizes
-        return np.cumsum(sizes) - sizes, sizes
-
-    def codes(self, X: Codes) -> Array:
-        """(n, D) position of each value in its table; −1 if missing, the size of the table if not listed."""
+    def _codes(self, X: Codes) -> Array:
         return (X if self.features is None else X.combined()).on(self._places)
 
     def index(self, X: Codes) -> Array:
-        """(n, D) which of `rows` each value adds."""
-        codes, M = self.codes(X), len(self.log_p)
+        """(n, D) position of each value's score in `rows`."""
+        codes, M = self._codes(X), len(self.log_p)
         absent = np.where(codes == -1, M, M + 1 + np.arange(codes.shape[1]))
-        starts, sizes = self._layout
-        return np.where((codes >= 0) & (codes < sizes), codes + starts, absent)
+        return np.where((codes >= 0) & (codes < self.axis.sizes), codes + self.axis.starts, absent)
 
     def log_density(self, X: Codes) -> Array:
-        """Σ over tables; a missing value says nothing."""
-        return self.score(self.codes(X), self.log_p)
-
-    def score(self, codes: Array, log_p: Array) -> Array:
-        """(n, K) Σ over tables of what the codes have in `log_p`, (M, K)."""
-        return kernels.category_scores(codes, log_p, *self._layout, self.unseen)
+        """Sum over tables; a missing value adds 0."""
+        return kernels.category_scores(self._codes(X), self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
 
     def parts(self, X: Codes) -> Array:
-        """(n, K, D); a joint table is one part, shown with its first feature."""
+        """Return the score of each feature, shape (n, K, D); that of a joint table stands at its first feature."""
         parts = self.rows[self.index(X)].transpose(0, 2, 1)
         if self.features is None:
             return parts
         return np.concatenate([parts, np.zeros((*parts.shape[:2], X.shape[1] - 1))], axis=2)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """(n, D) names; an open cell has none, so it is never drawn."""
+        """Draw names, shape (n, D); the open cell has no name and is never drawn."""
         if self.features:
             return self._sample_joint(codes, rng)
         drawn = np.full((len(codes), len(self.unseen)), None, dtype=object)
@@ -257,8 +254,8 @@ class CategoricalDensity(Density):
         return drawn
 
     def _sample_joint(self, codes: Array, rng: np.random.Generator) -> Array:
-        """A combination that is listed, or one of the others."""
-        features: Any = self.features
+        """Draw combinations, listed or not."""
+        features = self.features or ()
         shape = [feature.size for feature in features]
         places = [{name: at for at, name in enumerate(feature.names)} for feature in features]
         listed = [[place[part] for place, part in zip(places, name)] for name in self.names[0]]

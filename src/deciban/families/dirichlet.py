@@ -1,22 +1,34 @@
-"""Tables of counts with a Dirichlet prior: what Bernoulli, categorical and multinomial share.
+"""Tables of counts with a Dirichlet prior, for the Bernoulli, categorical and multinomial families.
 
     N | θ  ~  θ_1^N_1 ⋯ θ_M^N_M
     θ      ~  Dirichlet(α)            α0 = Σα; a Beta where M = 2
     θ | N  ~  Dirichlet(α + N)        θ_j alone is Beta(α_j + N_j, the rest)
     p(N)   =  Π_j α_j^(N_j) / α0^(N)  with a^(x) = Γ(a + x)/Γ(a), the rising factorial
 
-Everything works on whole arrays of cells; the arguments broadcast against each other.
+The functions work on arrays of cells; their arguments broadcast against each other.
 
-Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., sections 2.4 and 3.4.
+With α = s·base there are two criteria for the strength s, each a sum over cells minus a sum over tables:
+
+    evidence   log p(N)                           = Σ_cells log α_j^(N_j) − Σ_tables log α0^(N)
+    loo        Σ N_j log((N_j − 1 + α_j)/(N − 1 + α0)), each count left out in turn
+
+Log-factorials are kept such that their sums are exact. The evidence needs Σ log x!, and unlearning must restore the
+same bits; a sum of logarithms rounds, a sum of multiples of a power of two does not. So log x! is split into a multiple
+of 2⁻¹⁶ and a multiple of 2⁻⁴⁴: together they are correct to 3·10⁻¹⁴, and their sums are exact in any order while they
+stay below 2³⁷ and 2⁹ (sixty million values per class in the worst case).
+
+Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., sections 2.4 and 3.4; Minka, Estimating a Dirichlet
+distribution, 2000, for the strength.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from deciban.errors import HyperparameterError, NoModeError
@@ -24,21 +36,27 @@ from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Rule
 from deciban.statistics import Array
 
-ROUNDING = 1e-12  # relative; what subtracting a sum of weights from itself may leave
-SMALL = 16  # a rising factorial of so many factors cannot overflow
-LARGE = 64.0  # from here on Stirling's series beats a difference of log-gammas
+Numbers: TypeAlias = Array | float
+N = TypeVar("N", bound=Array | float)
+ROUNDING = 1e-12  # relative error of a difference of sums of weights
+SMALL = 16  # a rising factorial of at most so many factors does not overflow
+LARGE = 64.0  # from here on Stirling's series is more accurate than a difference of log-gammas
+REACH = np.log(1e-6), np.log(1e6)  # range in which the strength of a prior is searched
+COARSE, FINE = 2.0**16, 2.0**44
+UNITS = np.array([COARSE, FINE])
+TABLE = 1024  # number of log-factorials in the table
 
 
-def word_prior(pseudo_count: Any, base: Any, V: int) -> tuple[Array, float]:
+def word_prior(pseudo_count: Numbers, base: Numbers | None, V: int) -> tuple[Array, float]:
     """Return the pseudo-count of each of V cells, and their sum."""
     alpha = pseudo_count * (1.0 if base is None else base)
-    if np.ndim(alpha) and len(alpha) != V:
-        raise HyperparameterError(f"the prior has {len(alpha)} numbers, but there are {V} words. Give one each.")
+    if isinstance(alpha, np.ndarray) and len(alpha) != V:
+        raise HyperparameterError(f"the prior has {len(alpha)} numbers, but there are {V} words. Give one per word.")
     return np.broadcast_to(alpha, (V,)), float(alpha * V if np.ndim(alpha) == 0 else np.sum(alpha))
 
 
-def numerator(counts: Any, alpha: Any, rule: Rule) -> Any:
-    """What a cell has of its table by a rule; NaN where it has no mode."""
+def numerator(counts: Array, alpha: Numbers, rule: Rule) -> Array:
+    """Return the count of a cell plus its pseudo-count under a rule; NaN where there is no mode."""
     if rule == "ml":
         return counts
     if rule == "map":
@@ -46,29 +64,31 @@ def numerator(counts: Any, alpha: Any, rule: Rule) -> Any:
         if left.min(initial=0.0) < 0:
             left[left < 0] = np.nan
         return left
-    return counts + alpha  # one draw from the predictive has the posterior mean as its probability
+    return counts + alpha  # under "predictive", the probability of one draw is the posterior mean
 
 
-def denominator(total: Any, alpha0: Any, cells: Any, rule: Rule) -> Any:
-    """What the whole table has."""
-    return total if rule == "ml" else total + (alpha0 - cells if rule == "map" else alpha0)
+def denominator(total: N, alpha0: Numbers, cells: Array | int, rule: Rule) -> N:
+    """Return the total count of a table plus its pseudo-counts under a rule."""
+    if rule == "ml":
+        return total
+    return cast(N, total + (alpha0 - cells if rule == "map" else alpha0))
 
 
-def log_theta(counts: Any, total: Any, alpha: Any, alpha0: Any, cells: Any, rule: Rule) -> Array:
-    """Log probability of a cell by a rule, from its count and its table's; NaN where the rule defines none.
+def log_theta(counts: Array, total: Numbers, alpha: Numbers, alpha0: Numbers, cells: Array | int, rule: Rule) -> Array:
+    """Return the log probability of a cell from its count and the total of its table; NaN where there is no mode.
 
     >>> np.exp(log_theta(np.array([3.0, 0.0]), 3.0, 1.0, 2.0, 2, "mean")).round(3)
     array([0.8, 0.2])
     """
     top, bottom = numerator(counts, alpha, rule), denominator(total, alpha0, cells, rule)
-    # large tables are divided in place: fetching fresh memory costs more than the division
-    mine = rule != "ml" and np.shape(top) == np.broadcast_shapes(np.shape(top), np.shape(bottom)) != ()
+    # in place where possible: for large tables, allocating memory costs more than the division
+    reusable = rule != "ml" and np.shape(top) == np.broadcast_shapes(np.shape(top), np.shape(bottom)) != ()
     with np.errstate(divide="ignore", invalid="ignore"):
-        return log_in_place(np.divide(top, bottom, out=top if mine else None))
+        return log_in_place(np.divide(top, bottom, out=top if reusable else None))
 
 
-def log_in_place(p: Any) -> Array:
-    """The logarithm, written over its argument; numpy's own is slow where many are zero."""
+def log_in_place(p: Array) -> Array:
+    """Replace an array by its logarithm; zeros are handled apart, because `numpy.log` is slow for them."""
     p = np.asarray(p)
     zero = p == 0
     some = zero.any()
@@ -82,17 +102,17 @@ def log_in_place(p: Any) -> Array:
 
 
 def require_modes(log_p: Array, classes: Sequence[Any], family: str) -> None:
-    """Refuse to name a mode where the posterior has none; log_p has classes along its last axis."""
+    """Raise NoModeError if log_p, with classes along its last axis, holds a NaN."""
     missing = np.argwhere(np.isnan(log_p))
     if len(missing):
         raise NoModeError(
             f"class {classes[missing[0][-1]]!r} has a {family} posterior without a mode: a pseudo-count plus its count "
-            "is below 1, or the prior is flat and nothing was counted. Use rule 'mean', or larger pseudo-counts."
+            "is below 1, or the prior is flat and all counts are 0. Use rule 'mean', or larger pseudo-counts."
         )
 
 
-def log_rising(a: Any, x: Any) -> Array:
-    """Log Γ(a + x)/Γ(a) for a > 0 and x ≥ 0; digits are kept where both gammas are huge.
+def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return log Γ(a + x)/Γ(a) for a > 0 and x ≥ 0, accurate also where both gammas are large.
 
     >>> log_rising(2.0, 3.0), np.log(2 * 3 * 4)
     (array(3.17805383), np.float64(3.17805383...))
@@ -110,7 +130,7 @@ def log_rising(a: Any, x: Any) -> Array:
 
 
 def log_rising_counts(a: Array, x: Array) -> Array:
-    """As `log_rising` for a (m, …) and x (m,); a small whole x takes one logarithm, of a(a + 1)⋯(a + x − 1)."""
+    """Return `log_rising` for a (m, …) and x (m,); for a small integer x the logarithm of a(a + 1)⋯(a + x − 1)."""
     product = np.where(_column(x, a) == 0, 1.0, a)
     others = np.flatnonzero((x > SMALL) | (x != np.rint(x)))
     for t in range(1, int(min(x.max(initial=0), SMALL))):
@@ -137,21 +157,21 @@ def _stirling(a: Array) -> Array:
     return inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
 
 
-def log_prior(log_p: Any, alpha: Any) -> float:
-    """Σ (α − 1) log θ: what `map` adds to a log-likelihood, up to a constant; nothing where the prior is flat."""
+def log_prior(log_p: Array, alpha: Numbers) -> float:
+    """Return the log density of the prior up to a constant, Σ (α − 1) log θ; cells with α = 1 add 0."""
     flat = np.equal(alpha, 1.0)
     return float(np.sum(np.where(flat, 0.0, (np.asarray(alpha) - 1.0) * np.where(flat, 0.0, log_p))))
 
 
-def left_over(total: Any, part: Any) -> Array:
-    """Total − part, where a remainder of pure rounding is exactly zero."""
+def left_over(total: Array, part: Numbers) -> Array:
+    """Return total − part, with 0 where the difference is only rounding."""
     left = np.asarray(total - part)
     return np.multiply(left, left > ROUNDING * np.asarray(total), out=left)
 
 
 def marginals(A: Array, A0: Array, mode: Array) -> Posterior:
-    """Beta marginals of cells with posterior pseudo-counts A in tables that hold A0; `mode` is the joint one."""
-    from scipy import stats as sps  # a quarter of a second that answers need not wait for
+    """Return Beta marginals of cells from α + N of the cell (A) and of its table (A0); `mode` is the joint mode."""
+    from scipy import stats as sps  # lazy: scipy.stats is slow to import
 
     rest = A0 - A
     mean = A / A0
@@ -159,7 +179,7 @@ def marginals(A: Array, A0: Array, mode: Array) -> Posterior:
     return Posterior({"p": Marginal(mean, sd, sps.beta(A, np.where(rest > 0, rest, np.finfo(float).tiny)), None, mode)})
 
 
-def check_strength(family: str, pseudo_count: Any, base: Any) -> None:
+def check_strength(family: str, pseudo_count: ArrayLike | str, base: ArrayLike | None) -> None:
     """Refuse pseudo-counts that are not positive, and bases that are not probabilities."""
     for name, values in (("pseudo_count", pseudo_count), ("base", base)):
         if values is None or isinstance(values, str):
@@ -172,31 +192,19 @@ def check_strength(family: str, pseudo_count: Any, base: Any) -> None:
     if isinstance(pseudo_count, str) and pseudo_count not in ("evidence", "loo"):
         raise HyperparameterError(f"{family}(pseudo_count={pseudo_count!r}): a number, 'evidence' or 'loo'.")
     if base is not None and np.ndim(pseudo_count):
-        raise HyperparameterError(f"{family}: a base goes with one strength; give pseudo_count as a single number.")
+        raise HyperparameterError(f"{family}: a base needs one strength. Give pseudo_count as a single number.")
 
 
-# -- strength ----------
-# How strong a Dirichlet prior should be, from the counts alone.
-#
-# With α = s·base there are two scores for a strength s, both sums over cells less sums over tables:
-#
-#     evidence   log p(N)                           = Σ_cells log α_j^(N_j) − Σ_tables log α0^(N)
-#     loo        Σ N_j log((N_j − 1 + α_j)/(N − 1 + α0)), each count left out in turn
-#
-# Reference: Minka, Estimating a Dirichlet distribution, 2000.
-
-REACH = np.log(1e-6), np.log(1e6)  # strengths worth considering
-
-
-def _left_out(alpha: Array, counts: Array) -> Array:
+# -- the strength of a prior -------------------------------------------------------------------------------------------
+def _left_out(alpha: ArrayLike, counts: Array) -> Array:
     return np.asarray(counts * np.log(np.maximum(counts - 1, 0.0) + alpha))
 
 
 SCORES: dict[str, Callable[[Array, Array], Array]] = {"evidence": log_rising, "loo": _left_out}
 
 
-def best_strength(by: str, cell_base: Any, cells: Array, table_base: Any, tables: Array) -> float:
-    """The strength with the highest score; bases broadcast against counts.
+def best_strength(by: str, cell_base: Numbers, cells: Array, table_base: Numbers, tables: Array) -> float:
+    """Return the strength with the best criterion; bases broadcast against counts.
 
     >>> counts = np.array([[50.0, 50.0], [48.0, 52.0], [51.0, 49.0]])  # fair coins: a strong prior
     >>> best_strength("evidence", 0.5, counts, 1.0, counts.sum(axis=1)) > 100
@@ -214,13 +222,13 @@ def best_strength(by: str, cell_base: Any, cells: Array, table_base: Any, tables
     grid = np.linspace(*REACH, 41)
     best = int(np.argmin([loss(at) for at in grid]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    from scipy.optimize import minimize_scalar  # a quarter of a second that answers need not wait for
+    from scipy.optimize import minimize_scalar  # lazy: scipy.optimize is slow to import
 
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x))
 
 
-def _distinct(base: Any, counts: Array) -> tuple[Array, Array, Array]:
-    """Bases, counts > 0, and how often each pair occurs: a large vocabulary has few different counts."""
+def _distinct(base: Numbers, counts: Array) -> tuple[Array, Array, Array]:
+    """Return distinct pairs of base and count > 0, and their frequency: large vocabularies have few distinct counts."""
     base, counts = (part[counts > 0] for part in np.broadcast_arrays(np.asarray(base, dtype=float), counts))
     if len(base) and np.all(base == base[0]):
         counts, times = np.unique(counts, return_counts=True)
@@ -228,21 +236,9 @@ def _distinct(base: Any, counts: Array) -> tuple[Array, Array, Array]:
     return base, counts, np.ones(len(counts))
 
 
-# -- factorials ----------
-# Log-factorials whose sums are exact.
-#
-# The evidence needs Σ log x!, and rows that are learnt and taken back must leave the same bits behind. A float64 sum of
-# logarithms rounds; a sum of multiples of a power of two does not. So each log x! is kept as two numbers, a multiple of
-# 2⁻¹⁶ and for the rest a multiple of 2⁻⁴⁴: together right to 3·10⁻¹⁴, and their sums are exact in any order as long as
-# they stay below 2³⁷ and 2⁹ (sixty million values a class at the very worst).
-
-COARSE, FINE = 2.0**16, 2.0**44
-UNITS = np.array([COARSE, FINE])
-TABLE = 1024  # factorials kept ready
-
-
-def log_factorial(x: Any) -> Array:
-    """(…, 2) two numbers that sum to log x!, each a multiple of a power of two.
+# -- log-factorials whose sums are exact -------------------------------------------------------------------------------
+def log_factorial(x: ArrayLike) -> Array:
+    """Return two numbers that sum to log x!, shape (…, 2), each a multiple of a power of two.
 
     >>> log_factorial(np.array([1.0, 4.0])).sum(axis=-1).round(3)
     array([0.   , 3.178])
@@ -251,18 +247,18 @@ def log_factorial(x: Any) -> Array:
     small = x.astype(np.intp) if x.size and x.min() >= 0 and x.max() < TABLE else None
     if small is not None and np.array_equal(small, x):
         return _table()[small]
-    return _units(gammaln(x + 1.0)) / UNITS
+    return np.asarray(_units(gammaln(x + 1.0)) / UNITS)
 
 
 @cache
 def log_factorials() -> Array:
-    """(1024, 2) those of 0, 1, 2, …, in whole units of 2⁻¹⁶ and 2⁻⁴⁴."""
+    """(1024, 2) log-factorials of 0, 1, 2, …, in integer multiples of 2⁻¹⁶ and 2⁻⁴⁴."""
     return _units(gammaln(np.arange(TABLE) + 1.0)).astype(np.int64)
 
 
 @cache
 def _table() -> Array:
-    return log_factorials() / UNITS
+    return np.asarray(log_factorials() / UNITS)
 
 
 def _units(values: Array) -> Array:

@@ -1,51 +1,50 @@
-"""Known densities as a family that learns nothing."""
+"""A family of known densities, which cannot learn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from deciban.errors import NotAvailableError
 from deciban.families.abilities import HasParts, parts_support
 from deciban.families.product import parts_or_whole
-from deciban.families.protocol import Density, Family, Rule
+from deciban.families.protocol import Density, Family, Input, Rows, Rule
 from deciban.statistics import Array, Axis, Members, Stats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NoStats(Stats):
-    """Nothing was learnt."""
+    """The classes, without sums."""
 
 
 @dataclass(frozen=True, eq=False)
 class KnownDensities(Family[NoStats]):
-    """One density per class, given and not learnt."""
+    """One known density per class."""
 
     densities: tuple[Density, ...]
 
     def no_sums(self, classes: Axis) -> NoStats:
-        """The statistics of no rows."""
+        """Return statistics without sums."""
         return NoStats({"class": classes})
 
-    def collect(self, X: Any, members: Members) -> NoStats:
-        """Refused: there is nothing to learn."""
+    def collect(self, X: Rows, members: Members) -> NoStats:
+        """Refuse: known densities do not learn."""
         raise NotAvailableError("a classifier of known densities does not learn. Fit one with a family instead.")
 
     def estimate(self, stats: NoStats, rule: Rule) -> Density:
-        """The densities themselves, whatever the rule."""
+        """Return the densities; they are the same under every rule."""
         return SideBySide(self.densities) if len(self.densities) > 1 else self.densities[0]
 
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
-        """As the first density takes its rows."""
+    def encode(self, X: Input, columns: Sequence[str], stats: NoStats | None = None) -> Rows:
+        """Encode rows as the first density does."""
         return self.densities[0].encode(X, columns)
 
 
 @dataclass(frozen=True, eq=False)
 class SideBySide(Density):
-    """Densities of different kinds, one group each."""
+    """Densities of different kinds, one per class."""
 
     parts_: tuple[Density, ...]
 
@@ -54,19 +53,19 @@ class SideBySide(Density):
         return len(self.parts_)
 
     def supports(self, kind: type) -> bool:
-        """Whether every density has the ability; parts need none, for a density can be a part as a whole."""
+        """Whether every density has the ability; for parts, a density without parts counts as one part."""
         return kind is HasParts or parts_support(self.parts_, kind)
 
-    def log_density(self, X: Any) -> Array:
+    def log_density(self, X: Rows) -> Array:
         """Return one column per density, shape (n, K); constants are included, since kinds may differ."""
         return np.column_stack([density.log_density(X)[:, 0] + density.log_base(X) for density in self.parts_])
 
-    def parts(self, X: Any) -> Array:
-        """(n, K, D) where every density is a sum over features."""
+    def parts(self, X: Rows) -> Array:
+        """Return the parts of each density, shape (n, K, D)."""
         return np.concatenate([parts_or_whole(density, X) for density in self.parts_], axis=1)
 
     def polynomial(self) -> tuple[Array | None, Array, Array]:
-        """Side by side; quadratic if one of them is."""
+        """Return the coefficients of each density; A is None only if it is for all."""
         each = [density.polynomial() for density in self.parts_]  # type: ignore[attr-defined]
         D = each[0][1].shape[1]
         A = None
@@ -75,6 +74,6 @@ class SideBySide(Density):
         return A, np.concatenate([b for _, b, _ in each]), np.concatenate([c for _, _, c in each])
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """Each row from its own density."""
+        """Draw each row from the density of its class."""
         rows = [self.parts_[k].sample(np.zeros(1, dtype=np.intp), rng)[0] for k in codes]
         return np.stack(rows)

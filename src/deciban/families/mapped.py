@@ -10,14 +10,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
-from deciban.families.abilities import ability
+from deciban.families.abilities import Composite, HasDraws, HasLogPrior, HasParts, HasPosterior, ability
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.families.protocol import Density, Family, Input, Rows, Rule
 from deciban.read.numbers import dense_numbers, refuse_infinite
 from deciban.statistics import Array, Axis, Members, Stats, fixed, nested
 
@@ -36,89 +35,163 @@ class MappedStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class MappedFamily(Family[MappedStats]):
-    """What the families of mapped values share; each defines its map."""
+class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Composite):
+    """Base of the families of mapped values; each defines its map."""
 
     @abstractmethod
     def frozen_map(self) -> Array | None:
-        """Return the parameters of the map, shape (D, P); None while it is open."""
+        """Return the parameters of the map.
+
+        Returns
+        -------
+        ndarray of shape (D, P) or None
+            The parameters of each feature; None while the map is open.
+        """
 
     @abstractmethod
     def find_map(self, X: Array, members: Members) -> Array:
-        """Return the parameters of the map, shape (D, P), found from the first rows."""
+        """Choose the parameters of the map from the first rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Numbers, NaN where missing.
+        members : Members
+            The class and the weight of each row.
+
+        Returns
+        -------
+        ndarray of shape (D, P)
+            The parameters of each feature.
+        """
 
     @abstractmethod
     def mapped(self, X: Array, map: Array) -> Rows:
-        """Map rows to what the inner family takes."""
+        """Map rows to what the inner family takes.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Numbers, NaN where missing.
+        map : ndarray of shape (D, P)
+            Parameters of the map of each feature.
+
+        Returns
+        -------
+        rows
+            Encoded rows of the inner family.
+        """
 
     @abstractmethod
     def log_slope(self, X: Array, map: Array) -> Array:
-        """Return log |t'(x)|, shape (n, D); 0 where missing."""
+        """Compute log |t'(x)|.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Numbers, NaN where missing.
+        map : ndarray of shape (D, P)
+            Parameters of the map of each feature.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            The logarithms; 0 where a value is missing.
+        """
 
     @abstractmethod
-    def unmapped(self, Z: Any, map: Array, rng: np.random.Generator) -> Array:
-        """Return rows that are mapped to these."""
+    def unmapped(self, Z: Array, map: Array, rng: np.random.Generator) -> Array:
+        """Invert the map.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, D)
+            Mapped values.
+        map : ndarray of shape (D, P)
+            Parameters of the map of each feature.
+        rng : numpy.random.Generator
+            Source of random numbers, where several values are mapped to the same one.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            Rows that are mapped to `Z`.
+        """
 
     @abstractmethod
     def inside(self, map: Array | None) -> Family[Any]:
-        """Return the inner family; `map` is None while the map is open."""
+        """Return the inner family.
+
+        Parameters
+        ----------
+        map : ndarray of shape (D, P) or None
+            Parameters of the map; None while it is open.
+
+        Returns
+        -------
+        Family
+            The family of the mapped values.
+        """
 
     @abstractmethod
     def frozen(self, map: Array, inner: Family[Any]) -> Self:
-        """Return the family with its choices made."""
+        """Freeze the choices.
+
+        Parameters
+        ----------
+        map : ndarray of shape (D, P)
+            Parameters of the map of each feature.
+        inner : Family
+            The inner family, with its choices made.
+
+        Returns
+        -------
+        Family
+            This family with its choices made.
+        """
 
     def supports(self, kind: type) -> bool:
-        """Whether the inner family has the ability."""
         return ability(self.inside(self.frozen_map()), kind) is not None
 
     # -- the contract ----------------------------------------------------------------------------------------------
-    def encode(self, X: Any, columns: Sequence[str], stats: MappedStats | None = None) -> Array:
-        """Return floats, NaN where missing."""
-        X = dense_numbers(X, columns)
-        self.check(X, columns)
-        return X
+    def encode(self, X: Input, columns: Sequence[str], stats: MappedStats | None = None) -> Array:
+        rows = dense_numbers(X, columns)
+        self.check(rows, columns)
+        return rows
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
-        """Values are finite."""
         refuse_infinite(X, columns)
 
     def collect(self, X: Array, members: Members) -> MappedStats:
-        """Collect the inner sums; an open map is found from these rows."""
         map = self.frozen_map()
         map = self.find_map(X, members) if map is None else map
-        Z = self.mapped(X, map)
-        inner = self.inside(map).collect(Z, members)
-        return MappedStats({"class": members.classes, "feature": Axis.of(X.shape[1])}, map, inner)
+        labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
+        return MappedStats(labels, map, self.inside(map).collect(self.mapped(X, map), members))
 
     def choose(self, stats: MappedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Self:
-        """Freeze the map, and let the inner family make its choices."""
         inner_rows = None if rows is None else (self.mapped(rows[0], stats.map), rows[1])
         return self.frozen(stats.map, self.inside(stats.map).choose(stats.inner, inner_rows, rule))
 
     def estimate(self, stats: MappedStats, rule: Rule) -> Density:
-        """Return the inner densities of mapped values."""
         return self._behind(stats, self.inside(stats.map).estimate(stats.inner, rule))
 
-    def leave_one_out(self, stats: MappedStats, X: Array, members: Members, rule: Rule, density: Any = None) -> Array:
-        """Leave mapped rows out of the inner sums."""
-        inner = None if density is None else density.inner
-        Z = self.mapped(X, stats.map)
-        return self.inside(stats.map).leave_one_out(stats.inner, Z, members, rule, inner)
+    def leave_one_out(
+        self, stats: MappedStats, X: Array, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
+        inner = density.inner if isinstance(density, MappedDensity) else None
+        return self.inside(stats.map).leave_one_out(stats.inner, self.mapped(X, stats.map), members, rule, inner)
 
     # -- abilities, as far as the inner family has them ------------------------------------------------------------
-    def log_prior(self, density: Any) -> float:
-        """Return the inner family's log prior."""
-        inner: Any = self.inside(density.map)
+    def log_prior(self, density: MappedDensity) -> float:
+        inner: HasLogPrior = self.inside(density.map)  # type: ignore[assignment]  # see `supports`
         return inner.log_prior(density.inner)
 
     def posterior(self, stats: MappedStats) -> Posterior:
-        """Return the posterior of the inner family's parameters: they describe mapped values."""
-        inner: Any = self.inside(stats.map)
+        inner: HasPosterior = self.inside(stats.map)  # type: ignore[assignment]  # parameters describe mapped values
         return inner.posterior(stats.inner)
 
     def draw(self, stats: MappedStats, rng: np.random.Generator) -> Density:
-        """Draw the inner family's parameters."""
-        inner: Any = self.inside(stats.map)
+        inner: HasDraws = self.inside(stats.map)  # type: ignore[assignment]  # see `supports`
         return self._behind(stats, inner.draw(stats.inner, rng))
 
     def _behind(self, stats: MappedStats, inner: Density) -> MappedDensity:
@@ -130,18 +203,17 @@ class MappedFamily(Family[MappedStats]):
 class MappedDensity(Density):
     """Inner densities of mapped values."""
 
-    inner: Any
+    inner: Density
     family: MappedFamily
 
     @property
     def K(self) -> int:
         return self.inner.K
 
-    @cached_property
+    @property
     def map(self) -> Array:
         """The parameters of the map, shape (D, P)."""
-        found: Any = self.family.frozen_map()
-        return found
+        return cast(Array, self.family.frozen_map())
 
     def supports(self, kind: type) -> bool:
         """Whether the inner densities have the ability."""
@@ -153,13 +225,14 @@ class MappedDensity(Density):
 
     def log_base(self, X: Array) -> Array:
         """Return the slope and the terms that the inner density leaves out, shape (n,)."""
-        map = self.map
-        slope, Z = self.family.log_slope(X, map).sum(axis=1), self.family.mapped(X, map)
-        return slope + self.inner.log_base(Z)
+        return np.asarray(
+            self.family.log_slope(X, self.map).sum(axis=1) + self.inner.log_base(self.family.mapped(X, self.map))
+        )
 
     def parts(self, X: Array) -> Array:
         """Return the inner density's parts, shape (n, K, D)."""
-        return self.inner.parts(self.family.mapped(X, self.map))
+        inner: HasParts = self.inner  # type: ignore[assignment]  # see `supports`
+        return inner.parts(self.family.mapped(X, self.map))
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw mapped values and map them back."""

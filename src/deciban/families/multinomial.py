@@ -1,12 +1,12 @@
 """Counts of events such as words, with a Dirichlet prior.
 
-    x | θ, L  ~  Multinomial(L, θ)          L = Σx tokens, whose number says nothing about the class
+    x | θ, L  ~  Multinomial(L, θ)          L = Σx tokens, independent of the class
     θ         ~  Dirichlet(α)
     θ | D     ~  Dirichlet(α + N)
-    x | D, L  ~  Dirichlet-multinomial(L, α + N)       Pólya: a word's second occurrence surprises less
+    x | D, L  ~  Dirichlet-multinomial(L, α + N)       Pólya: repeated words are more probable
 
 The coefficient L!/Πx_j! is the same for every class: `log_density` leaves it out, `log_base` is its logarithm. Its sum
-is kept for the evidence, as two numbers that add exactly (see `factorials`), so unlearning is exact to the bit.
+is kept for the evidence, as two numbers that add exactly (see `dirichlet.log_factorial`): unlearning restores all bits.
 
 Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4; Minka, Estimating a Dirichlet, 2000.
 """
@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from deciban import kernels
 from deciban.errors import HyperparameterError
+from deciban.families.abilities import Counts, HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts, log_gamma
 from deciban.families.dirichlet import (
     ROUNDING,
@@ -41,32 +43,43 @@ from deciban.families.dirichlet import (
     word_prior,
 )
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
-from deciban.read.numbers import counted_numbers, refuse, row_sums, row_totals
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
+from deciban.read.numbers import Matrix, counted_numbers, refuse, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MultinomialStats(Stats):
-    """How often each word, in how many rows."""
+    """Counts of each word, and of rows."""
 
     counts: Array = summed("class", "word", floor=True)  # Σ w·x
-    rows: Array = summed("class", floor=True)  # Σ w; with the counts, the mean length
+    rows: Array = summed("class", floor=True)  # Σ w
     coefficient: Array = summed("class", "digit")  # Σ w·log L!/Πx!, as two numbers that add exactly
 
 
 @dataclass(frozen=True, eq=False)
-class Multinomial(Family[MultinomialStats]):
-    """Counts of V events, dense or CSR; fractional values are weights.
+class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasFootprint, Counts):
+    """Counts of events such as words, given their total.
 
+    Rows are dense or a sparse matrix; counts may be fractional.
+
+    Parameters
+    ----------
+    pseudo_count : float, array-like of shape (n_features,) or {"evidence", "loo"}, default=1.0
+        Pseudo-count α of each word. A name chooses it at the first fit, by marginal likelihood or leave-one-out.
+    base : array-like of shape (n_features,), optional
+        Probabilities of the words; α is then `pseudo_count` × `base`.
+
+    Examples
+    --------
     >>> rolls = Multinomial().fit([[1, 0, 2], [0, 1, 4]])
     >>> rolls.density().p.round(3)
     array([[0.182, 0.182, 0.636]])
     """
 
-    pseudo_count: Any = 1.0  # α: a number, one per word, or "evidence" / "loo": chosen at the first fit
+    pseudo_count: Any = 1.0  # float, (V,) or a name
     _: KW_ONLY
-    base: Any = None  # probabilities per word; α is then pseudo_count × base
+    base: Array | None = None  # (V,)
 
     def __post_init__(self) -> None:
         check_strength("Multinomial", self.pseudo_count, self.base)
@@ -76,15 +89,13 @@ class Multinomial(Family[MultinomialStats]):
                 value = np.asarray(value, dtype=float)
                 object.__setattr__(self, name, value if value.ndim else float(value))
 
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
-        """Counts, checked: finite and at least 0."""
-        X, sound = counted_numbers(X, columns)
-        if not sound:
-            self.check(X, columns)
-        return X
+    def encode(self, X: Input, columns: Sequence[str], stats: MultinomialStats | None = None) -> Matrix:
+        rows, valid = counted_numbers(X, columns)
+        if not valid:
+            self.check(rows, columns)
+        return rows
 
-    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
-        """Counts are finite and at least 0; none is missing."""
+    def check(self, X: Matrix, columns: Sequence[str], learning: bool = False) -> None:
         refuse(
             X,
             columns,
@@ -93,19 +104,18 @@ class Multinomial(Family[MultinomialStats]):
             "Drop the row, put 0 where an event was not seen, or declare Gaussian().",
         )
 
-    def collect(self, X: Any, members: Members) -> MultinomialStats:
-        """Σwx per class and word, Σw and Σw·log coefficient per class."""
+    def collect(self, X: Matrix, members: Members) -> MultinomialStats:
         labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
         counts, coefficient = class_counts(X, members)
         return MultinomialStats(labels, counts, members.weights(), coefficient)
 
-    def footprint(self, X: Any, members: Members) -> MultinomialStats:
-        """Return the sums without the coefficients."""
+    def footprint(self, X: Matrix, members: Members) -> MultinomialStats:
         labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
         return MultinomialStats(labels, members.total(X), members.weights(), np.zeros((members.K, 2)))
 
-    def choose(self, stats: MultinomialStats, rows: Any = None, rule: Rule = "mean") -> Multinomial:
-        """The strength that the counts call for."""
+    def choose(
+        self, stats: MultinomialStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
+    ) -> Multinomial:
         if not isinstance(self.pseudo_count, str):
             return self
         base = np.ones(stats.counts.shape[1]) if self.base is None else self.base
@@ -114,34 +124,44 @@ class Multinomial(Family[MultinomialStats]):
             self, pseudo_count=best_strength(self.pseudo_count, base, stats.counts, float(np.sum(base)), totals)
         )
 
-    def lengths(self, X: Any) -> Array:
-        """(n,) tokens of each row."""
+    def lengths(self, X: Matrix) -> Array:
         return row_sums(X)
 
     def select(self, words: Array) -> Multinomial:
-        """The prior of some words."""
         if np.ndim(self.pseudo_count):
             return replace(self, pseudo_count=self.pseudo_count[words])
         if self.base is None:
             return self
-        share = float(self.base[words].sum())  # so that every word keeps its own pseudo-count
+        share = float(self.base[words].sum())  # every word keeps its pseudo-count
         strength = self.pseudo_count if isinstance(self.pseudo_count, str) else self.pseudo_count * share
         return replace(self, pseudo_count=strength, base=self.base[words] / share)
 
     def alpha(self, stats: MultinomialStats) -> tuple[Array, float]:
-        """(V,) the pseudo-count of each word, and their sum."""
+        """Return the pseudo-counts.
+
+        Parameters
+        ----------
+        stats : MultinomialStats
+            Sums from which the strength is chosen, where it is open.
+
+        Returns
+        -------
+        alpha : ndarray of shape (n_features,)
+            Pseudo-count of each word.
+        alpha0 : float
+            Their sum.
+        """
         chosen = self.choose(stats)
         return word_prior(chosen.pseudo_count, chosen.base, stats.counts.shape[1])
 
     def estimate(self, stats: MultinomialStats, rule: Rule) -> MultinomialDensity | PolyaDensity:
-        """Probabilities of the words, or the Pólya distribution that integrates them out."""
-        classes: Any = stats.labels["class"]
+        classes = classes_of(stats.labels)
         totals = stats.counts.sum(axis=1)
         length = np.divide(totals, stats.rows, out=np.zeros(len(totals)), where=stats.rows > 0)
         if rule == "ml":
             require_rows(totals, classes, "Multinomial")
         alpha, alpha0 = self.alpha(stats)
-        counts = np.ascontiguousarray(stats.counts.T)  # a word's K numbers side by side
+        counts = np.ascontiguousarray(stats.counts.T)  # (V, K): the numbers of a word are adjacent in memory
         if rule == "predictive":
             return PolyaDensity(counts + alpha[:, None], totals + alpha0, length)
         log_p = log_theta(counts, totals, alpha[:, None], alpha0, len(alpha), rule)
@@ -150,15 +170,17 @@ class Multinomial(Family[MultinomialStats]):
         return MultinomialDensity(log_p, length)
 
     def leave_one_out(
-        self, stats: MultinomialStats, X: Any, members: Members, rule: Rule, density: Density | None = None
+        self, stats: MultinomialStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
-        """Only the row's own words in its own class change: O(entries)."""
+        # only the counts of the row's words in its own class change: O(entries)
         scores = (density or self.estimate(stats, rule)).log_density(X)
         codes, w = own_codes(members), members.weight
         alpha, alpha0 = self.alpha(stats)
-        rows = X if sp.issparse(X) else sp.csr_array(X)
+        rows: sp.csr_array = X if sp.issparse(X) else sp.csr_array(X)
         x, length = rows.data, row_totals(rows, rows.data)
-        own_alpha = alpha[0] if alpha.strides == (0,) else alpha.take(rows.indices)  # one for all words, or one each
+        own_alpha = (
+            alpha[0] if alpha.strides == (0,) else alpha.take(rows.indices)
+        )  # one for all words, or one per word
         counts = kernels.sparse_left_over(x, rows.indices, rows.indptr, stats.counts, codes, w, ROUNDING)
         totals = left_over(stats.counts.sum(axis=1)[codes], length if w is None else length * w)
         if rule == "predictive":
@@ -168,39 +190,52 @@ class Multinomial(Family[MultinomialStats]):
             whole = denominator(totals, alpha0, len(alpha), rule)
             own = row_totals(rows, x * words) - xlogy(length, np.where(whole > 0, whole, 1.0))
             own = np.where(whole > 0, own, -np.inf)
-        scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # no class left
+        scores[np.arange(len(codes)), codes] = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
         return scores
 
     def log_evidence(self, stats: MultinomialStats) -> Array:
-        """(K,) Dirichlet normaliser after over before, and the coefficients of the rows."""
         alpha, alpha0 = self.alpha(stats)
         words = log_rising(alpha, stats.counts).sum(axis=1)
-        return words - log_rising(alpha0, stats.counts.sum(axis=1)) + stats.coefficient.sum(axis=1)
+        return np.asarray(words - log_rising(alpha0, stats.counts.sum(axis=1)) + stats.coefficient.sum(axis=1))
 
     def log_prior(self, density: MultinomialDensity) -> float:
-        """The log of Dirichlet(α) at the probabilities, up to a constant: what `map` adds to the log-likelihood."""
         alpha = self.pseudo_count * (1.0 if self.base is None else self.base)
         return log_prior(density.log_p.T, alpha)
 
     def posterior(self, stats: MultinomialStats) -> Posterior:
-        """Beta marginals of the probabilities, (K, V); the mode is that of all of them together."""
         alpha, alpha0 = self.alpha(stats)
         totals = stats.counts.sum(axis=1)[:, None]
         mode = np.exp(log_theta(stats.counts, totals, alpha, alpha0, len(alpha), "map"))
+        # the mode is the joint one of all words
         none = np.isnan(mode).any(axis=1, keepdims=True)
         return marginals(stats.counts + alpha, totals + alpha0, np.where(none, np.nan, mode))
 
     def draw(self, stats: MultinomialStats, rng: np.random.Generator) -> MultinomialDensity:
-        """Draw the probabilities of the words from their Dirichlet posterior."""
         alpha, _ = self.alpha(stats)
         logs = log_gamma(stats.counts.T + alpha[:, None], rng)
         return MultinomialDensity(logs - np.logaddexp.reduce(logs, axis=0), self.estimate(stats, "mean").length)
 
     @staticmethod
-    def of(p: Any, length: Any = 100) -> MultinomialDensity:
-        """Known probabilities of the words; samples have `length` tokens on average."""
+    def of(p: ArrayLike, length: ArrayLike = 100) -> MultinomialDensity:
+        """Return the density of known probabilities.
+
+        Parameters
+        ----------
+        p : array-like of shape (n_features,)
+            Probabilities of the words.
+        length : float, default=100
+            Mean number of tokens of a sampled row.
+
+        Returns
+        -------
+        MultinomialDensity
+            The density of a single class.
+        """
         p = np.atleast_2d(np.asarray(p, dtype=float))
         if (p < 0).any() or np.abs(p.sum(axis=1) - 1).max() > 1e-6:
-            raise HyperparameterError(f"Multinomial.of(…) holds {p.min():.6g} … and sums to {p.sum(axis=1)}, not 1.")
+            raise HyperparameterError(
+                f"Multinomial.of: p must be ≥ 0 and sum to 1; its least number is {p.min():.6g}, "
+                f"and it sums to {p.sum(axis=1)}, not 1."
+            )
         with np.errstate(divide="ignore"):
             return MultinomialDensity(np.ascontiguousarray(np.log(p.T)), np.broadcast_to(length, (len(p),)))

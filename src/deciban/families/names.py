@@ -1,8 +1,10 @@
-"""Families by name, for those who write no Python."""
+"""Families by name, as the command line and schemas write them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,18 @@ from deciban.errors import HyperparameterError
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
+from deciban.families.gamma import Gamma
 from deciban.families.gaussian import STRUCTURES, Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.protocol import Family
 from deciban.families.transformed import Transformed
 
-NAMED: dict[str, Any] = {
+NAMED: dict[str, Callable[[], Family[Any]]] = {
     "gaussian": lambda: Gaussian("diagonal"),
-    **{structure: (lambda chosen=structure: Gaussian(chosen)) for structure in STRUCTURES if structure != "auto"},
+    **{structure: partial(Gaussian, structure) for structure in STRUCTURES if structure != "auto"},
     "poisson": Poisson,
+    "gamma": Gamma,
     "categorical": Categorical,
     "bernoulli": Bernoulli,
     "log-gaussian": lambda: Transformed("log"),
@@ -30,8 +34,8 @@ NAMED: dict[str, Any] = {
 }
 
 
-def named(name: str) -> Family:
-    """The family of this name, with its usual prior.
+def named(name: str) -> Family[Any]:
+    """Return the family of this name, with its default prior.
 
     >>> named("tied")
     Gaussian('tied')
@@ -41,8 +45,8 @@ def named(name: str) -> Family:
     return NAMED[name.lower()]()
 
 
-def brief(family: Family) -> str:
-    """A family in few words: what is as usual is left out, and so are the numbers that were frozen.
+def brief(family: Family[Any]) -> str:
+    """Return a short text for a family, without defaults and without arrays that were frozen at the first fit.
 
     >>> brief(Categorical(2.0))
     'Categorical(pseudo_count=2.0)'
@@ -50,5 +54,9 @@ def brief(family: Family) -> str:
     if "__repr__" in vars(type(family)) and not getattr(type(family).__repr__, "__wrapped__", None):
         return repr(family)
     plain = [(f.name, getattr(family, f.name), f.default) for f in fields(family) if f.repr]
-    said = [f"{name}={value!r}" for name, value, usual in plain if not isinstance(value, np.ndarray) and value != usual]
-    return f"{type(family).__name__}({', '.join(said)})"
+    shown = [f"{name}={value!r}" for name, value, default in plain if not _usual(value, default)]
+    return f"{type(family).__name__}({', '.join(shown)})"
+
+
+def _usual(value: Any, default: object) -> bool:
+    return isinstance(value, np.ndarray) or bool(value == default)

@@ -12,90 +12,100 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
 from deciban.errors import HyperparameterError, NoModeError
+from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Rule, own_codes, require_rows
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
 from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoissonStats(Stats):
-    """What a Poisson rate needs of the data."""
+    """Numbers of rows and of events."""
 
-    weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that had a value
+    weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that have a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
     log_factorial: Array = summed("class", "feature", "digit")  # Σ w·log x!   two numbers that add exactly
 
 
 @dataclass(frozen=True, eq=False)
-class Poisson(Family[PoissonStats]):
+class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasFootprint):
     """Counts at a constant rate; features independent given the class.
 
+    Parameters
+    ----------
+    shape : float or array-like of shape (n_features,), optional
+        Shape a of the Gamma prior: events in the pseudo-rows. If None, `rate` × the mean of all classes together,
+        frozen at the first fit.
+    rate : float, default=1.0
+        Rate b of the Gamma prior: number of pseudo-rows.
+
+    Examples
+    --------
     >>> calls = Poisson(shape=1, rate=1).fit([[3], [5], [4]])
     >>> calls.posterior()["rate"]
     Marginal(mean 3.25, sd 0.9014)
     """
 
-    shape: Any = None  # a: a number, or one per feature; None is rate × the pooled mean, frozen at the first fit
+    shape: float | Array | None = None  # a, () or (D,)
     rate: float = 1.0  # b
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or (self.shape is not None and np.min(self.shape) <= 0):
             raise HyperparameterError(f"Poisson(shape={self.shape}, rate={self.rate}): both must be > 0.")
 
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Array:
-        """Counts, checked: at least 0, NaN where missing."""
-        X = dense_numbers(X, columns)
-        self.check(X, columns)
-        return X
+    def encode(self, X: Input, columns: Sequence[str], stats: PoissonStats | None = None) -> Array:
+        rows = dense_numbers(X, columns)
+        self.check(rows, columns)
+        return rows
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
-        """Counts are finite and at least 0."""
         refuse_infinite(X, columns)
         refuse(
             X, columns, lambda x: x < 0, "Poisson counts must be ≥ 0", "Drop the row, or declare the column Gaussian()."
         )
 
     def collect(self, X: Array, members: Members) -> PoissonStats:
-        """Σw, Σwx and Σw·log x!, per class and feature."""
         seen, total, _ = members.moments(X, np.zeros(X.shape[1]))
         labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
         digits = log_factorial(np.where(np.isnan(X), 0.0, X)).reshape(len(X), 2 * X.shape[1])
         return PoissonStats(labels, seen, total, members.total(digits).reshape(*total.shape, 2))
 
     def footprint(self, X: Array, members: Members) -> PoissonStats:
-        """Return the sums without Σw·log x!."""
         seen, total, _ = members.moments(X, np.zeros(X.shape[1]))
         labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
         return PoissonStats(labels, seen, total, np.zeros((*total.shape, 2)))
 
-    def choose(self, stats: PoissonStats, rows: Any = None, rule: Rule = "mean") -> Poisson:
-        """One pseudo-row at the pooled mean."""
+    def choose(self, stats: PoissonStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Poisson:
+        return self if self.shape is not None else replace(self, shape=self._shape(stats))
+
+    def _shape(self, stats: PoissonStats) -> float | Array:
+        """Return the shape of the prior; by default `rate` pseudo-rows at the pooled mean."""
         if self.shape is not None:
-            return self
+            return self.shape
         seen, total = stats.weight.sum(axis=0), stats.total.sum(axis=0)
-        pooled = np.where(total > 0, total, 0.5) / np.maximum(seen, 1)  # a column of zeros: half an event
-        return replace(self, shape=self.rate * pooled)
+        return np.asarray(
+            self.rate * (np.where(total > 0, total, 0.5) / np.maximum(seen, 1))
+        )  # a column of zeros: half an event
 
     def select(self, features: Array) -> Poisson:
-        """The prior of some features."""
-        return self if np.ndim(self.shape) == 0 else replace(self, shape=self.shape[features])
+        shape = np.asarray(self.shape)
+        return self if shape.ndim == 0 else replace(self, shape=shape[features])
 
     def _gamma(self, stats: PoissonStats) -> tuple[Array, Array]:
-        shape = self.choose(stats).shape
-        return stats.total + shape, stats.weight + self.rate
+        """Return shape and rate of the posterior, (K, D) each."""
+        return stats.total + self._shape(stats), stats.weight + self.rate
 
     def estimate(self, stats: PoissonStats, rule: Rule) -> Density:
-        """Rates, or the negative binomial that integrates them out."""
         if rule == "ml":
-            require_rows(stats.weight, stats.labels["class"], "Poisson")  # type: ignore[arg-type]
+            require_rows(stats.weight, classes_of(stats.labels), "Poisson")
             return PoissonDensity(stats.total / stats.weight)
         a, b = self._gamma(stats)
         if rule == "map":
@@ -107,7 +117,7 @@ class Poisson(Family[PoissonStats]):
     def leave_one_out(
         self, stats: PoissonStats, X: Array, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
-        """Only the row's own class changes: it is estimated from the sums without the row."""
+        # only the density of the row's own class changes
         scores = (density or self.estimate(stats, rule)).log_density(X)
         own, w = own_codes(members), members.row_weights()[:, None]
         seen = ~np.isnan(X)
@@ -117,103 +127,114 @@ class Poisson(Family[PoissonStats]):
             if rule == "ml":
                 parts = _poisson_parts(x, np.where(weight > 0, total / weight, np.nan))
             else:
-                a, b = total + self.choose(stats).shape, weight + self.rate
+                a, b = total + self._shape(stats), weight + self.rate
                 parts = (
                     _negative_binomial_parts(x, a, b)
                     if rule == "predictive"
                     else _poisson_parts(x, (np.where(a >= 1, a - 1, np.nan) if rule == "map" else a) / b)
                 )
         own_score = np.where(seen, parts, 0.0).sum(axis=1)
-        scores[np.arange(len(own)), own] = np.where(np.isnan(own_score), -np.inf, own_score)  # no class left
+        scores[np.arange(len(own)), own] = np.where(np.isnan(own_score), -np.inf, own_score)  # NaN: no other rows
         return scores
 
     def log_evidence(self, stats: PoissonStats) -> Array:
-        """(K,) each feature's Gamma normaliser after over before, less Σ log x!."""
         a, b = self._gamma(stats)
-        a0, b0 = self.choose(stats).shape, self.rate
+        a0, b0 = self._shape(stats), self.rate
         each = a0 * np.log(b0) - a * np.log(b) + log_rising(a0, stats.total) - stats.log_factorial.sum(axis=2)
         return np.asarray(each.sum(axis=1))
 
     def log_prior(self, density: PoissonDensity) -> float:
-        """The log of Gamma(a, b) at the rates, up to a constant: what `map` adds to the log-likelihood."""
+        if self.shape is None:
+            raise HyperparameterError(
+                "the prior of Poisson(shape=None) is chosen at the first fit. Fit, or give shape."
+            )
         return float(np.sum(xlogy(self.shape - 1.0, density.rate) - self.rate * density.rate))
 
     def posterior(self, stats: PoissonStats) -> Posterior:
-        """Gamma marginals of the rates, (K, D)."""
-        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+        from scipy import stats as sps  # lazy: scipy.stats is slow to import
 
         a, b = self._gamma(stats)
         return Posterior({"rate": Marginal.exact(sps.gamma(a, scale=1 / b), np.where(a >= 1, (a - 1) / b, np.nan))})
 
     def draw(self, stats: PoissonStats, rng: np.random.Generator) -> PoissonDensity:
-        """Draw rates from their Gamma posterior."""
         a, b = self._gamma(stats)
         return PoissonDensity(rng.gamma(a) / b)
 
     @staticmethod
-    def of(rate: Any) -> PoissonDensity:
-        """A known rate, or one per feature."""
+    def of(rate: ArrayLike) -> PoissonDensity:
+        """Return the density of known rates.
+
+        Parameters
+        ----------
+        rate : float or array-like of shape (n_features,)
+            Mean count of each feature.
+
+        Returns
+        -------
+        PoissonDensity
+            The density of a single class.
+        """
         return PoissonDensity(np.atleast_2d(np.asarray(rate, dtype=float)))
 
 
 def _poisson_parts(x: Array, rate: Array) -> Array:
-    return xlogy(x, rate) - rate - gammaln(x + 1.0)
+    return np.asarray(xlogy(x, rate) - rate - gammaln(x + 1.0))
 
 
 def _negative_binomial_parts(x: Array, a: Array, b: Array) -> Array:
-    return log_rising(a, x) - gammaln(x + 1.0) - a * np.log1p(1 / b) - x * np.log1p(b)
+    return np.asarray(log_rising(a, x) - gammaln(x + 1.0) - a * np.log1p(1 / b) - x * np.log1p(b))
 
 
 @dataclass(frozen=True, eq=False)
 class PoissonDensity(Density):
-    """Independent Poisson counts at known rates (K, D)."""
+    """Independent Poisson counts at known rates."""
 
-    rate: Array
+    rate: Array  # (K, D)
 
     @property
     def K(self) -> int:
         return len(self.rate)
 
     def parts(self, X: Array) -> Array:
-        """(n, K, D); a missing value says nothing."""
+        """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
         return np.nan_to_num(_poisson_parts(X[:, None, :], self.rate), nan=0.0, neginf=-np.inf)
 
     def log_density(self, X: Array) -> Array:
-        """A class at a time keeps memory at (n, D)."""
+        """Return the scores, shape (n, K); computed class by class, in memory of (n, D)."""
         return np.stack([PoissonDensity(rate[None]).parts(X)[:, 0].sum(axis=1) for rate in self.rate], axis=1)
 
     def polynomial(self) -> tuple[None, Array, Array]:
-        """Linear: log λ per event, less the rates."""
+        """Return None, log λ and −Σλ: linear in the counts."""
         with np.errstate(divide="ignore"):
             return None, np.log(self.rate), -self.rate.sum(axis=1)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """Counts as floats."""
+        """Draw counts, as floats."""
         return rng.poisson(self.rate[codes]).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
 class NegativeBinomialDensity(Density):
-    """Poisson with the rate integrated out: Gamma(a, b), arrays (K, D)."""
+    """Poisson counts, the rate integrated out over Gamma(a, b)."""
 
-    a: Array
-    b: Array
+    a: Array  # (K, D)
+    b: Array  # (K, D)
 
     @property
     def K(self) -> int:
         return len(self.a)
 
     def parts(self, X: Array) -> Array:
-        """(n, K, D); a missing value says nothing."""
+        """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
         return np.nan_to_num(_negative_binomial_parts(X[:, None, :], self.a, self.b), nan=0.0, neginf=-np.inf)
 
     def log_density(self, X: Array) -> Array:
-        """A class at a time keeps memory at (n, D)."""
+        """Return the scores, shape (n, K); computed class by class, in memory of (n, D)."""
         pairs = zip(self.a, self.b)
         return np.stack(
             [NegativeBinomialDensity(a[None], b[None]).parts(X)[:, 0].sum(axis=1) for a, b in pairs], axis=1
         )
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """A rate from its posterior for each row, then counts."""
+        """Draw a rate from its posterior for each row, then counts."""
         return rng.poisson(rng.gamma(self.a[codes], 1 / self.b[codes])).astype(float)

@@ -15,21 +15,27 @@ import numpy as np
 
 from deciban.errors import DecibanError, HyperparameterError, InputError, shortlist
 from deciban.families.abilities import (
+    Composite,
     Counts,
     HasChoices,
+    HasDraws,
+    HasEvidence,
     HasFootprint,
+    HasLogPrior,
     HasParts,
+    HasPosterior,
     HasSubset,
     Refines,
     RunningSums,
     SharesParameters,
+    Streams,
     Unmixable,
     ability,
     parts_support,
 )
 from deciban.families.accumulators import accumulator
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Rows, Rule, replaced
+from deciban.families.protocol import Density, Family, Input, Rows, Rule, replaced
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested
 
@@ -62,7 +68,7 @@ class BlockRows:
     def dtype(self) -> np.dtype:
         return np.dtype(object)
 
-    def __getitem__(self, rows: Any) -> BlockRows:
+    def __getitem__(self, rows: Array | slice) -> BlockRows:
         return BlockRows(tuple(part[rows] for part in self.parts))
 
 
@@ -84,7 +90,7 @@ class ProductDensity(Density):
         return next(iter(self.blocks.values())).K
 
     def supports(self, kind: type) -> bool:
-        """Whether every block has the ability; parts need none, for a block can be a part as a whole."""
+        """Whether every block has the ability; for parts, a block without parts counts as one part."""
         return kind is HasParts or parts_support(list(self.blocks.values()), kind)
 
     def log_density(self, X: BlockRows) -> Array:
@@ -120,8 +126,22 @@ class ProductDensity(Density):
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Family[ProductStats]):
-    """Several families over several columns: naive Bayes of mixed types.
+class Product(
+    Family[ProductStats],
+    HasEvidence,
+    HasPosterior,
+    HasDraws,
+    HasLogPrior,
+    HasFootprint,
+    HasChoices,
+    HasSubset,
+    Streams,
+    Refines,
+    SharesParameters,
+    Unmixable,
+    Composite,
+):
+    """Families of blocks of columns, independent given the class: naive Bayes of mixed types.
 
     Parameters
     ----------
@@ -150,15 +170,37 @@ class Product(Family[ProductStats]):
         return [as_key(key) for key in self.families]
 
     def supports(self, kind: type) -> bool:
-        """Whether the blocks have the ability; lengths are asked of blocks, not of a product."""
+        # lengths are asked of the blocks, not of the product
         return kind is HasSubset or (kind is not Counts and parts_support(list(self.families.values()), kind))
 
     def with_families(self, families: Iterable[Family[Any]]) -> Product:
-        """Return the same blocks with other families."""
+        """Replace the families of the blocks.
+
+        Parameters
+        ----------
+        families : iterable of Family
+            One per block, in the order of the blocks.
+
+        Returns
+        -------
+        Product
+            The same blocks with these families.
+        """
         return replace(self, families=dict(zip(self.families, families)))
 
     def positions(self, columns: Sequence[Any]) -> list[list[int]]:
-        """Return where each block's columns stand in a table."""
+        """Find the columns of each block in a table.
+
+        Parameters
+        ----------
+        columns : sequence
+            Names or positions of the columns of the table.
+
+        Returns
+        -------
+        list of list of int
+            Positions of the columns of each block.
+        """
         place = {name: at for at, name in enumerate(columns)}
         missing = [name for key in self.keys for name in key if name not in place]
         if missing:
@@ -167,8 +209,7 @@ class Product(Family[ProductStats]):
         return [[place[name] for name in key] for key in self.keys]
 
     # -- the contract, block by block ------------------------------------------------------------------------------
-    def encode(self, X: Any, columns: Sequence[Any], stats: ProductStats | None = None) -> BlockRows:
-        """Encode each block's columns by its family."""
+    def encode(self, X: Input | BlockRows, columns: Sequence[Any], stats: ProductStats | None = None) -> BlockRows:
         if isinstance(X, BlockRows):
             return X
         table = X.table if isinstance(X, Columns) else Table.of(X)
@@ -179,18 +220,15 @@ class Product(Family[ProductStats]):
         return BlockRows(tuple(encoded))
 
     def check(self, X: BlockRows, columns: Sequence[Any], learning: bool = False) -> None:
-        """Let each family name its first bad value."""
         for family, key, part in zip(self.families.values(), self.keys, X.parts):
             family.check(part, list(map(str, key)), learning)
 
     def collect(self, X: BlockRows, members: Members) -> ProductStats:
-        """Collect each block's sums."""
         return self._stats(members.classes, self._each(lambda f, x: f.collect(x, members), X.parts))
 
     def choose(
         self, stats: ProductStats, rows: tuple[BlockRows, Members] | None = None, rule: Rule = "mean"
     ) -> Product:
-        """Let each block make its own choices."""
         if rows is None:
             return self.with_families(self._each(lambda f, s: f.choose(s, None, rule), stats.blocks.values()))
         X, members = rows
@@ -199,30 +237,25 @@ class Product(Family[ProductStats]):
         )
 
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
-        """Return each block's density."""
         return self._density(self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys))
 
     def leave_one_out(
-        self, stats: ProductStats, X: BlockRows, members: Members, rule: Rule, density: Any = None
+        self, stats: ProductStats, X: BlockRows, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
-        """Sum over blocks, with the row left out of each."""
-        each: Any = [None] * len(self.families) if density is None else density.blocks.values()
+        known = list(density.blocks.values()) if isinstance(density, ProductDensity) else [None] * len(self.families)
         parts = self._each(
-            lambda f, s, x, d: f.leave_one_out(s, x, members, rule, d), stats.blocks.values(), X.parts, each
+            lambda f, s, x, d: f.leave_one_out(s, x, members, rule, d), stats.blocks.values(), X.parts, known
         )
-        return sum(parts)
+        return np.asarray(sum(parts))
 
     # -- abilities -------------------------------------------------------------------------------------------------
     def accumulator(self, X: BlockRows, members: Members, columns: Sequence[Any]) -> RunningSums:
-        """Accumulate each block by itself."""
         return _BlockAccumulator(self, X, members)
 
     def footprint(self, X: BlockRows, members: Members) -> ProductStats:
-        """Return each block's cheaper sums, or its sums where it has none."""
         return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts))
 
     def refine(self, stats: ProductStats, X: BlockRows, members: Members) -> tuple[Product, ProductStats]:
-        """Let the blocks iterate that need all rows."""
         pairs = self._each(
             lambda f, s, x: f.refine(s, x, members) if ability(f, Refines) else (f, s), stats.blocks.values(), X.parts
         )
@@ -230,12 +263,10 @@ class Product(Family[ProductStats]):
         return self.with_families(families), self._stats(stats.labels["class"], sums)  # type: ignore[arg-type]
 
     def chosen_by_labels(self) -> list[str]:
-        """Return what any block chooses by labels."""
         having = [family for family in self.families.values() if ability(family, HasChoices)]
         return sorted({choice for family in having for choice in family.chosen_by_labels()})  # type: ignore[attr-defined]
 
     def keep_choices(self, chosen: Product, with_rows: bool) -> Product:
-        """Keep each block's choices."""
         return self.with_families(
             self._each(
                 lambda f, c: f.keep_choices(c, with_rows) if ability(f, HasChoices) else f,
@@ -245,18 +276,15 @@ class Product(Family[ProductStats]):
 
     @property
     def shared(self) -> bool:
-        """Whether any block's classes share parameters."""
         having = (ability(family, SharesParameters) for family in self.families.values())
         return any(family is not None and family.shared for family in having)
 
     @property
     def not_mixable(self) -> str:
-        """The reason of the first block that cannot be mixed."""
         having = (ability(family, Unmixable) for family in self.families.values())
         return next((family.not_mixable for family in having if family is not None), "")
 
     def subset(self, stats: ProductStats, features: Array, columns: Sequence[Any]) -> tuple[Product, ProductStats]:
-        """Return the blocks of some columns; blocks without columns are dropped."""
         wanted = [columns[j] for j in features]
         place = {key: key if isinstance(key, str) else at for at, key in enumerate(wanted)}  # positions are renumbered
         families: dict[Key, Any] = {}
@@ -269,23 +297,31 @@ class Product(Family[ProductStats]):
         return Product(families), ProductStats(stats.labels, blocks)
 
     def log_evidence(self, stats: ProductStats) -> Array:
-        """Sum over blocks: one number per class, or one in all where a block ties its classes."""
         parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
         one = any(len(part) == 1 for part in parts)
-        return sum(np.sum(part, keepdims=True) if one else part for part in parts)
+        return np.asarray(sum(np.sum(part, keepdims=True) if one else part for part in parts))
 
     def log_prior(self, density: ProductDensity) -> float:
-        """Sum over blocks."""
-        return sum(self._each(lambda f, d: f.log_prior(d), density.blocks.values()))
+        return float(sum(self._each(lambda f, d: f.log_prior(d), density.blocks.values())))
 
     def posterior(self, stats: ProductStats) -> Posterior:
-        """Return every block's parameters, named block.parameter."""
+        """Describe the posterior of every block's parameters.
+
+        Parameters
+        ----------
+        stats : ProductStats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        Posterior
+            Marginals by block and parameter, such as "height.mean".
+        """
         each = self._each(lambda f, s: f.posterior(s), stats.blocks.values())
         labels = [",".join(map(str, key)) for key in self.keys]
         return Posterior({f"{label}.{p}": post[p] for label, post in zip(labels, each) for p in post})
 
     def draw(self, stats: ProductStats, rng: np.random.Generator) -> ProductDensity:
-        """Draw each block's parameters."""
         return self._density(self._each(lambda f, s: f.draw(s, rng), stats.blocks.values()))
 
     # -- the machinery ---------------------------------------------------------------------------------------------
@@ -382,7 +418,7 @@ def subset(family: Family[Any], stats: Any, features: Array, columns: Sequence[A
     return family.select(features), stats.select("word" if "word" in stats.labels else "feature", features)
 
 
-def with_hyperparameters(family: Family[Any], **hyper: Any) -> Family[Any]:
+def with_hyperparameters(family: Family[Any], **hyper: object) -> Family[Any]:
     """Return the family with other hyper-parameters; of a product, in every block that has them."""
     if not isinstance(family, Product):
         return replaced(family, **hyper)

@@ -17,15 +17,17 @@ called to name the value.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, EmptyClassError, HyperparameterError, InputError
 from deciban.read.numbers import dense_numbers, refuse_infinite
-from deciban.statistics import Array, Axis, Members, Stats
+from deciban.read.tables import Columns
+from deciban.statistics import Array, Axis, Labels, Members, Stats
 
 if TYPE_CHECKING:
     from deciban.families.fitted import Fitted
@@ -34,6 +36,7 @@ Rule: TypeAlias = Literal["ml", "map", "mean", "predictive"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 S = TypeVar("S", bound=Stats)
 F = TypeVar("F", bound="Family[Any]")
+Input: TypeAlias = ArrayLike | Columns  # columns as given: array-like, sparse matrix, frame, texts, selected columns
 Rows: TypeAlias = Any  # what a family's `encode` returns: an array, a CSR matrix, codes, documents or blocks
 
 
@@ -57,39 +60,129 @@ class Density(ABC):
         """Return the terms that are equal for all groups, such as a multinomial coefficient, shape (n,)."""
         return 0.0
 
-    def encode(self, X: Any, columns: Sequence[str]) -> Rows:
+    def encode(self, X: Input, columns: Sequence[str]) -> Rows:
         """Convert columns as given to what this density scores; used for densities that are known, not learnt."""
         return dense_numbers(X, columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Family(ABC, Generic[S]):
-    """How one class produces data: hyper-parameters only, frozen."""
+    """Distribution of the rows of a class; holds hyper-parameters only, and is frozen."""
 
     @abstractmethod
     def collect(self, X: Rows, members: Members) -> S:
-        """Sum the statistics of encoded rows for every group at once."""
+        """Collect the statistics of encoded rows, for every class at once.
+
+        Parameters
+        ----------
+        X : rows
+            What `encode` returned.
+        members : Members
+            The class and the weight of each row.
+
+        Returns
+        -------
+        Stats
+            Sums with named axes; they add, subtract and scale.
+        """
 
     @abstractmethod
     def estimate(self, stats: S, rule: Rule) -> Density:
-        """Return the density of every group from sums and prior; rule "predictive" integrates the parameters out."""
+        """Estimate the density of every class from the sums and the prior.
 
-    def encode(self, X: Any, columns: Sequence[str], stats: S | None = None) -> Rows:
-        """Convert columns as given to what this family works on; `stats` holds the names that are known already."""
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the rows of each class.
+        rule : {"ml", "map", "mean", "predictive"}
+            Maximum likelihood, posterior mode, posterior mean, or the parameters integrated out.
+
+        Returns
+        -------
+        Density
+            One density per class, ready to score encoded rows.
+        """
+
+    def encode(self, X: Input, columns: Sequence[str], stats: S | None = None) -> Rows:
+        """Convert columns as given to what this family works on.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str or Columns
+            The columns of this family.
+        columns : sequence of str
+            Names of the columns, for error messages.
+        stats : Stats, optional
+            Sums whose names (categories, words) are known already.
+
+        Returns
+        -------
+        rows
+            A float array with NaN for missing values, a CSR matrix, codes, or what else the family works on.
+        """
         return dense_numbers(X, columns)
 
     def check(self, X: Rows, columns: Sequence[str], learning: bool = False) -> None:
-        """Raise a DomainError that names the first value this family cannot produce, if there is one."""
+        """Check that this family can produce the values.
+
+        Parameters
+        ----------
+        X : rows
+            What `encode` returned.
+        columns : sequence of str
+            Names of the columns, for the error message.
+        learning : bool, default=False
+            Whether the rows are to be learnt; some families score rows that they cannot learn.
+
+        Raises
+        ------
+        DomainError
+            If there is such a value; the error names the first one.
+        """
         refuse_infinite(X, columns)
 
     def choose(self, stats: S, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
-        """Return the family with every open choice made (origin, prior scale, structure) from the first rows' sums."""
+        """Make every open choice (origin, prior scale, structure) from the sums of the first rows.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the first rows.
+        rows : tuple of (rows, Members), optional
+            These rows, encoded, for choices that are made by leaving rows out.
+        rule : {"ml", "map", "mean", "predictive"}, default="mean"
+            Rule under which such choices are judged.
+
+        Returns
+        -------
+        Family
+            The family with its choices made; itself if none is open.
+        """
         return self
 
     def leave_one_out(self, stats: S, X: Rows, members: Members, rule: Rule, density: Density | None = None) -> Array:
-        """Return log f(x_i|k) from the sums without row i, shape (n, K); the row is removed with all of its weight.
+        """Score each row by the sums without it.
 
-        `density` is the density of `stats` under `rule`, for callers that have it. The default subtracts row by row.
+        A row is removed with all of its weight. The result equals a fit without the row; most families compute it
+        by an identity, without refitting.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums that contain the rows.
+        X : rows
+            What `encode` returned.
+        members : Members
+            The class and the weight of each row.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the sums.
+        density : Density, optional
+            The density of `stats` under `rule`, for callers that have it.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Row i holds log f(x_i|k) estimated without row i; −inf where its class has no density without it.
         """
         scores = np.empty((len(members), members.K))
         for i in range(len(members)):
@@ -103,10 +196,21 @@ class Family(ABC, Generic[S]):
         return scores
 
     def select(self, features: Array) -> Self:
-        """Return the same prior for some of the features only."""
+        """Restrict the prior to some of the features.
+
+        Parameters
+        ----------
+        features : ndarray of int
+            Positions of the features to keep.
+
+        Returns
+        -------
+        Family
+            The family with the prior of these features.
+        """
         return self
 
-    def fit(self, X: Any, sample_weight: Any = None) -> Fitted:
+    def fit(self, X: Input, sample_weight: ArrayLike | None = None) -> Fitted:
         """Learn without classes: one coin, one die, one Gaussian.
 
         Parameters
@@ -133,7 +237,7 @@ class Family(ABC, Generic[S]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def replaced(family: F, **hyper: Any) -> F:
+def replaced(family: F, **hyper: object) -> F:
     """Return the family with other hyper-parameters; unknown names raise HyperparameterError.
 
     A field with the metadata `follows` was chosen together with another one and is open again when that one changes.
@@ -170,6 +274,11 @@ def check_rule(rule: str) -> None:
     """Refuse a rule that is not one of the four."""
     if rule not in RULES:
         raise HyperparameterError(f"rule={rule!r} is not a rule. Choose one of {', '.join(RULES)}.")
+
+
+def classes_of(labels: Mapping[str, Labels]) -> Axis:
+    """Return the classes among the axes of statistics; their axis is never ragged."""
+    return cast(Axis, labels["class"])
 
 
 def own_codes(members: Members) -> Array:

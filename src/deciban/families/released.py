@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self
 from deciban.errors import NotAvailableError
 from deciban.families.abilities import Counts, HasChoices, HasSubset, SharesParameters, ability
 from deciban.families.product import Product, ProductStats, blocks_of
-from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.families.protocol import Density, Family, Input, Rows, Rule
 from deciban.statistics import Array, Members, Stats
 
 
@@ -56,7 +56,7 @@ class Released(Family[ReleasedStats]):
         """Refusals are answered here; lengths and shared parameters by the family."""
         return kind in (HasChoices, HasSubset) or ability(self.family, kind) is not None
 
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Rows:
+    def encode(self, X: Input, columns: Sequence[str], stats: ReleasedStats | None = None) -> Rows:
         """Encode rows as the family does, with the names that were known."""
         return self.family.encode(X, columns, self.names)
 
@@ -68,17 +68,17 @@ class Released(Family[ReleasedStats]):
         """Refuse."""
         refuse()
 
-    def estimate(self, stats: Any, rule: Rule) -> Density:
+    def estimate(self, stats: ReleasedStats, rule: Rule) -> Density:
         """Return the density, under the rule that it was released with."""
         if rule != self.rule:
             refuse(f"be read by rule {rule!r} (it was released with {self.rule!r})")
         return self.density
 
-    def choose(self, stats: Any, rows: Any = None, rule: Rule = "mean") -> Self:
+    def choose(self, stats: ReleasedStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
         """Refuse."""
         refuse("choose anew")
 
-    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
+    def keep_choices(self, chosen: Family[Any], with_rows: bool) -> Self:
         """Refuse."""
         refuse("choose anew")
 
@@ -86,26 +86,26 @@ class Released(Family[ReleasedStats]):
         """Return nothing: no row can be left out."""
         return []
 
-    def subset(self, stats: Any, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
+    def subset(self, stats: Stats, features: Array, columns: Sequence[Any]) -> tuple[Self, Any]:
         """Refuse."""
         refuse()
 
     def lengths(self, X: Rows) -> Array:
         """Return lengths as the family does."""
-        family: Any = ability(self.family, Counts)
+        family: Counts = self.family  # type: ignore[assignment]  # see `supports`
         return family.lengths(X)
 
     @property
     def shared(self) -> bool:
         """Whether the family's classes share parameters."""
-        family: Any = ability(self.family, SharesParameters)
+        family: SharesParameters = self.family  # type: ignore[assignment]  # see `supports`
         return family.shared
 
     def __repr__(self) -> str:
         return f"Released({self.family!r})"
 
 
-def strip(family: Any, stats: Any, density: Any, rule: Rule) -> tuple[Any, Any]:
+def strip(family: Family[Any], stats: Any, density: Any, rule: Rule) -> tuple[Any, Any]:
     """Return family and statistics of a released model; blocks stay blocks, so that explanations stay the same."""
     if isinstance(family, Released):
         return family, stats
@@ -127,6 +127,6 @@ def without_sums(stats: Any) -> Any:
     return stats.map_fields(empty)
 
 
-def is_released(family: Any) -> bool:
+def is_released(family: Family[Any] | None) -> bool:
     """Whether a family, or any block of it, was released."""
-    return any(isinstance(part, Released) for (part,) in blocks_of(family))
+    return family is not None and any(isinstance(part, Released) for (part,) in blocks_of(family))

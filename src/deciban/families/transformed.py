@@ -1,4 +1,4 @@
-"""Numbers that are normal once they are transformed.
+"""Gaussians of transformed numbers: logarithm or Yeo–Johnson power.
 
     z        =  log x,  or the Yeo–Johnson power of x/unit
     z | c    ~  Normal                                     any structure of the Gaussian family
@@ -7,8 +7,8 @@
     Yeo–Johnson, 0 ≤ λ ≤ 2:   z = ((1+x)^λ − 1)/λ              x ≥ 0, log(1+x) for λ = 0
                               z = −((1−x)^(2−λ) − 1)/(2−λ)     x < 0, −log(1−x) for λ = 2
 
-With λ between 0 and 2 the power maps all numbers onto all numbers, so that the density integrates to one. λ is the one
-of highest likelihood, classes having their own means and variances.
+With λ between 0 and 2 the transform maps the real line onto itself, so that the density integrates to one. λ is chosen
+by maximum likelihood, with a mean and a variance per class.
 
 Reference: Yeo and Johnson, A new family of power transformations, Biometrika 87 (2000).
 """
@@ -22,10 +22,10 @@ from typing import Any, Literal
 import numpy as np
 
 from deciban.errors import HyperparameterError
-from deciban.families.abilities import HasChoices, ability
+from deciban.families.abilities import HasChoices, SharesParameters, ability
 from deciban.families.gaussian import Gaussian
-from deciban.families.mapped import MappedFamily
-from deciban.families.protocol import Family
+from deciban.families.mapped import MappedFamily, MappedStats
+from deciban.families.protocol import Family, Input
 from deciban.read.numbers import dense_numbers, refuse
 from deciban.statistics import Array, Members
 
@@ -33,25 +33,40 @@ Transform = Literal["none", "log", "yeo-johnson"]
 Outside = Literal["refuse", "gap"]
 TRANSFORMS = ("none", "log", "yeo-johnson")
 OUTSIDE = ("refuse", "gap")
-ENOUGH = 4096  # rows on which a power is found
-NEAR = 5e-3  # to the smallest or largest power is as good as there: the search never quite arrives
+ENOUGH = 4096  # number of rows by which a power is chosen
+NEAR = 5e-3  # a power this close to 0 or 2 is set to it: a bounded search does not reach its bounds
 
 
 @dataclass(frozen=True, eq=False)
-class Transformed(MappedFamily):
-    """A Gaussian of transformed numbers; one transform for all features, or one each.
+class Transformed(MappedFamily, HasChoices, SharesParameters):
+    """Gaussian of transformed numbers.
 
+    Parameters
+    ----------
+    by : {"yeo-johnson", "log", "none"} or sequence of them, default="yeo-johnson"
+        Transform of all features, or of each.
+    inner : Family, default=Gaussian("diagonal")
+        Family of the transformed numbers.
+    power : array-like of shape (n_features,), optional
+        Yeo–Johnson power λ, from 0 to 2. If None, it is chosen at the first fit.
+    unit : array-like of shape (n_features,), optional
+        What numbers are divided by before a Yeo–Johnson power. If None, it is chosen at the first fit.
+    outside : {"refuse", "gap"}, default="refuse"
+        What to do with numbers that have no logarithm: raise an error, or treat them as missing.
+
+    Examples
+    --------
     >>> incomes = Transformed("log").fit([[100.0], [1000.0], [10000.0]])
     >>> incomes.log_density([[1000.0], [3000.0]]).round(3)
     array([-8.458, -9.727])
     """
 
-    by: Any = "yeo-johnson"
+    by: Transform | tuple[Transform, ...] = "yeo-johnson"
     _: KW_ONLY
-    inner: Family = field(default_factory=lambda: Gaussian("diagonal"))
-    power: Any = None  # (D,) λ, frozen at the first fit
-    unit: Any = None  # (D,) what numbers are divided by, frozen at the first fit
-    outside: Outside = "refuse"  # what has no logarithm: an error, or a gap that says nothing
+    inner: Family[Any] = field(default_factory=lambda: Gaussian("diagonal"))
+    power: Array | None = None  # (D,) λ
+    unit: Array | None = None  # (D,)
+    outside: Outside = "refuse"
 
     def __post_init__(self) -> None:
         if isinstance(self.by, list):
@@ -73,24 +88,24 @@ class Transformed(MappedFamily):
         return f"Transformed({self.by!r}{plain}{found})"
 
     def _each(self, D: int) -> tuple[str, ...]:
-        """The transform of each feature."""
+        """Return the transform of each feature."""
         if isinstance(self.by, tuple) and len(self.by) != D:
-            raise HyperparameterError(f"there are {D} features, but transforms for {len(self.by)}. Give one each.")
+            raise HyperparameterError(
+                f"there are {D} features, but transforms for {len(self.by)}. Give one per feature."
+            )
         return self.by if isinstance(self.by, tuple) else (self.by,) * D
 
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Array:
-        """Numbers, NaN where missing, or where there is no logarithm if that is a gap."""
-        X = dense_numbers(X, columns)
+    def encode(self, X: Input, columns: Sequence[str], stats: MappedStats | None = None) -> Array:
+        rows = dense_numbers(X, columns)
         if self.outside == "gap":
-            X = np.where((X <= 0) & self._logs(X), np.nan, X)
-        return super().encode(X, columns, stats)
+            rows = np.where((rows <= 0) & self._logs(rows), np.nan, rows)
+        return super().encode(rows, columns, stats)
 
     def _logs(self, X: Array) -> Array:
-        """(D,) where a logarithm is taken."""
+        """(D,) whether the logarithm of a feature is taken."""
         return np.array([by == "log" for by in self._each(X.shape[1])])
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
-        """Finite, and above zero where a logarithm is taken."""
         super().check(X, columns, learning)
         logs = self._logs(X)
         if logs.any() and X.size and np.nanmin(np.where(logs, X, 1.0), initial=1.0) <= 0:
@@ -98,12 +113,11 @@ class Transformed(MappedFamily):
             remedy = "Use 'yeo-johnson' for this column, or outside='gap'."
             refuse(np.where(logs, X, 1.0), columns, lambda x: x <= 0, must, remedy)
 
-    # -- the map: (D, 2) power and unit --------------------------------------------------------------------------------
+    # -- the map: (D, 2) power and unit ----------------------------------------------------------------------------
     def frozen_map(self) -> Array | None:
         return None if self.power is None or self.unit is None else np.stack([self.power, self.unit], axis=1)
 
     def find_map(self, X: Array, members: Members) -> Array:
-        """Units near the standard deviation, and the powers of highest likelihood."""
         rows = np.linspace(0, len(X) - 1, min(len(X), ENOUGH)).astype(np.intp)
         some, few = np.asarray(X[rows], dtype=float), members.take(rows)
         found = np.ones((X.shape[1], 2))
@@ -116,47 +130,43 @@ class Transformed(MappedFamily):
         return found
 
     def mapped(self, X: Array, map: Array) -> Array:
-        columns = [_forth(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
+        columns = [_transform(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
         return np.stack(columns, axis=1)
 
     def log_slope(self, X: Array, map: Array) -> Array:
-        columns = [_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
-        return np.nan_to_num(np.stack(columns, axis=1), nan=0.0)
+        columns = [_log_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
+        return np.asarray(np.nan_to_num(np.stack(columns, axis=1), nan=0.0))
 
     def unmapped(self, Z: Array, map: Array, rng: np.random.Generator) -> Array:
-        columns = [_back(Z[:, j], by, *map[j]) for j, by in enumerate(self._each(Z.shape[1]))]
+        columns = [_inverse(Z[:, j], by, *map[j]) for j, by in enumerate(self._each(Z.shape[1]))]
         return np.stack(columns, axis=1)
 
-    # -- what is inside ----------------------------------------------------------------------------------------------
+    # -- the inner family ------------------------------------------------------------------------------------------
     def inside(self, map: Array | None) -> Family[Any]:
         return self.inner
 
-    def frozen(self, map: Array, inner: Family) -> Transformed:
+    def frozen(self, map: Array, inner: Family[Any]) -> Transformed:
         return replace(self, inner=inner, power=map[:, 0], unit=map[:, 1])
 
     def supports(self, kind: type) -> bool:
-        """A frozen power is a choice; for the other abilities the inner family answers."""
+        # the frozen power is a choice; the other abilities are those of the inner family
         return kind is HasChoices or super().supports(kind)
 
     @property
     def shared(self) -> bool:
-        """Whether the inner family's classes share parameters."""
-        inner: Any = self.inner
-        return inner.shared
+        inner = ability(self.inner, SharesParameters)
+        return inner is not None and inner.shared
 
     def chosen_by_labels(self) -> list[str]:
-        """Return what the inner family chooses by labels."""
         inner = ability(self.inner, HasChoices)
         return [] if inner is None else inner.chosen_by_labels()
 
     def select(self, features: Array) -> Transformed:
-        """The transforms of some features."""
         by = tuple(self.by[j] for j in features) if isinstance(self.by, tuple) else self.by
         power, unit = (None if each is None else each[features] for each in (self.power, self.unit))
         return replace(self, by=by, power=power, unit=unit, inner=self.inner.select(features))
 
     def keep_choices(self, chosen: Transformed, with_rows: bool) -> Transformed:
-        """Without rows, a power found from rows stays as found."""
         if with_rows:
             return self
         inner = ability(self.inner, HasChoices)
@@ -165,12 +175,11 @@ class Transformed(MappedFamily):
 
 
 def best_power(x: Array, members: Members) -> float:
-    """The λ between 0 and 2 of highest likelihood; classes have means and variances of their own."""
+    """Return the λ from 0 to 2 with the highest likelihood, with a mean and a variance per class."""
     known = ~np.isnan(x)
     codes = members.codes if members.codes is not None else np.zeros(len(x), dtype=np.intp)
     x, codes, weight = x[known], codes[known], members.row_weights()[known]
-    K = members.K
-    rows = np.bincount(codes, weight, K)
+    rows = np.bincount(codes, weight, members.K)
     if not len(x) or x.min() == x.max():
         return 1.0
     slope = float(weight @ (np.sign(x) * np.log1p(np.abs(x))))
@@ -179,19 +188,19 @@ def best_power(x: Array, members: Members) -> float:
     def loss(power: float) -> float:
         z = yeo_johnson(x, power)
         z = z - np.average(z, weights=weight)
-        spread = np.bincount(codes, weight * z * z, K) - np.bincount(codes, weight * z, K) ** 2 / safe
+        spread = np.bincount(codes, weight * z * z, members.K) - np.bincount(codes, weight * z, members.K) ** 2 / safe
         pooled = max(float(spread.sum()) / float(rows.sum()), 1e-300)
-        variance = (np.maximum(spread, 0.0) + pooled) / (rows + 1.0)  # one pseudo-row keeps a class of one finite
+        variance = (np.maximum(spread, 0.0) + pooled) / (rows + 1.0)  # one pseudo-row: a class of one row stays finite
         return 0.5 * float(rows @ np.log(variance)) - (power - 1.0) * slope
 
-    from scipy.optimize import minimize_scalar  # a quarter of a second that answers need not wait for
+    from scipy.optimize import minimize_scalar  # lazy: scipy.optimize is slow to import
 
     found = float(minimize_scalar(loss, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-3}).x)
     return 0.0 if found < NEAR else 2.0 if found > 2 - NEAR else found
 
 
 def yeo_johnson(x: Array, power: float) -> Array:
-    """The power of each number.
+    """Return the Yeo–Johnson transform of each number.
 
     >>> yeo_johnson(np.array([-1.0, 0.0, 3.0]), 0.5).round(3)
     array([-1.219,  0.   ,  2.   ])
@@ -202,21 +211,21 @@ def yeo_johnson(x: Array, power: float) -> Array:
     return np.where(x >= 0, rise, -fall) + 0.0 * x
 
 
-def _forth(x: Array, by: str, power: float, unit: float) -> Array:
+def _transform(x: Array, by: str, power: float, unit: float) -> Array:
     if by == "none":
         return x
     return np.log(x) if by == "log" else yeo_johnson(x / unit, power)
 
 
-def _slope(x: Array, by: str, power: float, unit: float) -> Array:
+def _log_slope(x: Array, by: str, power: float, unit: float) -> Array:
     if by == "none":
         return np.zeros(len(x))
     if by == "log":
         return -np.log(x)
-    return (power - 1.0) * np.sign(x) * np.log1p(np.abs(x / unit)) - np.log(unit)
+    return np.asarray((power - 1.0) * np.sign(x) * np.log1p(np.abs(x / unit)) - np.log(unit))
 
 
-def _back(z: Array, by: str, power: float, unit: float) -> Array:
+def _inverse(z: Array, by: str, power: float, unit: float) -> Array:
     if by == "none":
         return z
     if by == "log":

@@ -136,7 +136,7 @@ class GaussianWithGaps(Gaussian):
         """
         return _expect(X, members, density)
 
-    def choose(
+    def choose(  # type: ignore[override]
         self, stats: ExpectedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean"
     ) -> GaussianWithGaps:
         if self.guess is not None:
@@ -199,7 +199,7 @@ class GaussianWithGaps(Gaussian):
             return self
         return replace(self, guess=chosen.guess)
 
-    def leave_one_out(
+    def leave_one_out(  # type: ignore[override]
         self, stats: ExpectedStats, X: Array, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
         raise NotAvailableError(NOT_EXACT)
@@ -256,7 +256,8 @@ class GaussianWithGaps(Gaussian):
 
 
 def _variances(family: Gaussian) -> Array:
-    return family.scale if family.scale.ndim == 1 else family.scale.diagonal()
+    scale: Any = family.scale
+    return scale if scale.ndim == 1 else scale.diagonal()
 
 
 def _independent(seen: DiagonalStats, otherwise: Array) -> NormalDensity:

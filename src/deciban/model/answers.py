@@ -6,19 +6,30 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import InputError
 from deciban.evaluate.report import Evaluation
 from deciban.evidence import decisions, scores, shift
-from deciban.read.labels import place_labels
+from deciban.evidence.decisions import CostLike, PriorLike
+from deciban.read.labels import Labels, place_labels
 from deciban.statistics import Array
 
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from narwhals.typing import IntoDataFrame
+
+    from deciban.read.source import Source
+
+RowsLike: TypeAlias = "ArrayLike | sp.sparray | IntoDataFrame | Source | os.PathLike[str]"  # array, frame, file, texts
+LabelsLike: TypeAlias = ArrayLike | Labels | None  # a text is the name of a column
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "log_likelihood", "llr")
 
 
@@ -47,7 +58,7 @@ class Answers:
     classes_: Any  # (K,) labels
 
     @abstractmethod
-    def log_likelihood(self, X: Any, *, constant: bool = True, **options: Any) -> Array:
+    def log_likelihood(self, X: RowsLike, *, constant: bool = True, **options: ArrayLike | None) -> Array:
         """Return log f(x|class), shape (n, K); without `constant`, terms that all classes share may be left out."""
 
     @property
@@ -59,13 +70,13 @@ class Answers:
     @one_model
     def llr(
         self,
-        X: Any,
-        over: Any = None,
-        against: Any = None,
+        X: RowsLike,
+        over: Hashable = None,
+        against: Hashable = None,
         *,
         unit: str = "nats",
-        prior: Any = None,
-        **options: Any,
+        prior: PriorLike | None = None,
+        **options: ArrayLike | None,
     ) -> Array:
         """Return the weight of evidence for one class over another, or over all the others.
 
@@ -95,7 +106,7 @@ class Answers:
         return scores.convert(scores.llr(likelihood, one, other, self.log_prior(prior)), unit)
 
     @one_model
-    def log_marginal(self, X: Any, prior: Any = None, **options: Any) -> Array:
+    def log_marginal(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return log Σ_c P(c) f(x|c): how well the model as a whole explains each row.
 
         Parameters
@@ -112,11 +123,11 @@ class Answers:
         ndarray of shape (n_samples,)
             Log densities of the rows.
         """
-        return scores.log_marginal(self.log_likelihood(X, **options), self.log_prior(prior))
+        return scores.log_marginal(self.log_likelihood(X, constant=True, **options), self.log_prior(prior))
 
     # -- posteriors ------------------------------------------------------------------------------------------------
     @one_model
-    def predict_log_proba(self, X: Any, prior: Any = None, **options: Any) -> Array:
+    def predict_log_proba(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return the log posterior probability of each class.
 
         Parameters
@@ -137,7 +148,7 @@ class Answers:
         spare = likelihood if likelihood.dtype == float and likelihood.flags.writeable else None
         return scores.log_posterior(likelihood, self.log_prior(prior), out=spare)
 
-    def predict_proba(self, X: Any, prior: Any = None, **options: Any) -> Array:
+    def predict_proba(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return the posterior probability of each class.
 
         Parameters
@@ -157,7 +168,7 @@ class Answers:
         return np.exp(self.predict_log_proba(X, prior, **options))
 
     @one_model
-    def decision_function(self, X: Any, prior: Any = None, **options: Any) -> Array:
+    def decision_function(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return posterior log-odds of ``classes_[1]`` for two classes, else log posteriors.
 
         Parameters
@@ -179,7 +190,9 @@ class Answers:
 
     # -- decisions -------------------------------------------------------------------------------------------------
     @one_model
-    def predict(self, X: Any, prior: Any = None, cost: Any = None, **options: Any) -> Array:
+    def predict(
+        self, X: RowsLike, prior: PriorLike | None = None, cost: CostLike = None, **options: ArrayLike | None
+    ) -> Array:
         """Return the class of least expected cost; at equal costs the most probable one.
 
         Parameters
@@ -204,13 +217,13 @@ class Answers:
     @one_model
     def decide(
         self,
-        X: Any,
+        X: RowsLike,
         *,
         unsure: float | None = None,
         reject_cost: float | None = None,
-        prior: Any = None,
-        cost: Any = None,
-        **options: Any,
+        prior: PriorLike | None = None,
+        cost: CostLike = None,
+        **options: ArrayLike | None,
     ) -> decisions.Decisions:
         """Decide each row, or say that it is unsure.
 
@@ -240,7 +253,15 @@ class Answers:
 
     # -- judging ---------------------------------------------------------------------------------------------------
     @one_model
-    def evaluate(self, X: Any, y: Any, *, prior: Any = None, cost: Any = None, **options: Any) -> Evaluation:
+    def evaluate(
+        self,
+        X: RowsLike,
+        y: LabelsLike,
+        *,
+        prior: PriorLike | None = None,
+        cost: CostLike = None,
+        **options: ArrayLike | None,
+    ) -> Evaluation:
         """Evaluate the answers on new rows: error, log loss, Cllr and its calibration loss, confusion and more.
 
         Parameters
@@ -261,13 +282,13 @@ class Answers:
         Evaluation
             All figures; prints as a report.
         """
-        likelihood = self.log_likelihood(X, **options)
+        likelihood = self.log_likelihood(X, constant=True, **options)
         classes = tuple(self.classes_.tolist())
         codes = place_labels(y, len(likelihood), classes)
         return Evaluation(likelihood, codes, classes, np.exp(self.log_prior(prior)), self.cost_matrix(cost))
 
     @one_model
-    def estimate_prior(self, X: Any, **options: Any) -> shift.EstimatedPrior:
+    def estimate_prior(self, X: RowsLike, **options: ArrayLike | None) -> shift.EstimatedPrior:
         """Estimate the class proportions of an unlabelled batch, with standard errors.
 
         Parameters
@@ -285,7 +306,7 @@ class Answers:
         return shift.estimate_prior(self.log_likelihood(X, constant=False, **options))
 
     # -- what answers are computed with ----------------------------------------------------------------------------
-    def log_prior(self, prior: Any = None) -> Array:
+    def log_prior(self, prior: PriorLike | None = None) -> Array:
         """Return the log prior of the classes.
 
         Parameters
@@ -301,7 +322,7 @@ class Answers:
         given = self.prior if prior is None else prior
         return scores.log_probability(decisions.resolve_prior(given, self.classes_, self.class_count_))
 
-    def cost_matrix(self, cost: Any = None) -> Array:
+    def cost_matrix(self, cost: CostLike = None) -> Array:
         """Return the costs of decisions.
 
         Parameters
@@ -316,7 +337,7 @@ class Answers:
         """
         return decisions.resolve_cost(self.cost if cost is None else cost, self.classes_)
 
-    def class_pair(self, over: Any = None, against: Any = None) -> tuple[int, int | None]:
+    def class_pair(self, over: Hashable = None, against: Hashable = None) -> tuple[int, int | None]:
         """Return the positions in `classes_` of the class that evidence is for and the class that it is against.
 
         Parameters
@@ -333,7 +354,7 @@ class Answers:
         """
         return class_pair(self.classes_.tolist(), over, against)
 
-    def answer(self, method: str, likelihood: Array, log_prior: Array, cost: Any = None) -> Array:
+    def answer(self, method: str, likelihood: Array, log_prior: Array, cost: CostLike = None) -> Array:
         """Turn log-likelihoods into the answer of a method.
 
         Parameters
@@ -355,7 +376,7 @@ class Answers:
         return answer(method, likelihood, log_prior, self.classes_, self.cost if cost is None else cost)
 
 
-def class_pair(classes: Sequence[Any], over: Any, against: Any) -> tuple[int, int | None]:
+def class_pair(classes: Sequence[Any], over: Hashable, against: Hashable) -> tuple[int, int | None]:
     """Return the positions of two classes; with two classes and nothing named, the second over the first."""
     if over is None:
         if len(classes) != 2:
@@ -368,7 +389,7 @@ def class_pair(classes: Sequence[Any], over: Any, against: Any) -> tuple[int, in
     return place[over], None if against is None else place[against]
 
 
-def answer(method: str, likelihood: Array, log_prior: Array, classes: Array, cost: Any) -> Array:
+def answer(method: str, likelihood: Array, log_prior: Array, classes: Array, cost: CostLike) -> Array:
     """Turn log-likelihoods (n, K) into the answer of a method; `cost` may be None."""
     if method == "log_likelihood":
         return likelihood

@@ -1,40 +1,50 @@
-"""Calibration as a classifier keeps it: fitted on leave-one-out scores, frozen, and stale when rows come or go.
+"""The calibration of a classifier: fitted on leave-one-out scores, and out of date once rows are learnt or unlearnt.
 
-Scores and lengths come block by block, as `Family.split` has them: lists of B tables (n, K), and of B lengths or None.
+Scores and lengths are given for each of the B blocks of a family: a list of B arrays (n, K), and a list of B arrays
+(n,) or None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError
+from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
 from deciban.evaluate.scale_fit import informative_penalty
 from deciban.statistics import Array
 
 METHODS = ("offsets", "length", "blocks", "affine", "pav")
 
+Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A calibrator, the classes it speaks of, and how many rows the model had when it was fitted."""
+    """A fitted calibrator, its classes, and the number of rows of the model at that time."""
 
-    calibrator: Any
+    calibrator: Affine | PAV | Offsets | LengthAware | Blockwise
     classes: tuple[Any, ...]
-    fitted_on: float  # Σ w of the model then
+    fitted_on: float  # Σ w of the rows of the model when it was fitted
 
     @classmethod
     def fit(
-        cls, method: str, scores: Sequence[Array], codes: Array, lengths: Sequence[Any], classes: Any, rows: float
+        cls,
+        method: str,
+        scores: Sequence[Array],
+        codes: Array,
+        lengths: Lengths,
+        classes: Sequence[Any],
+        rows: float,
     ) -> Calibration:
-        """Fit a calibrator of log-likelihoods to true classes; no prior gets in.
+        """Fit a calibrator of log-likelihoods to the true classes; the result does not contain a prior.
 
-        Classes weigh equally, so that every prior is served alike; by length and by blocks, which is how it is by
-        default, they weigh as they are, with their log prior subtracted, which serves that prior best.
+        With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With
+        "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
+        then best at that prior.
         """
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
@@ -46,71 +56,78 @@ class Calibration:
         if method == "blocks":
             return cls(Blockwise.fit(scores, codes, lengths, shares(codes, K)), tuple(classes), rows)
         whole = total(scores)
-        if method == "length":
-            made: Any = LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K))  # type: ignore[arg-type]
+        made: Affine | PAV | Offsets | LengthAware
+        if method == "length" and length is not None:
+            made = LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K))
         elif method == "offsets":
             made = Offsets.fit(whole, codes, penalty=informative_penalty)
         else:
-            kind: Any = Affine if method == "affine" else PAV
-            made = kind.fit(whole[:, 1] - whole[:, 0], codes == 1)
+            made = (Affine if method == "affine" else PAV).fit(whole[:, 1] - whole[:, 0], codes == 1)
         return cls(made, tuple(classes), rows)
 
-    def apply(self, scores: Sequence[Array], lengths: Sequence[Any], classes: Any) -> Array:
-        """(n, K) calibrated log-likelihoods; a class that came later keeps its own offset of 0."""
+    def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
+        """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
         whole = total(scores)
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
             llr = self.calibrator.apply(np.where(whole[:, 1] == whole[:, 0], 0.0, whole[:, 1] - whole[:, 0]))
             return np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
-        silent = (whole == whole[:, :1]).all(axis=1)  # a row that says nothing still says nothing
+        silent = (whole == whole[:, :1]).all(axis=1)  # rows without evidence get none from the offsets
         offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
         scales = self.scales(lengths, len(whole))
         if len(scales) == 1:
             return scales[0][:, None] * whole + offsets
         return total([scale[:, None] * score for scale, score in zip(scales, scores)]) + offsets
 
-    def scales(self, lengths: Sequence[Any], n: int) -> Array:
-        """What each block's evidence is multiplied by in each row: (B, n), or (1, n) where it is the same for all."""
-        if isinstance(self.calibrator, Blockwise):
-            return self.calibrator.scales([None if long is None else np.maximum(1.0, long) for long in lengths], n)
-        if isinstance(self.calibrator, LengthAware):
-            return self.calibrator.scale(np.maximum(1.0, _total(lengths)))[None, :]  # type: ignore[arg-type]
-        return np.full((1, n), self.calibrator.scale if isinstance(self.calibrator, Offsets) else self.calibrator.a)
+    def scales(self, lengths: Lengths, n: int) -> Array:
+        """Return the factor of each block's scores in each row, shape (B, n), or (1, n) if all blocks have the same."""
+        made = self.calibrator
+        if isinstance(made, Blockwise):
+            return made.scales([None if each is None else np.maximum(1.0, each) for each in lengths], n)
+        if isinstance(made, LengthAware):
+            whole = _total(lengths)
+            return made.scale(None if whole is None else np.maximum(1.0, whole))[None, :]
+        if isinstance(made, PAV):
+            raise NotAvailableError("a PAV calibration has no scale: it is a step function of the llr. Use 'affine'.")
+        return np.full((1, n), made.scale if isinstance(made, Offsets) else made.a)
 
-    def offsets(self, classes: Any) -> Array:
-        """(K,) what is added to the classes' log-likelihoods."""
+    def offsets(self, classes: Sequence[Any] | Array) -> Array:
+        """Return what is added to the log-likelihood of each class, shape (K,)."""
+        if isinstance(self.calibrator, (Affine, PAV)):
+            raise NotAvailableError("an affine or PAV calibration maps llrs and has no offset for each class.")
         own = dict(zip(self.classes, self.calibrator.offsets))
         return np.array([own.get(name, 0.0) for name in classes])
 
     def state(self, rows: float) -> str:
-        """Whether it still fits the model, in words."""
+        """Describe whether the calibration is up to date; `rows` is the number of rows of the model now."""
         if rows == self.fitted_on:
             return f"fitted on {self.fitted_on:,.0f} rows"
-        return f"stale (fitted on {self.fitted_on:,.0f} of {rows:,.0f} rows)"
+        return f"out of date: fitted on {self.fitted_on:,.0f} rows, the model now has {rows:,.0f}"
 
-    def agrees(self, other: Any) -> bool:
-        """Whether another calibration says the same."""
-        same = isinstance(other, Calibration) and self.classes == other.classes
-        return same and self.calibrator.to_dict() == other.calibrator.to_dict()
+    def agrees(self, other: Calibration | None) -> bool:
+        """Whether another calibration has the same classes and parameters."""
+        if other is None or self.classes != other.classes:
+            return False
+        return self.calibrator.to_dict() == other.calibrator.to_dict()
 
-    def _refuse_others(self, classes: Any) -> None:
+    def _refuse_others(self, classes: Sequence[Any]) -> None:
         if tuple(classes) != self.classes:
             raise InputError(
                 f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}. "
-                "Calibrate again."
+                "Calibrate again: recalibrate(X, y)."
             )
 
 
 def shares(codes: Array, K: int) -> Array:
-    """(K,) how much of the rows each class has."""
+    """Return the share of each class in the rows, shape (K,)."""
     return np.bincount(codes, minlength=K) / len(codes)
 
 
 def total(scores: Sequence[Array]) -> Array:
-    """(n, K) the sum over blocks."""
+    """Return the sum of scores over blocks, shape (n, K)."""
     return scores[0] if len(scores) == 1 else np.sum(scores, axis=0)
 
 
-def _total(lengths: Sequence[Any]) -> Array | None:
-    known = [long for long in lengths if long is not None]
+def _total(lengths: Lengths) -> Array | None:
+    known = [each for each in lengths if each is not None]
     return np.sum(known, axis=0) if known else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.names import named
 from deciban.families.poisson import Poisson
 from deciban.families.product import Block, Key, Product, as_key
-from deciban.families.protocol import Family, Rule
+from deciban.families.protocol import Density, Family, Rule
 from deciban.families.transformed import Transformed
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
@@ -52,6 +52,8 @@ DISTINCT = 10  # values that a column of a block must have: fewer are steps, not
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 ASKED = "named by you"
+
+FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
 
 
 # -- one column of numbers -------------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def density_score(family: Family[Any], X: Array, members: Members, grid: float |
     return float(members.row_weights()[seen] @ each[seen])
 
 
-def _within_cell(density: Any, X: Array, own: Any, grid: float) -> Array:
+def _within_cell(density: Density, X: Array, own: tuple[Array, Array], grid: float) -> Array:
     """Return the log of the mean density over a cell, relative to the density at its middle."""
 
     def at(steps: Array) -> Array:
@@ -273,7 +275,7 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
             found.append((columns, Gaussian("auto")))
             by = tuple(_transform(choices[name].family) for name in columns)
             if set(by) != {"none"}:
-                found.append((columns, Transformed(by, inner=Gaussian("auto"), outside="gap")))
+                found.append((columns, Transformed(by, inner=Gaussian("auto"), outside="gap")))  # type: ignore[arg-type]
     return found
 
 
@@ -286,7 +288,7 @@ def _transform(family: Family[Any]) -> str:
 
 # -- what the user asked for -----------------------------------------------------------------------------------------
 def schema_reader(
-    families: Any, kinds: Mapping[Any, Any] | None, from_file: bool
+    families: FamiliesLike, kinds: Mapping[Any, Any] | None, from_file: bool
 ) -> Callable[[Table, str | None], Schema] | None:
     """Return how the columns of a frame or file are typed; None where families were named for a table in memory."""
     automatic = isinstance(families, str) and families == "auto"
@@ -304,7 +306,7 @@ def schema_reader(
 
 
 def resolve(
-    families: Any,
+    families: FamiliesLike,
     first: Batch,
     schema: Schema | None,
     kinds: Mapping[Any, Any] | None,
@@ -337,7 +339,7 @@ def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
     return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
 
 
-def by_type(families: Any, table: Table) -> Family[Any]:
+def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
         return resolve(families, Batch(table, None), None, None, "mean")[0]
@@ -371,7 +373,7 @@ def _family(value: Any) -> Any:
     return named(value) if isinstance(value, str) else value
 
 
-def _is_kind(value: Any) -> bool:
+def _is_kind(value: object) -> bool:
     return isinstance(value, str) and value in KINDS
 
 

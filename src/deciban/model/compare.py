@@ -1,8 +1,8 @@
-"""Several models side by side on the same rows, with paired intervals."""
+"""Comparison of several models on the same rows, with paired intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,23 @@ from scipy.special import ndtri
 
 from deciban.errors import InputError
 from deciban.evaluate.report import Evaluation
+from deciban.model.answers import Answers, LabelsLike, RowsLike
 from deciban.statistics import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Evaluations of several models on the same rows; prints as a table, best log loss first.
+    """Evaluations of several models on the same rows; prints as a table, least log loss first.
 
-    The last column is how much more each loses than the best, row by row, with its interval: a difference is paired, so
-    it is known better than either loss.
+    The last column of the table is the mean difference of the log losses, row by row, from the best model, with its
+    interval. The differences are paired, so the interval is narrower than those of the two losses.
+
+    Attributes
+    ----------
+    evaluations : dict of {str: Evaluation}
+        Evaluation of each model, by name.
+    level : float
+        Coverage of the intervals.
     """
 
     evaluations: dict[str, Evaluation]
@@ -27,16 +35,40 @@ class Comparison:
 
     @property
     def ranking(self) -> list[str]:
-        """Names by log loss, least first."""
+        """The names of the models, least log loss first."""
         return sorted(self.evaluations, key=lambda name: self.evaluations[name].log_loss)
 
     def losses(self, name: str) -> Array:
-        """(n,) log loss of each row under a model."""
-        told = self.evaluations[name]
-        return -told.log_posterior[np.arange(len(told)), told.codes]
+        """Return the log loss of each row under a model.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log losses in nats.
+        """
+        evaluation = self.evaluations[name]
+        return -evaluation.log_posterior[np.arange(len(evaluation)), evaluation.codes]
 
     def difference(self, name: str, against: str) -> tuple[float, float, float]:
-        """Mean difference of the log losses, and the ends of its interval; NaN-free also where a loss is infinite."""
+        """Return the mean difference of the log losses of two models, with its interval.
+
+        Parameters
+        ----------
+        name : str
+            Name of one model.
+        against : str
+            Name of the model whose loss is subtracted.
+
+        Returns
+        -------
+        tuple of (float, float, float)
+            Mean, lower end and upper end; all infinite if the mean is.
+        """
         a, b = self.losses(name), self.losses(against)
         each = np.where(a == b, 0.0, a - b)
         mean = float(each.mean())
@@ -46,7 +78,13 @@ class Comparison:
         return mean, mean - reach, mean + reach
 
     def to_dict(self) -> dict[str, Any]:
-        """Every figure of every model, and the differences from the best."""
+        """Return all figures of all models, and the differences from the best.
+
+        Returns
+        -------
+        dict of {str: dict}
+            Figures by name of the model; ``loss_above_best`` holds the result of `difference`.
+        """
         best = self.ranking[0]
         return {
             name: {**self.evaluations[name].to_dict(), "loss_above_best": self.difference(name, best)}
@@ -57,12 +95,13 @@ class Comparison:
         best, width = self.ranking[0], max(map(len, self.evaluations))
         lines = [f"{'':<{width}}   error   log loss    Cllr   log loss above the best, {self.level:.0%} interval"]
         for name in self.ranking:
-            told = self.evaluations[name]
+            evaluation = self.evaluations[name]
             mean, low, high = self.difference(name, best)
             above = "best" if name == best else f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
-            note = f"   selected on: {', '.join(told.selected_on)}" if told.selected_on else ""
+            note = f"   chosen on these rows: {', '.join(evaluation.selected_on)}" if evaluation.selected_on else ""
             lines.append(
-                f"{name:<{width}}  {told.error_rate:6.1%}  {told.log_loss:9.3f}  {told.cllr:6.3f}   {above}{note}"
+                f"{name:<{width}}  {evaluation.error_rate:6.1%}  {evaluation.log_loss:9.3f}  {evaluation.cllr:6.3f}   "
+                f"{above}{note}"
             )
         return "\n".join(lines)
 
@@ -70,12 +109,47 @@ class Comparison:
         return f"Comparison({len(self.evaluations)} models, best {self.ranking[0]!r})"
 
 
-def compare(models: Any, X: Any, y: Any, *, learnt: bool = True, level: float = 0.95, **options: Any) -> Comparison:
-    """Evaluate several fitted models on the same rows; `options` are those of `evaluate`.
+def compare(
+    models: Mapping[str, Answers] | Iterable[Answers],
+    X: RowsLike,
+    y: LabelsLike,
+    *,
+    learnt: bool = True,
+    level: float = 0.95,
+    **options: Any,
+) -> Comparison:
+    """Evaluate several fitted models on the same rows.
 
-    Structures, rules, priors and columns of one model need no refitting: `clf.reestimate(structure="tied")`. A model of
-    fewer columns takes them from a frame by name.
+    Another structure, rule, prior or choice of columns of one model needs no refit:
+    ``clf.reestimate(structure="tied")``.
 
+    Parameters
+    ----------
+    models : dict of {str: GenerativeClassifier} or iterable of GenerativeClassifier
+        Fitted models. Without names, a model is called by its family and rule.
+    X : array-like, frame, file or list of str
+        Rows. From a frame, a model of fewer columns takes its own by name.
+    y : array-like of shape (n_samples,)
+        True classes.
+    learnt : bool, default=True
+        Whether the models have learnt these rows; each row is then scored as if it had not been learnt.
+    level : float, default=0.95
+        Coverage of the intervals.
+    **options : dict
+        Further arguments of `GenerativeClassifier.evaluate`.
+
+    Returns
+    -------
+    Comparison
+        The evaluations and their paired differences; prints as a table.
+
+    Raises
+    ------
+    InputError
+        If there is no model, or two models have the same name.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> from deciban import Gaussian, GenerativeClassifier, compare
     >>> X, y = load_iris(return_X_y=True)
@@ -89,17 +163,17 @@ def compare(models: Any, X: Any, y: Any, *, learnt: bool = True, level: float = 
     if not pairs:
         raise InputError("there is no model to compare. Give a dict of name → fitted classifier.")
     if len(dict(pairs)) < len(pairs):
-        raise InputError("two of the models have the same name. Give a dict of name → model.")
-    told = {name: model.evaluate(_columns(model, X), y, learnt=learnt, **options) for name, model in pairs}
-    return Comparison(told, level)
+        raise InputError("two of the models have the same name. Give a dict of name → fitted classifier.")
+    evaluations = {name: model.evaluate(_columns(model, X), y, learnt=learnt, **options) for name, model in pairs}
+    return Comparison(evaluations, level)
 
 
-def _name(model: Any) -> str:
-    return f"{model.family_!r}, {model.rule}"
+def _name(model: Answers) -> str:
+    return f"{getattr(model, 'family_', model)!r}, {getattr(model, 'rule', '')}".removesuffix(", ")
 
 
-def _columns(model: Any, X: Any) -> Any:
-    """The columns a model uses, where it uses fewer than there are and they have names."""
-    if hasattr(X, "columns") and list(X.columns) != list(model.columns_):
-        return X[list(model.columns_)]
-    return X
+def _columns(model: Answers, X: RowsLike) -> RowsLike:
+    """Return the columns of a frame that a model uses."""
+    wanted = list(getattr(model, "columns_", ()))
+    given: Any = X
+    return given[wanted] if wanted and hasattr(given, "columns") and list(given.columns) != wanted else X

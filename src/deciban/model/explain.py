@@ -62,7 +62,9 @@ def explain(
         ranked = np.argsort(-log_joint(scores, log_prior), axis=1, kind="stable")
         one, other = ranked[:, 0], ranked[:, 1]
     elif pair[1] is None:
-        raise InputError("the evidence against all the rest has no parts. Name the class to compare with.")
+        raise InputError(
+            "the evidence against all other classes together is not a sum over features. Name a class to compare with."
+        )
     else:
         one, other = (np.full(len(scores), k) for k in pair)
     parts = parts_of(predictor, table, rows, chain)
@@ -149,7 +151,7 @@ def _column_parts(
     if parts is not None:
         names, each = list(columns), parts.parts(X)
         terms, values = [each], [table.pick(at)]
-        rest, rest_name = log_ratio(total, each.sum(axis=2)), labels[1]  # what no single column contributes
+        rest, rest_name = log_ratio(total, each.sum(axis=2)), labels[1]  # the part that belongs to no single column
     if parts is None or np.abs(rest).max(initial=0) > 1e-12 * max(1, np.abs(total[np.isfinite(total)]).max(initial=0)):
         names.append(rest_name)
         terms.append(rest[:, :, None])

@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from deciban.families.abilities import HasCandidates, HasChoices, Refines, ability, needs_all_rows
+from numpy.typing import ArrayLike
+
+from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family, Rows, Rule, check_rule
+from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import gap_in_block, resolve, schema_reader
+from deciban.model.choose import FamiliesLike, gap_in_block, resolve, schema_reader
 from deciban.model.judge import left_out_blocks
-from deciban.model.ledger import Key, Ledger, added, started
+from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.batches import Batch, together
@@ -29,9 +32,9 @@ from deciban.statistics import Members
 
 @dataclass(frozen=True)
 class Request:
-    """What a classifier was asked for."""
+    """The parameters of a fit, as a classifier has them."""
 
-    families: Any = "auto"
+    families: FamiliesLike = "auto"
     rule: Rule = "mean"
     classes: Sequence[Any] | None = None
     calibrate: str | None = "auto"
@@ -39,7 +42,9 @@ class Request:
     kinds: Mapping[Any, Any] | None = None
 
 
-def fit(request: Request, X: Any, y: Any, sample_weight: Any = None) -> tuple[Predictor, GivenRows]:
+def fit(
+    request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None
+) -> tuple[Predictor, GivenRows]:
     """Choose what is open from the first rows, sum over all rows, and calibrate."""
     check_rule(request.rule)
     fitted = _fit(request, X, y, sample_weight, together=True)
@@ -47,7 +52,9 @@ def fit(request: Request, X: Any, y: Any, sample_weight: Any = None) -> tuple[Pr
     return fitted or _fit(request, X, y, sample_weight, together=False)  # type: ignore[return-value]
 
 
-def _fit(request: Request, X: Any, y: Any, sample_weight: Any, together: bool) -> tuple[Predictor, GivenRows] | None:
+def _fit(
+    request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None, together: bool
+) -> tuple[Predictor, GivenRows] | None:
     """As `fit`; None if a later row has a gap in a block whose columns were found to vary together."""
     rule = request.rule
     given = GivenRows(X, y, sample_weight, schema_reader(request.families, request.kinds, isinstance(X, PLACES)))
@@ -62,12 +69,12 @@ def _fit(request: Request, X: Any, y: Any, sample_weight: Any, together: bool) -
         second = next(batches, None)
         columns, method = first.table.columns, calibration_method(request, family)
         reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
-        ledger = None if request.key is None else started(first, request.key)
+        ledger = None if request.key is None else ledger_of(first, request.key)
         if second is None:
             chosen_family, stats = fit_rows(family, start.rows, start.members, columns, rule)
         else:
             sums = Accumulator(family, start, columns, rule, method is not None, ledger, request.key)
-            del start, first  # room for the rest
+            del start, first  # frees their memory
     if second is not None:
         for batch in chain([second], batches):
             if gap_in_block(batch.table, blocks):
@@ -120,7 +127,7 @@ class Accumulator:
             self.sums.add(taken.rows, taken.members)
             self.rows = self.rows + _class_rows(taken.members)
             if self.ledger is not None:
-                self.ledger = added(self.ledger, batch, self.columns, self.key)
+                self.ledger = learn_batch(self.ledger, batch, self.columns, self.key)
         self._keep(batch)
 
     def total(self) -> ModelStats:
@@ -190,8 +197,6 @@ def calibrate(predictor: Predictor, start: Lesson, method: str) -> Calibration:
 
 def automatic_method(model: Model) -> str:
     """Return the calibrator that suits the blocks of a model."""
-    from deciban.families.abilities import Counts
-
     parts = blocks_of(model.family)
     if len(parts) > 1:
         return "blocks"

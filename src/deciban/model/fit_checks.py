@@ -1,17 +1,20 @@
-"""Does data drawn from the model look like the data? Column by column and class by class, in plain words.
+"""Posterior predictive checks: compares each column, class by class, with samples drawn from the model.
 
-For each statistic (spread, skewness, tails, zeros, repeats) of a column in a class, samples of the same size are drawn
-from the model. A statistic far outside what the samples show is a finding, and where another family would explain the
-column better, by leave-one-out density in one measure, the finding says which, and by how many decibans.
+Five statistics of a column (standard deviation, skewness, kurtosis, share of zeros, share of repeated values) are
+compared with those of samples of the same size. A statistic far from those of the samples is a finding. If another
+family has a higher leave-one-out density, in the same measure, the finding names it and the difference in decibans.
+
+Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 6.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.evidence.scores import convert
 from deciban.families.gaussian import Gaussian
@@ -20,13 +23,16 @@ from deciban.families.product import BlockRows
 from deciban.families.protocol import Rows
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
-from deciban.read.labels import place_labels
+from deciban.read.labels import Labels, place_labels
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
 REPLICATES = 200
 MOST_ROWS = 500  # of a class that are compared
-FAR = 4.5  # standard deviations of the samples
+LEAST_ROWS = 8  # of a class or column, to be compared
+THRESHOLD = 4.5  # standard deviations of the samples
+
+Seed: TypeAlias = np.random.Generator | int | None
 
 
 def _skewness(x: Array) -> Array:
@@ -39,7 +45,7 @@ def _tails(x: Array) -> Array:
     return np.log((z**4).mean(axis=-1) / np.maximum((z**2).mean(axis=-1), 1e-300) ** 2 + 1e-12)
 
 
-STATISTICS = {
+STATISTICS: dict[str, Callable[[Array], Array]] = {
     "spread": lambda x: np.log(x.std(axis=-1) + 1e-300),
     "skewness": _skewness,
     "tails": _tails,
@@ -47,50 +53,50 @@ STATISTICS = {
     "repeats": lambda x: (np.diff(np.sort(x, axis=-1), axis=-1) == 0).mean(axis=-1),
 }
 WORDS = {
-    "spread": ("spreads less than", "spreads more than"),
-    "skewness": ("is skewed to the left of", "is skewed to the right of"),
-    "tails": ("has lighter tails than", "has heavier tails than"),
-    "zeros": ("is zero less often than", "is zero more often than"),
-    "repeats": ("repeats values less often than", "repeats values more often than"),
+    "spread": ("has a smaller spread", "has a larger spread"),
+    "skewness": ("is more skewed to the left", "is more skewed to the right"),
+    "tails": ("has lighter tails", "has heavier tails"),
+    "zeros": ("has fewer zeros", "has more zeros"),
+    "repeats": ("has fewer repeated values", "has more repeated values"),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One way in which a column of a class does not look like the model."""
+    """A column that differs from samples of the model in one class."""
 
     column: str
     label: Any
     statistic: str
-    surprise: float  # standard deviations of the model's own samples
-    better: str | None  # a family that explains the column better
-    decibans: float  # by how much, over all rows of the class
+    surprise: float  # difference from the mean of the samples, in their standard deviations
+    better: str | None  # a family with a higher leave-one-out density
+    decibans: float  # by how much higher, over all rows of the class
 
     def __str__(self) -> str:
         what = WORDS[self.statistic][self.surprise > 0]
-        text = f"{self.column!r} in class {self.label!r} {what} the model says"
+        text = f"column {self.column!r} in class {self.label!r} {what} than samples of the model"
         if self.better is None:
-            return f"{text}. Calibration will not mend its shape; consider other columns, or bins."
-        return f"{text}: {self.better} is {self.decibans:,.0f} dban better."
+            return f"{text}. Consider Binned(), or leave the column out; calibration cannot correct this."
+        return f"{text}; {self.better} fits {self.decibans:,.0f} decibans better."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport:
-    """What does not look like the model, most surprising first."""
+    """The columns that differ from samples of the model, largest difference first."""
 
     findings: tuple[Finding, ...]
-    checked: int  # columns × classes
+    checked: int  # pairs of column and class
 
     def __str__(self) -> str:
         if not self.findings:
-            return f"{self.checked} columns and classes look like samples of the model."
+            return f"No differences from samples of the model ({self.checked} pairs of column and class checked)."
         return "\n".join(map(str, self.findings))
 
     def __repr__(self) -> str:
-        return f"FitReport({len(self.findings)} findings in {self.checked} columns and classes)"
+        return f"FitReport({len(self.findings)} findings in {self.checked} pairs of column and class)"
 
 
-def check_fit(predictor: Predictor, table: Table, y: Any, random_state: Any = 0) -> FitReport:
+def check_fit(predictor: Predictor, table: Table, y: ArrayLike | Labels | None, random_state: Seed = 0) -> FitReport:
     """Compare numeric columns with samples of the model, class by class."""
     rng = np.random.default_rng(random_state)
     model = predictor.model
@@ -98,7 +104,7 @@ def check_fit(predictor: Predictor, table: Table, y: Any, random_state: Any = 0)
     findings, checked = [], 0
     for k, label in enumerate(model.classes):
         rows = np.flatnonzero(codes == k)
-        if len(rows) < 8:
+        if len(rows) < LEAST_ROWS:
             continue
         if len(rows) > MOST_ROWS:
             rows = rng.choice(rows, MOST_ROWS, replace=False)
@@ -106,7 +112,7 @@ def check_fit(predictor: Predictor, table: Table, y: Any, random_state: Any = 0)
         for name, values, samples in _columns(model, table, rows, drawn):
             checked += 1
             seen = values[~np.isnan(values)]
-            if len(seen) < 8:
+            if len(seen) < LEAST_ROWS:
                 continue
             found = _surprises(seen, samples.reshape(REPLICATES, -1)[:, : len(seen)])
             if found is not None:
@@ -120,25 +126,25 @@ def _columns(model: Model, table: Table, rows: Array, drawn: Rows) -> Iterator[t
     parts = drawn.parts if isinstance(drawn, BlockRows) else (drawn,)
     for at, sampled in zip(model.positions, parts):
         if not isinstance(sampled, np.ndarray) or sampled.dtype.kind != "f":
-            continue  # names are what they are; sparse counts have too many columns
+            continue  # categories have no such statistics; sparse counts have too many columns
         raw = np.asarray(table.take(rows).pick(at), dtype=float)
         for j, place in enumerate(at):
             yield str(model.reader.columns[place]), raw[:, j], sampled[:, j]
 
 
 def _surprises(values: Array, samples: Array) -> tuple[str, float] | None:
-    """The statistic that is furthest from what samples show, if it is far."""
+    """Return the statistic furthest from the samples and its distance; None if all are within the threshold."""
     worst = None
     for name, statistic in STATISTICS.items():
         expected, own = statistic(samples), float(statistic(values))
         surprise = (own - expected.mean()) / max(float(expected.std()), 1e-3)
-        if abs(surprise) > FAR and (worst is None or abs(surprise) > abs(worst[1])):
+        if abs(surprise) > THRESHOLD and (worst is None or abs(surprise) > abs(worst[1])):
             worst = name, float(surprise)
     return worst
 
 
 def _alternative(values: Array, judged: int, total: int) -> tuple[str | None, float]:
-    """The family of the column with the highest leave-one-out density, against a Gaussian; None if there is none."""
+    """Return a family with a higher leave-one-out density than a Gaussian, and the gain in decibans; or None and 0."""
     if np.ptp(values) == 0:
         return None, 0.0
     column = values[:, None]

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, without_ability
 from deciban.families.protocol import Rows, finite
-from deciban.model.ledger import Key, removed
+from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
-from deciban.read.labels import place_labels
+from deciban.read.labels import Labels, place_labels
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
 
-BLOCK = 2**22  # numbers worked on at a time
+BLOCK = 2**22  # numbers processed at a time
+
+S = TypeVar("S", bound=Stats)
 
 
 class LeftOut(NamedTuple):
@@ -68,11 +71,11 @@ def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[
     ]
 
 
-def leave_out(predictor: Predictor, batch: Batch, groups: Any = None, key: Key | None = None) -> LeftOut:
+def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = None, key: Key | None = None) -> LeftOut:
     """Score learnt rows as if each, or each group, had never been learnt; refuse rows that were not."""
     model = predictor.model
     if model.ledger is not None:
-        batch = removed(model.ledger, batch, model.reader.columns, key)[1]  # with the weights they have by now
+        batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)[1]  # with the weights that decay has left
     learnt = known_lesson(model, batch)
     rows, members = learnt.rows, learnt.members
     with np.errstate(invalid="ignore", over="ignore"):
@@ -91,7 +94,7 @@ def known_lesson(model: Model, batch: Batch) -> Lesson:
     return Lesson(batch, model.encode(batch.table), Members.hard(codes, model.stats.axis, batch.weight))
 
 
-def learnt_codes(model: Model, labels: Any, n: int) -> Array:
+def learnt_codes(model: Model, labels: ArrayLike | Labels | None, n: int) -> Array:
     """Return the class codes of labels; a label that the model does not know was never learnt."""
     try:
         return place_labels(labels, n, model.classes)
@@ -102,7 +105,7 @@ def learnt_codes(model: Model, labels: Any, n: int) -> Array:
 def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups: Array) -> tuple[list[Array], Array]:
     """Score each group by the sums without it; return also the log prior without it."""
     if groups.shape != (len(members),):
-        raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one a row.")
+        raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one for each row.")
     model, columns = predictor.model, predictor.model.reader.columns
     _, codes = np.unique(groups, return_inverse=True)
     scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
@@ -157,7 +160,10 @@ def llr_interval(
     model = predictor.model
     family = ability(model.family, HasDraws)
     if family is None:
-        raise NotAvailableError(f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior.")
+        raise NotAvailableError(
+            f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "
+            "interval. Use a family that can, such as Gaussian()."
+        )
     llrs = []
     for _ in range(draws):
         scores = predictor.block_scores(rows, family.draw(model.stats.family, rng))
@@ -204,7 +210,7 @@ def _without_own(model: Model, lesson: Lesson, at: Array, target: Rows, before: 
     return after
 
 
-def _with_classes(stats: Any, axis: Axis) -> Any:
+def _with_classes(stats: S, axis: Axis) -> S:
     """Return the same sums with other names along the class axis, nested ones too."""
     renamed = replace(stats, labels={**stats.labels, "class": axis})
     for f, values in stats.items():

@@ -1,15 +1,21 @@
-"""Rows as 16 bytes: equal rows have equal hashes, and nothing can be read back from them.
+"""The ledger: which rows a model has learnt, as keyed hashes of 16 bytes, and by how much each row has decayed.
+
+The ledger is a multiset: a row learnt twice can be unlearnt twice, and no more. It never holds the rows themselves, and
+rows cannot be computed from their hashes. The hash of a given row can be computed with the key; under the public key,
+which is the default, anybody can so test whether a given row was learnt.
+
+Equal rows have equal hashes:
 
     hash(row)  = BLAKE2b-128, keyed, of  columns ‖ label ‖ weight ‖ cells
-    columns    = 16 bytes: BLAKE2b-128, keyed, of the model's column names in order, each as a label is written
+    columns    = 16 bytes: BLAKE2b-128, keyed, of the model's column names in order, each encoded like a label
     label      = 1 byte, its kind, and 16 bytes: a number and 8 zeros, or the digest of a text
     weight     = 8 bytes
     cells      = 13 bytes each, by column: the column's position (4 bytes), a kind (1 byte), 8 bytes of value
 
 Numbers are IEEE doubles, little-endian. An integer is the double it equals, true and false are 1 and 0, −0 is 0, and a
-cell that is 0 is left out: so a sparse row and the same row written densely have one hash. Kinds: 0 number; 1 and 2 the
-first and second half of a text's digest (BLAKE2b-128, keyed, of its UTF-8 as given, not normalised); 3 missing (None,
-NaN, NaT, NA); 4 and 5 as 1 and 2, of the decimal digits of an integer that no double equals.
+cell that is 0 is left out: a sparse row and the same row written densely have the same hash. Kinds: 0 number; 1 and 2
+the first and second half of a text's digest (BLAKE2b-128, keyed, of its UTF-8 as given, not normalised); 3 missing
+(None, NaN, NaT, NA); 4 and 5 as 1 and 2, of the decimal digits of an integer that no double equals.
 """
 
 from __future__ import annotations
@@ -18,51 +24,57 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from struct import pack
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from deciban.errors import HERE, Argument, InputError, MergeError, NotAvailableError, NotLearntError, Remedy
 from deciban.read.batches import Batch
-from deciban.read.labels import encode_labels
+from deciban.read.labels import Labels, encode_labels
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
 CELL = np.dtype([("column", "<u4"), ("kind", "u1"), ("value", "<u8")])
 NUMBER, TEXT, MISSING, DIGITS = 0, 1, 3, 4
 HASH = "S16"
-BLOCK = 2**20  # cells worked on at a time
-EXACT = 2**53  # integers up to here are doubles
+BLOCK = 2**20  # cells hashed at a time
+EXACT = 2**53  # every integer up to here is a double
+
+Secret: TypeAlias = "Key | str | bytes | bool | None"  # what a user gives as key; True and None mean the public key
 
 
 class Key:
-    """A secret, and a short name by which two ledgers tell whether they share it.
+    """The key of a ledger's hashes, and an id that shows whether two ledgers have the same key.
 
     >>> Key("our secret")
     Key(id '071bf5dbc83e37cc')
     """
 
-    def __init__(self, secret: Any = None) -> None:
+    def __init__(self, secret: str | bytes | bool | None = None) -> None:
         if secret is None or secret is True:
-            secret = b"deciban"  # public: hashes are then no secret
+            secret = b"deciban"  # the public key: anybody can compute the hashes
         if isinstance(secret, str):
             secret = secret.encode()
         if not isinstance(secret, bytes) or not secret:
-            raise InputError("the key of a ledger is text or bytes, and not empty. Give one, or True for none.")
+            raise InputError(
+                "the key of a ledger must be text or bytes, and not empty. Give one, or True for the public key."
+            )
         self.secret = secret if len(secret) <= 64 else blake2b(secret).digest()
 
     @classmethod
-    def of(cls, value: Any) -> Key:
-        """A key, or what makes one."""
+    def of(cls, value: Secret) -> Key:
+        """Return a key as it is, or make one of a secret."""
         return value if isinstance(value, Key) else cls(value)
 
     @property
     def id(self) -> str:
+        """16 hexadecimal digits that tell keys apart."""
         return blake2b(b"key id", key=self.secret, digest_size=8).hexdigest()
 
     def digest(self, data: bytes) -> bytes:
-        """16 bytes that stand for some."""
+        """Return the keyed BLAKE2b-128 of some bytes."""
         return blake2b(data, key=self.secret, digest_size=16).digest()
 
     def __eq__(self, other: object) -> bool:
@@ -78,7 +90,7 @@ class Key:
 def row_hashes(
     table: Table, columns: Sequence[Any], names: Sequence[Any], codes: Array, weight: Array | None, key: Key
 ) -> Array:
-    """(n,) the hash of each row; its label is names[codes[i]]."""
+    """Return the hash of each row, shape (n,); the label of row i is names[codes[i]]."""
     head = key.digest(b"".join(_name(column, key) for column in columns))
     labels = [head + _name(name, key) for name in names]
     n, hashes = len(table), np.empty(len(table), HASH)
@@ -92,7 +104,8 @@ def row_hashes(
     return hashes
 
 
-def _digests(table: Table, starts: Sequence[Any], key: Key) -> Iterator[bytes]:
+def _digests(table: Table, starts: Sequence[blake2b], key: Key) -> Iterator[bytes]:
+    """Yield the digest of each row; `starts` have been fed columns, label and weight."""
     rows, cells = _cells(table, key)
     ends = np.cumsum(np.bincount(rows, minlength=len(table))) * CELL.itemsize
     data, at = np.ascontiguousarray(cells).view(np.uint8).data, 0
@@ -104,7 +117,7 @@ def _digests(table: Table, starts: Sequence[Any], key: Key) -> Iterator[bytes]:
 
 
 def _cells(table: Table, key: Key) -> tuple[Array, Array]:
-    """The row of each cell, and the cells, row by row."""
+    """Return the row of each cell, and the cells, in the order of the rows."""
     if table.sparse:
         X = sp.csr_array(table.data, copy=True)
         X.sum_duplicates()
@@ -119,6 +132,7 @@ def _cells(table: Table, key: Key) -> tuple[Array, Array]:
 
 
 def _column(values: Array, column: int, key: Key) -> tuple[Array, Array]:
+    """Return rows and cells of one column of any type; each distinct value is encoded once."""
     if values.dtype.kind in "biuf":
         row = np.flatnonzero(values)
         return _numbers(row, np.full(len(row), column), values[row], key)
@@ -128,7 +142,7 @@ def _column(values: Array, column: int, key: Key) -> tuple[Array, Array]:
 
 
 def _values(rows: Array, columns: Array, values: Sequence[Any], which: Array, key: Key) -> tuple[Array, Array]:
-    """Cells of any values, values[which[i]] in each: none for zero, two for a text."""
+    """Return rows and cells of values[which[i]] for each i: no cell for zero, two for a text."""
     written = [_cell(value, key) for value in values]
     kind = np.array([kind for kind, _ in written], dtype=np.uint8)
     halves = np.frombuffer(b"".join(digest for _, digest in written), "<u8").reshape(-1, 2)
@@ -142,10 +156,10 @@ def _values(rows: Array, columns: Array, values: Sequence[Any], which: Array, ke
 
 
 def _numbers(rows: Array, columns: Array, values: Array, key: Key) -> tuple[Array, Array]:
-    """Cells of numbers, zeros left out."""
+    """Return rows and cells of numbers, zeros left out."""
     numbers = values.astype(np.float64)
     if values.dtype.kind in "iu" and values.itemsize == 8 and (np.abs(numbers) >= EXACT).any():
-        return _values(rows, columns, values.tolist(), np.arange(len(values)), key)  # some are no doubles
+        return _values(rows, columns, values.tolist(), np.arange(len(values)), key)  # some may not be doubles
     kept = numbers != 0
     cells = np.zeros(int(kept.sum()), CELL)
     cells["column"], numbers, rows = columns[kept], numbers[kept], rows[kept]
@@ -154,20 +168,22 @@ def _numbers(rows: Array, columns: Array, values: Array, key: Key) -> tuple[Arra
     return rows, cells
 
 
-def _cell(value: Any, key: Key) -> tuple[int, bytes]:
+def _cell(value: object, key: Key) -> tuple[int, bytes]:
+    """Return kind and 16 bytes of a value, which may be missing."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
         return MISSING, bytes(16)
     return _plain(value, key)
 
 
-def _name(name: Any, key: Key) -> bytes:
-    """A label or the name of a column: 17 bytes."""
+def _name(name: object, key: Key) -> bytes:
+    """Encode a label or the name of a column in 17 bytes."""
     kind, written = _plain(name.item() if isinstance(name, np.generic) else name, key)
     return bytes([kind]) + written
 
 
-def _plain(value: Any, key: Key) -> tuple[int, bytes]:
+def _plain(value: object, key: Key) -> tuple[int, bytes]:
+    """Return kind and 16 bytes of a number, a text, or a tuple of these."""
     if isinstance(value, bool | int | float):
         try:
             number = float(value)
@@ -186,16 +202,10 @@ def _plain(value: Any, key: Key) -> tuple[int, bytes]:
     )
 
 
-# -- ledger ----------
-# The ledger: which rows a model has learnt, as keyed hashes, and how much each has decayed since.
-#
-# A multiset: a row learnt twice can be unlearnt twice, and no more. It never holds the rows themselves; but whoever has
-# the key, or a ledger without a key of its own, can test whether a row that they hold was learnt.
-
-
+# -- the multiset ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
 class Ledger:
-    """Rows as hashes; a value: learning gives another one.
+    """The hashes of the rows learnt. Immutable: `learn`, `unlearn`, `decay` and `merge` return another ledger.
 
     >>> hashes = np.array([b"a" * 16, b"b" * 16, b"a" * 16])
     >>> ledger = Ledger.of("our secret").learn(hashes)
@@ -206,42 +216,41 @@ class Ledger:
     """
 
     key_id: str
-    rows: Array = field(
-        default_factory=lambda: np.zeros((0, 16), np.uint8)
-    )  # (m, 16)  hashes, in order; of one hash, the least decayed first
-    level: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # (m,)     which of `since`
-    count: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # (m,)     how often
-    since: Array = field(default_factory=lambda: np.zeros(0, np.float64))  # (L,)     decay since learning, falling
+    # (m, 16)  hashes, sorted; equal hashes from the least to the most decayed
+    rows: Array = field(default_factory=lambda: np.zeros((0, 16), np.uint8))
+    level: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # (m,)  position in `since`
+    count: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # (m,)  number of such rows
+    since: Array = field(default_factory=lambda: np.zeros(0, np.float64))  # (L,)  decay since learning, decreasing
 
     def __post_init__(self) -> None:
         m, L = len(self.rows), len(self.since)
         fits = self.rows.shape == (m, 16) and self.level.shape == self.count.shape == (m,) and self.since.shape == (L,)
         kinds = [array.dtype.str[1:] for array in (self.rows, self.level, self.count, self.since)]
         if not fits or kinds != ["u1", "i4", "i8", "f8"] or not isinstance(self.key_id, str):
-            raise NotLearntError("this is not a ledger: its arrays do not belong together. Refit the model.")
+            raise NotLearntError("the arrays of this ledger do not fit together. Fit the model again.")
 
     @classmethod
-    def of(cls, key: Any = None) -> Ledger:
-        """An empty ledger; without a key its hashes are no secret."""
+    def of(cls, key: Secret = None) -> Ledger:
+        """Return an empty ledger; without a key, under the public key."""
         return cls(Key.of(key).id)
 
     def __len__(self) -> int:
         return int(self.count.sum())
 
     def learn(self, hashes: Array, since: Array | None = None) -> Ledger:
-        """Add rows; `since` where they have decayed already."""
+        """Add rows; `since` is their decay so far, 1 for each if None."""
         each = np.ones(len(hashes)) if since is None else since
         return self._with(np.asarray(hashes, HASH), each, np.ones(len(hashes), np.int64))
 
     def unlearn(self, hashes: Array, numbers: Array | None = None) -> tuple[Ledger, Array]:
-        """Take rows out, of equal ones the least decayed first, and say how much each has decayed.
+        """Remove rows, of equal ones the least decayed first; return also the decay of each, shape (n,).
 
-        `numbers` is what errors call the rows.
+        `numbers` are the row numbers used in errors.
         """
         names, batch = self._names(), np.asarray(hashes, HASH)
         found, which, wanted = np.unique(batch, return_inverse=True, return_counts=True)
         order = np.argsort(which, kind="stable")
-        rank = np.empty(len(batch), np.int64)  # how many equal rows come before, in the batch
+        rank = np.empty(len(batch), np.int64)  # number of equal rows before it in the batch
         rank[order] = np.arange(len(batch)) - np.repeat(np.cumsum(wanted) - wanted, wanted)
         before = np.concatenate([[0], np.cumsum(self.count)])
         first = np.searchsorted(names, found, side="left")
@@ -255,9 +264,9 @@ class Ledger:
         left = self.count - np.bincount(entry, minlength=len(self.count))
         return replace(self, count=left)._tidy(), self.since[self.level[entry]]
 
-    def _refuse(self, row: int, times: int, more: int) -> None:
-        why = f"was learnt {times} times, and would be taken out once more" if times else "was never learnt"
-        others = f", and {more - 1} more rows with it" if more > 1 else ""
+    def _refuse(self, row: int, times: int, more: int) -> NoReturn:
+        why = f"was learnt {times} times and is to be unlearnt once more" if times else "was never learnt"
+        others = f"; the same holds for {more - 1} more rows" if more > 1 else ""
         raise NotLearntError(
             HERE,
             f" {why} by this model (with this label and weight){others}. Nothing was changed.",
@@ -266,13 +275,13 @@ class Ledger:
         )
 
     def decay(self, factor: float) -> Ledger:
-        """All rows so far count `factor` times."""
+        """Return the ledger after all its rows were weighed by a factor."""
         faded = replace(self, since=self.since * factor)
         same = len(np.unique(faded.since)) == len(faded.since)
         return faded if same else Ledger(self.key_id)._joined(faded)
 
     def merge(self, other: Ledger) -> Ledger:
-        """The rows of both."""
+        """Return the ledger of the rows of both."""
         if self.key_id != other.key_id:
             raise MergeError(
                 f"the ledgers have different keys ({self.key_id} and {other.key_id}), so equal rows cannot be "
@@ -280,7 +289,6 @@ class Ledger:
             )
         return self._joined(other)
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
     def _joined(self, other: Ledger) -> Ledger:
         return self._with(other._names(), other.since[other.level], other.count)
 
@@ -288,7 +296,7 @@ class Ledger:
         return np.ascontiguousarray(self.rows).view(HASH).reshape(-1)
 
     def _with(self, names: Array, since: Array, count: Array) -> Ledger:
-        """More rows, each in its place; those that are there already count more."""
+        """Insert rows at their sorted positions; the counts of entries that exist are increased."""
         every = np.unique(np.concatenate([self.since, since]))[::-1]
         mine = _keys(self._names(), _level(every, self.since)[self.level] if len(self.level) else self.level)
         theirs, which = np.unique(_keys(names, _level(every, since)), return_inverse=True)
@@ -304,7 +312,7 @@ class Ledger:
         return Ledger(self.key_id, np.ascontiguousarray(split[:, :16]), level, both, every)._tidy()
 
     def _tidy(self) -> Ledger:
-        """Without rows that are gone, and levels that nothing is at."""
+        """Drop entries whose count is 0, and levels without entries."""
         kept = self.count > 0
         used = np.unique(self.level[kept])
         if kept.all() and len(used) == len(self.since):
@@ -317,12 +325,12 @@ class Ledger:
 
 
 def _level(every: Array, since: Array) -> Array:
-    """Where numbers stand among falling ones."""
+    """Return the positions of numbers among decreasing ones."""
     return (len(every) - 1 - np.searchsorted(every[::-1], since)).astype(np.int32)
 
 
 def _keys(names: Array, level: Array) -> Array:
-    """Hash and level as one text of 20 bytes, in whose order both are."""
+    """Join hash and level to keys of 20 bytes, which sort by hash, then by level."""
     made = np.empty((len(names), 20), np.uint8)
     made[:, :16] = np.ascontiguousarray(names).view(np.uint8).reshape(-1, 16)
     made[:, 16:] = np.ascontiguousarray(level.astype(">u4")).view(np.uint8).reshape(-1, 4)
@@ -330,20 +338,22 @@ def _keys(names: Array, level: Array) -> Array:
 
 
 # -- the rows of a batch in a ledger ---------------------------------------------------------------------------------
-def started(batch: Batch, key: Any) -> Ledger:
-    """Return a ledger of the rows of a first batch."""
+def ledger_of(batch: Batch, key: Secret) -> Ledger:
+    """Return the ledger of a first batch."""
     return Ledger.of(key).learn(_batch_hashes(batch, batch.table.columns, batch.labels, Key.of(key)))
 
 
-def added(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Any) -> Ledger:
-    """Return the ledger with the rows of a batch."""
+def learn_batch(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Secret) -> Ledger:
+    """Return the ledger with the rows of a batch added."""
     return ledger.learn(_batch_hashes(batch, columns, batch.labels, checked_key(ledger, key)))
 
 
-def removed(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Any, labels: Any = None) -> tuple[Ledger, Batch]:
-    """Return the ledger without the rows of a batch, and the batch with the weights that its rows have by now.
+def unlearn_batch(
+    ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Secret, labels: ArrayLike | Labels | None = None
+) -> tuple[Ledger, Batch]:
+    """Return the ledger without the rows of a batch, and the batch with its weights times the decay of its rows.
 
-    With `labels`, the rows are in the ledger again under these labels.
+    With `labels`, the rows are added again under these labels.
     """
     secret = checked_key(ledger, key)
     with batch.table.located():
@@ -355,17 +365,17 @@ def removed(ledger: Ledger, batch: Batch, columns: Sequence[Any], key: Any, labe
     return left, replace(batch, weight=since if batch.weight is None else since * batch.weight)
 
 
-def checked_key(ledger: Ledger, key: Any) -> Key:
-    """Return the key, if it is the ledger's."""
+def checked_key(ledger: Ledger, key: Secret) -> Key:
+    """Return the key if it is that of the ledger; NotAvailableError if not."""
     secret = Key.of(key)
     if secret.id != ledger.key_id:
         raise NotAvailableError(
-            f"this model keeps a ledger under a key (id {ledger.key_id}) that it was not given.",
+            f"the ledger of this model has a key (id {ledger.key_id}) that was not given.",
             remedy=Remedy("Load it with its key: ", Argument("key", python="deciban.load(path, key=…)"), "."),
         )
     return secret
 
 
-def _batch_hashes(batch: Batch, columns: Sequence[Any], labels: Any, key: Key) -> Array:
+def _batch_hashes(batch: Batch, columns: Sequence[Any], labels: ArrayLike | Labels | None, key: Key) -> Array:
     names, codes = encode_labels(labels, len(batch.table))
     return row_hashes(batch.table, columns, names, codes, batch.weight, key)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import Argument, HyperparameterError, InputError, MergeError, NotLearntError, Remedy, SingularError
 from deciban.families.abilities import HasChoices, ability
@@ -21,10 +22,10 @@ from deciban.families.product import Product, ProductStats, as_key, subset, with
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, collect_checked
 from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
-from deciban.model.ledger import Key, Ledger, added, removed
+from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch
-from deciban.read.labels import encode_labels
+from deciban.read.labels import Labels, encode_labels
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
@@ -174,20 +175,20 @@ class Model:
         return estimate(self.family, self.stats, self.rule, self.reader.columns)
 
     # -- learning --------------------------------------------------------------------------------------------------
-    def learn(self, lesson: Lesson, key: Key | None = None) -> Model:
+    def learn(self, lesson: Lesson, key: Secret = None) -> Model:
         """Add rows; new classes may arrive."""
-        ledger = None if self.ledger is None else added(self.ledger, lesson.batch, self.reader.columns, key)
+        ledger = None if self.ledger is None else learn_batch(self.ledger, lesson.batch, self.reader.columns, key)
         return self._with(self.stats + self.sums(lesson), ledger=ledger)
 
-    def unlearn(self, batch: Batch, key: Key | None = None) -> Model:
+    def unlearn(self, batch: Batch, key: Secret = None) -> Model:
         """Remove rows that were learnt before; NotLearntError where the ledger or the sums show that they were not."""
-        ledger, now = self._removed(batch, key)
+        ledger, now = self._unlearn_batch(batch, key)
         left = self.stats.without(self.sums(self.lesson(now)), NotLearntError)
         return self._with(left, ledger=ledger, unlearnt=True)
 
-    def correct(self, batch: Batch, labels: Any, key: Key | None = None) -> Model:
+    def correct(self, batch: Batch, labels: ArrayLike | Labels | None, key: Secret = None) -> Model:
         """Move rows from their labels to others."""
-        ledger, now = self._removed(batch, key, labels)
+        ledger, now = self._unlearn_batch(batch, key, labels)
         more = self.sums(self.lesson(replace(now, labels=labels)))
         less = self.sums(self.lesson(now))
         return self._with((self.stats + more).without(less, NotLearntError), ledger=ledger)
@@ -210,11 +211,11 @@ class Model:
         if is_released(self.family) or is_released(other.family):
             refuse()
         if keep not in (None, "left", "right"):
-            raise HyperparameterError(f"keep={keep!r}: say 'left' or 'right', or nothing.")
+            raise HyperparameterError(f"keep={keep!r} is not 'left', 'right' or None.")
         one, two = (self, other) if tuple(self.reader.columns) == tuple(other.reader.columns) else _widened(self, other)
         if keep is None and one.family != two.family:
             raise MergeError(
-                "the models froze different choices (prior scale, strength or structure) at their first fit.",
+                "the models made different choices (prior scale, strength or structure) at their first fit.",
                 remedy=Remedy(
                     "Name the model whose choices hold: ",
                     Argument("keep", "left", "a.merge(b, keep='left')"),
@@ -243,7 +244,14 @@ class Model:
         return self._with(stats, ledger=ledger, calibration=None, decayed=False, unlearnt=False)
 
     # -- other models from the same sums ---------------------------------------------------------------------------
-    def reestimate(self, *, rule: Any = None, classes: Any = None, columns: Any = None, **hyper: Any) -> Model:
+    def reestimate(
+        self,
+        *,
+        rule: Rule | None = None,
+        classes: Sequence[Any] | None = None,
+        columns: Sequence[Any] | None = None,
+        **hyper: Any,
+    ) -> Model:
         """Return a model with another rule, other hyper-parameters, or some of the classes or columns."""
         model = replace(self, calibration=None)  # it was fitted to the densities as they are
         if rule is not None:
@@ -293,7 +301,7 @@ class Model:
         asked: Any = self.asked if choices is None else choices.keep_choices(self.family, with_rows=False)
         return self.rechoose(asked.choose(self.stats.family, None, self.rule))
 
-    # -- the machinery ---------------------------------------------------------------------------------------------
+    # -- sums ------------------------------------------------------------------------------------------------------
     def sums(self, lesson: Lesson) -> ModelStats:
         """Collect the statistics of a batch."""
         return collect(self.family, lesson.rows, lesson.members, self.reader.columns)
@@ -301,10 +309,12 @@ class Model:
     def _with(self, stats: ModelStats, **changes: Any) -> Model:
         return replace(self, stats=_finite(stats), **changes)
 
-    def _removed(self, batch: Batch, key: Key | None, labels: Any = None) -> tuple[Ledger | None, Batch]:
-        """Return the ledger without the rows, and the batch with the weights that its rows have by now."""
+    def _unlearn_batch(
+        self, batch: Batch, key: Secret, labels: ArrayLike | Labels | None = None
+    ) -> tuple[Ledger | None, Batch]:
+        """Return the ledger without the rows, and the batch with the weights that decay has left."""
         if self.ledger is not None:
-            return removed(self.ledger, batch, self.reader.columns, key, labels)
+            return unlearn_batch(self.ledger, batch, self.reader.columns, key, labels)
         if self.decayed:
             raise NotLearntError(
                 "this model has decayed, so the weight its rows have now is not the one they were learnt with. "
@@ -320,16 +330,16 @@ def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
         return Axis(tuple(found))
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in declared)
     if len(set(names)) < len(names):
-        raise InputError(f"classes={list(declared)} names a class twice.")
+        raise InputError(f"classes={list(declared)} contains a class twice. Give each class once.")
     return Axis.of(names).union(Axis(tuple(found)))
 
 
-def encode(family: Family[Any], table: Table, stats: Any = None) -> Rows:
+def encode(family: Family[Any], table: Table, stats: Stats | None = None) -> Rows:
     """Encode a table for a family; `stats` holds the names that are known already."""
     return family.encode(Columns(table), table.columns, stats)
 
 
-def lesson(family: Family[Any], batch: Batch, stats: Any, declared: Sequence[Any] | None = None) -> Lesson:
+def lesson(family: Family[Any], batch: Batch, stats: Stats | None, declared: Sequence[Any] | None = None) -> Lesson:
     """Encode a batch, and place its labels on a class axis."""
     names, codes = encode_labels(batch.labels, len(batch.table))
     axis = class_axis(names, declared)
@@ -347,7 +357,7 @@ def collect(family: Family[Any], X: Rows, members: Members, columns: Sequence[An
 def estimate(family: Family[Any], stats: ModelStats, rule: Rule, columns: Sequence[Any]) -> Density:
     """Estimate a density; a singular covariance is reported by the names of its columns."""
     if not len(stats.rows):
-        raise InputError("the model holds no rows and no classes any more. Learn some.")
+        raise InputError("the model has no rows and no classes left. Learn some rows first.")
     try:
         return family.estimate(stats.family, rule)
     except SingularError as error:
@@ -379,8 +389,8 @@ def _places(wanted: Sequence[Any], names: Sequence[Any], what: str) -> Array:
 def _merged_ledger(one: Ledger | None, two: Ledger | None) -> Ledger | None:
     if (one is None) != (two is None):
         raise MergeError(
-            "one of the models keeps a ledger and the other does not, so the rows of the sum would be known in "
-            "part. Fit both with one, or drop the ledger of the one that has it: clf.without_ledger()."
+            "one of the models has a ledger and the other does not, so the ledger of the sum would lack rows. "
+            "Fit both with a ledger, or drop the ledger of the one that has it: clf.without_ledger()."
         )
     return None if one is None or two is None else one.merge(two)
 
@@ -390,7 +400,10 @@ def _widened(one: Model, two: Model) -> tuple[Model, Model]:
     mine, theirs = one.reader.schema, two.reader.schema
     products = isinstance(one.family, Product) and isinstance(two.family, Product)
     if mine is None or theirs is None or not products:
-        raise MergeError(f"the models have different columns: {one.reader.columns} and {two.reader.columns}.")
+        raise MergeError(
+            f"the models have different columns: {one.reader.columns} and {two.reader.columns}. "
+            "Fit both with the same columns."
+        )
     schema = mine.union(theirs)
     reader = Reader(schema.features, schema)
     first, second = _with_blocks_of(one, two, reader), _with_blocks_of(two, one, reader)

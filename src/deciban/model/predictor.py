@@ -21,8 +21,8 @@ from deciban.statistics import Array
 class Predictor:
     """A model and its density, which is estimated when it is first needed.
 
-    A face replaces one predictor by the next in a single assignment, so that readers in other threads always see a
-    model with its own density.
+    A classifier replaces one predictor by the next in a single assignment, so that readers in other threads always see
+    a model with its own density.
 
     Parameters
     ----------
@@ -54,9 +54,10 @@ class Predictor:
 
     def verify(self) -> None:
         """Check the numbers of a model that came from a file, if that was not done yet."""
-        if self._check is not None:
-            check, self._check = self._check, None
+        check = self._check
+        if check is not None:
             self._density = check(self.model)
+            self._check = None  # only now: another thread must not use numbers that are not checked yet
 
     # -- scores ----------------------------------------------------------------------------------------------------
     def block_scores(self, rows: Rows, density: Density | None = None) -> list[Array]:
@@ -97,7 +98,7 @@ class Predictor:
         known = {name: at for at, name in enumerate(model.classes)}
         place = np.array([known.get(name, -1) for name in names], dtype=np.intp)[codes]
         own = np.where(place < 0, np.nan, log_p[np.arange(len(place)), place])
-        return (model.prequential or Prequential()).told(own, lesson.batch.weight)
+        return (model.prequential or Prequential()).add(own, lesson.batch.weight)
 
 
 def block_lengths(family: Family[Any], rows: Rows) -> list[Array | None]:

@@ -301,14 +301,15 @@ def _calibrated(
 ) -> tuple[Array, float]:
     """Parts and constant after calibration, in decibans; refused if the scale depends on the row."""
     scale: Any = 1.0
-    shift, fitted = 0.0, getattr(clf.calibration_, "calibrator", None)
+    calibration: Any = clf.calibration_
+    shift, fitted = 0.0, getattr(calibration, "calibrator", None)
     if isinstance(fitted, Affine):
         scale, shift = fitted.a, fitted.b if one == 1 else -fitted.b
     elif isinstance(fitted, Offsets):
-        offsets = clf.calibration_.offsets(clf.classes_)
+        offsets = calibration.offsets(clf.classes_)
         scale, shift = fitted.scale, offsets[one] - offsets[other]
     elif isinstance(fitted, Blockwise) and of_block is not None and not fitted.shrinkages.any():
-        offsets = clf.calibration_.offsets(clf.classes_)
+        offsets = calibration.offsets(clf.classes_)
         scale, shift = np.exp(fitted.log_scales)[of_block], offsets[one] - offsets[other]
     elif fitted is not None:
         raise NotAvailableError(

@@ -14,7 +14,7 @@ from deciban.plots.features import draw_component, gaussian_moments
 
 if TYPE_CHECKING:
     from deciban.estimators.clustering import MixtureModel
-    from deciban.estimators.sequences import HiddenMarkovModel
+    from deciban.estimators.hidden_markov import HiddenMarkovModel
     from deciban.latent.mixture import FittedMixture
 
 
@@ -110,7 +110,7 @@ def em_trace(trace: object, *, rows: float | None = None, label: str | None = No
 
 def state_sequence(
     model: HiddenMarkovModel,
-    X: object,
+    X: ArrayLike,
     truth: ArrayLike | None = None,
     *,
     most: int = 400,

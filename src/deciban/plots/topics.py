@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 from deciban.errors import InputError
 from deciban.plots.canvas import AGAINST, GREY, canvas, colour_of, finish
@@ -108,7 +109,7 @@ def topic_words(
     return finish(ax, None)
 
 
-def topic_shares(model: TopicModel, X: object, row: int = 0, *, level: float = 0.9, ax: Axes | None = None) -> Axes:
+def topic_shares(model: TopicModel, X: ArrayLike, row: int = 0, *, level: float = 0.9, ax: Axes | None = None) -> Axes:
     """Draw the share of each topic in one document, with credible intervals.
 
     Parameters

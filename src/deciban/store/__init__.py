@@ -1,4 +1,4 @@
-"""Model files: safe to open, whole or not there, and readable for ever."""
+"""Model files: loading runs no code from the file, writing is atomic, and later versions read them."""
 
 from deciban.store.models import describe, load, release, save
 

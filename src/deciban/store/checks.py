@@ -1,8 +1,8 @@
-"""What a model that was read must be, so that it cannot crash, read beyond an array or answer nonsense.
+"""Checks of a model that was read from a file: it must not crash, read beyond an array, or give meaningless answers.
 
-`structure` looks at types, names and shapes, never at the numbers; it runs on everything as it is read. `values` looks
-at every number once: finite where it must be, at least 0 where it counts, positive where it divides. What takes an
-estimate to see, such as a covariance that is not positive definite, is seen by the estimate.
+`structure` checks types, names and shapes, not numbers; it is applied to each value as it is read. `values` checks each
+number once: finite parameters, counts of at least 0, positive divisors. Errors that only an estimate can find, such as
+a covariance that is not positive definite, are found by the estimate.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from deciban.errors import ModelFileError
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, Axis, Ragged, Stats
 
-SLACK = 1e-6  # relative: what rounding of weights may have left below zero
-FEW = 2**14  # numbers along an axis without names, such as the edges of bins
+SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
+MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
+# raised by code whose arguments come from a file and do not fit together
+MISMATCH = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)
 
-# the axes of known densities and what their numbers must be: K groups, D features, M cells, T tables, S matrices
+# fields of densities: axes (K groups, D features, M cells, T tables, S matrices), and the kind of their numbers
 MATRICES = {
     "origin": "D real",
     "mean": "K D real",
@@ -38,6 +40,8 @@ DENSITIES: dict[str, dict[str, str]] = {
     "PolyaDensity": {"concentration": "D K positive", "total": "K positive", "length": "K count"},
     "PoissonDensity": {"rate": "K D count"},
     "NegativeBinomialDensity": {"a": "K D positive", "b": "K D positive"},
+    "GammaDensity": {"shape": "K D positive", "rate": "K D positive"},
+    "CompoundGammaDensity": {"shape": "K D positive", "a": "K D positive", "b": "K D positive"},
     "DiagonalNormal": AXES,
     "DiagonalStudent": AXES | {"dof": "K D positive"},
     "SphericalStudent": AXES | {"dof": "K positive"},
@@ -51,12 +55,10 @@ KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "positive": (lambda x: (x > 0) & (x < np.inf), "finite and > 0"),
     "real": (np.isfinite, "finite"),
 }
-
-
-# what a declared type allows
+# declared type of a field → types of its value
 NUMBERS = (bool, int, float, np.generic, np.ndarray)
 PLAIN: dict[str, tuple[type, ...]] = {"float": NUMBERS, "int": NUMBERS, "bool": (bool, np.bool_), "str": (str,)}
-# what some models are made of
+# class → field → type of its value
 ROLES: dict[str, dict[str, type]] = {
     "Fitted": {"family": Family, "stats": Stats},
     "FittedMixture": {"family": Family, "sums": Stats},
@@ -66,8 +68,8 @@ ROLES: dict[str, dict[str, type]] = {
 }
 
 
-def structure(value: Any) -> None:
-    """Refuse a value whose parts do not fit together."""
+def structure(value: object) -> None:
+    """Raise ModelFileError if the parts of a value do not fit together."""
     if isinstance(value, Axis):
         _axis(value)
     elif isinstance(value, Ragged):
@@ -83,15 +85,15 @@ def structure(value: Any) -> None:
 
 
 def declared(cls: type, given: Mapping[str, Any]) -> None:
-    """Refuse fields that are declared as plain numbers, text or truth values, and are nothing of the kind."""
+    """Raise ModelFileError if a field declared as number, text or bool holds another type."""
     for f in fields(cls):
         kinds = PLAIN.get(str(f.type))
         right = f.name not in given or kinds is None or isinstance(given[f.name], kinds)
         require(right, f"{cls.__name__}.{f.name}", f"to be {f.type}")
 
 
-def require(right: Any, what: str, needs: str) -> None:
-    """Refuse what is not right."""
+def require(right: object, what: str, needs: str) -> None:
+    """Raise ModelFileError that `what` needs `needs`, unless it is right."""
     if not right:
         raise ModelFileError(f"{what} needs {needs}. The file is damaged or was changed: restore a copy.")
 
@@ -117,27 +119,29 @@ def _stats(stats: Stats) -> None:
                 same = all(part.labels["class"] == stats.labels["class"] for part in parts)
                 require(same, where, "the classes of the whole")
             continue
-        if held is None:  # names without sums, of a released family
+        if held is None:  # a released family has names and no sums
             continue
         require(isinstance(held, np.ndarray) and held.dtype.kind in "fiu", where, "an array of numbers")
         axes = f.metadata["axes"]
         require(held.ndim == len(axes), where, f"{len(axes)} axes")
         for axis, size in zip(axes, held.shape):
             names = stats.labels.get(axis)
-            require(size <= FEW if names is None else size == names.size, where, f"the size of its axis {axis!r}")
+            require(
+                size <= MOST_UNNAMED if names is None else size == names.size, where, f"the size of its axis {axis!r}"
+            )
 
 
 def hollow(stats: Stats) -> bool:
-    """Whether some sums are not there."""
+    """Whether some of the sums are missing, as in a released family."""
     held = [each for _, value in stats.items() for each in (value.values() if isinstance(value, dict) else [value])]
     return any(hollow(each) if isinstance(each, Stats) else each is None for each in held)
 
 
 def sizes(density: Density) -> dict[str, int]:
-    """The sizes of a density's axes by letter, all fields agreeing; of a density that is not listed, K alone."""
+    """Return the sizes of a density's axes by letter, on which its fields must agree; only K if it is not listed."""
     called, found = type(density).__name__, dict[str, int]()
-    for name, said in DENSITIES.get(called, {}).items():
-        held, axes = getattr(density, name), said.split()[:-1]
+    for name, described in DENSITIES.get(called, {}).items():
+        held, axes = getattr(density, name), described.split()[:-1]
         if held is None or (name == "unlisted" and type(held) is int):
             continue
         right = isinstance(held, np.ndarray) and held.dtype.kind in "fiu" and held.ndim == len(axes)
@@ -156,7 +160,7 @@ def sizes(density: Density) -> dict[str, int]:
 
 
 def _tables(density: Any, found: Mapping[str, int]) -> int:
-    """The number of features of a categorical density."""
+    """Return the number of features of a categorical density."""
     axis = density.axis
     fits = isinstance(axis, Ragged) and axis.size == found["M"] and len(axis.parts) == found["T"]
     require(fits, "CategoricalDensity.axis", "a name for each cell")
@@ -167,16 +171,16 @@ def _tables(density: Any, found: Mapping[str, int]) -> int:
     return len(density.features)
 
 
-def parts(density: Any) -> list[Any]:
-    """The densities that a density is made of."""
-    held = [getattr(density, f.name) for f in fields(density)] if is_dataclass(density) else []
+def parts(density: Density) -> list[Density]:
+    """Return the densities that a density consists of."""
+    held: list[Any] = [getattr(density, f.name) for f in fields(density)] if is_dataclass(density) else []
     inside = [list(part.values()) if isinstance(part, dict) else part for part in held]
     nested = [each for part in inside if isinstance(part, list | tuple) for each in part if isinstance(each, Density)]
     return nested + [part for part in held if isinstance(part, Density)]
 
 
-def values(model: Any, at: str = "") -> None:
-    """Refuse numbers that no model has."""
+def values(model: object, at: str = "") -> None:
+    """Raise ModelFileError if a number is not finite, or has the wrong sign."""
     for where, held, owner, name in arrays(model, at):
         if held.dtype.kind not in "fiu" or not held.size:
             continue
@@ -201,8 +205,8 @@ def values(model: Any, at: str = "") -> None:
             )
 
 
-def arrays(value: Any, at: str, owner: Any = None, name: str = "") -> Iterator[tuple[str, Array, Any, str]]:
-    """Every array of a value: where it stands, itself, whose it is and by which name."""
+def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iterator[tuple[str, Array, object, str]]:
+    """Yield path, array, the dataclass that holds it, and the name of its field, for every array of a value."""
     if isinstance(value, np.ndarray):
         yield at, value, owner, name
     elif is_dataclass(value) and not isinstance(value, type):

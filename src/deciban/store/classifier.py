@@ -1,4 +1,4 @@
-"""Classifiers as files: what is stored, and the checks when it is read."""
+"""The record of a classifier in a file, and the checks when it is read."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ import numpy as np
 
 from deciban.errors import DecibanError, ModelFileError
 from deciban.evaluate.calibration import Calibrator
+from deciban.families.abilities import HasCandidates, ability
 from deciban.families.known import KnownDensities
 from deciban.families.product import Product, ProductStats, blocks_of
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.families.released import Released
 from deciban.model.calibration import Calibration
-from deciban.model.ledger import Ledger
+from deciban.model.ledger import Ledger, Secret
 from deciban.model.model import Model, ModelStats, Reader, Reason
 from deciban.model.predictor import Predictor
 from deciban.read.columns import Column
 from deciban.read.schema import Schema
 from deciban.statistics import Axis, Ragged, Stats
-from deciban.store.checks import arrays, require, sizes
+from deciban.store.checks import MISMATCH, arrays, require, sizes
 from deciban.store.estimators import Estimator, find, name_of
 
-ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)  # what parts of two models raise
-MANY = 2**20  # columns that nothing in the file need hold
-# families whose features are the columns
-BY_COLUMN = {"Bernoulli", "Poisson", "Gaussian", "Multinomial", "Categorical", "Transformed", "Binned", "Gamma"}
-FORMER = ("stats_", "family_", "asked_", "columns_", "reasons_", "decayed_", "unlearnt_")  # before there was model_
+MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
+# fitted attributes in files of versions without model_
+FORMER = ("stats_", "family_", "asked_", "columns_", "reasons_", "decayed_", "unlearnt_")
 
 
 @dataclass(frozen=True, eq=False)
 class Stored(Estimator):
-    """A classifier as a file holds it."""
+    """The parameters of a classifier and its model."""
 
     @property
     def model(self) -> Any:
-        """The model, whichever version of deciban wrote the file."""
+        """The model, for files of any version."""
         return self.fitted["model_"] if "model_" in self.fitted else _of_former_attributes(self.fitted, self.parameters)
 
     @property
@@ -50,8 +49,8 @@ class Stored(Estimator):
         """Σ w of the rows learnt."""
         return self.model.weight
 
-    def restored(self, check: Callable[[], None] | None = None, key: Any = None) -> Any:
-        """Return the classifier; `check` looks at its numbers when they are first needed."""
+    def restored(self, check: Callable[[], None] | None = None, key: Secret = None) -> Any:
+        """Return the classifier; `check` is called when its numbers are first needed."""
         cls = find(str(self.estimator))
         require(hasattr(cls, "use"), self.estimator, "to be a classifier")
         clf = self.with_parameters(cls)
@@ -79,7 +78,7 @@ class Stored(Estimator):
 
 
 def record_of(clf: Any) -> Stored:
-    """Return the record of a classifier; the key of its ledger stays with its owner."""
+    """Return the record of a classifier; the key of its ledger is not stored."""
     parameters = clf.get_params(deep=False)
     parameters |= {"ledger": bool(clf.ledger)} if "ledger" in parameters else {}
     if not clf.__sklearn_is_fitted__():
@@ -87,7 +86,7 @@ def record_of(clf: Any) -> Stored:
     predictor = clf.predictor_
     predictor.verify()
     model = predictor.model
-    # where nothing was chosen, no choice can be out of date
+    # if no choice was made, none can be out of date
     model = replace(model, unlearnt=bool(model.unlearnt and model.asked != model.family))
     fitted = {"model_": model, "n_features_in_": clf.n_features_in_}
     if hasattr(clf, "feature_names_in_"):
@@ -129,8 +128,9 @@ def _with_keys_of_blocks(model: Model) -> Model:
     return replace(model, stats=replace(model.stats, family=replace(sums, blocks=blocks)))
 
 
-# -- whether the parts of a model belong together --------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------------------------
 def _check(model: Model) -> None:
+    """Check that the parts of a model have the right types and the same classes and columns."""
     stats, reader = model.stats, model.reader
     require(isinstance(stats, ModelStats) and isinstance(stats.axis, Axis), "the statistics", "sums with classes")
     require(type(stats.axis.names) is tuple, "the statistics", "classes with names")
@@ -139,7 +139,7 @@ def _check(model: Model) -> None:
     columns = reader.columns
     if type(columns) is range:
         held = sum(array.size for _, array, _, _ in arrays((stats, model.family), ""))
-        require(len(columns) <= MANY + held, "the columns", "a number for each column")
+        require(len(columns) <= MOST_COLUMNS + held, "the columns", "a number for each column")
     else:
         right = type(columns) is tuple and len(set(columns)) == len(columns)
         require(right, "the columns", "names that differ")
@@ -157,7 +157,8 @@ def _check(model: Model) -> None:
     _check_sums(model.family, stats.family, stats.axis.size, columns)
 
 
-def _check_calibration(calibration: Any) -> None:
+def _check_calibration(calibration: Calibration | None) -> None:
+    """Check that a calibration has a calibrator with an offset for each class."""
     if calibration is None:
         return
     require(isinstance(calibration, Calibration) and type(calibration.classes) is tuple, "the calibration", "classes")
@@ -168,8 +169,8 @@ def _check_calibration(calibration: Any) -> None:
     require(fits, "the calibration", "an offset for each class")
 
 
-def _check_sums(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None:
-    """Refuse sums or densities of another number of classes or columns than the model's."""
+def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any]) -> None:
+    """Check that sums and densities have the classes and columns of the model."""
     if isinstance(family, Product):
         places = family.positions(columns)
         fits = isinstance(stats, ProductStats) and isinstance(stats.blocks, dict) and list(stats.blocks) == family.keys
@@ -186,35 +187,34 @@ def _check_sums(family: Any, stats: Any, K: int, columns: Sequence[Any]) -> None
         each = [sizes(density) for density in family.densities]
         right = len(each) == K and all(found["K"] == 1 and found.get("D", D) == D for found in each)
         require(right, "known densities", "one for each class, of all columns")
-    elif type(family).__name__ in BY_COLUMN:
+    elif ability(family, HasCandidates) is None:  # the features of a text are words, not columns
         for axis in (stats.labels.get(name) for name in ("feature", "word", "category")):
             size = D if axis is None else len(axis.parts) if isinstance(axis, Ragged) else axis.size
             require(size == D, type(family).__name__, f"sums of {D} columns")
 
 
-def _check_density(family: Any, density: Any, K: int, columns: Sequence[Any]) -> None:
-    """Refuse a density of another number of classes or columns than the model's: kernels do not check them."""
+def _check_density(family: Family[Any], density: Density, K: int, columns: Sequence[Any]) -> None:
+    """Check that a density has the classes and columns of the model; compiled code does not check sizes."""
     if isinstance(family, Product):
         for at, (part, inner) in zip(family.positions(columns), blocks_of(family, density)):
             _check_density(part, inner, K, at)
         return
     found = sizes(density)
     inner = family.family if isinstance(family, Released) else family
-    plain = type(inner).__name__ in BY_COLUMN
-    right = found["K"] == K and (not plain or found.get("D", len(columns)) == len(columns))
+    right = found["K"] == K and found.get("D", len(columns)) == len(columns)
     require(right, f"the density of {type(inner).__name__}", f"{K} classes and {len(columns)} columns")
 
 
 def _checked_density(model: Model) -> Density:
-    """Estimate the density of a model that came from a file, and check that it belongs to the model."""
+    """Estimate the density of a model from a file, and check its sizes."""
     try:
         density = model.density()
         _check_density(model.family, density, model.stats.axis.size, model.reader.columns)
     except DecibanError:
         raise
-    except ODD as error:
+    except MISMATCH as error:
         raise ModelFileError(
-            f"the sums and the family that were loaded do not belong together ({error}). "
+            f"the family and the sums in the file do not belong together ({error}). "
             "The file was changed: restore a copy, or fit the model again."
         ) from None
     return density

@@ -1,26 +1,26 @@
-"""Values as JSON and arrays, and back: one codec for every model.
+"""Codec of model files: values to JSON and arrays, and back; the same for every model.
 
-Plain values are themselves. Everything else is an object with the key "@", which says what it is:
+None, booleans, numbers and text are JSON values. Everything else is a JSON object whose key "@" names its kind:
 
     {"@": "array", "at": "stats.rows", "order": "C"}          an array of the file
     {"@": "tuple", "items": […]}  {"@": "dict", "items": [[key, value], …]}  {"@": "range", "size": 5}
-    {"@": "tuple", "of": "str", "text": "….text", "ends": "….ends"}   strings: UTF-8 end to end, and their ends
+    {"@": "tuple", "of": "str", "text": "….text", "ends": "….ends"}   strings: joined UTF-8, and the end of each
     {"@": "tuple", "of": "int" | "float", "at": "…"}          many numbers
     {"@": "tuple", "of": "tuple", "columns": […]}             many tuples of one length, as columns
     {"@": "float", "value": "inf"}  {"@": "scalar", "dtype": "F64", "value": 1.5}  {"@": "names", "dtype": …, …}
     {"@": "Gaussian", "structure": "full", …}                 a dataclass of the registry, field by field
-    {"@": "same", "as": "family_"}                            a family or density that was met before
-    {"@": "model", "record": {…}}                             a model within a model, as a dataclass
+    {"@": "same", "as": "family_"}                            a family or density that occurred before
+    {"@": "model", "record": {…}}                             a model inside a model, as a dataclass
 
-Lists are JSON arrays; a long one is an object as a long tuple is, with "@": "list".
+Lists are JSON arrays; a long list is an object like a long tuple, with "@": "list".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -30,21 +30,24 @@ from deciban.statistics import Array, LazyNames
 from deciban.store import checks, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
 
-MANY = 32  # from here on names are stored as arrays
-LARGEST = 2**63
-MOST_STEPS = 10_000  # of a range that does not count from 0: it is stored as a tuple
+LONG = 32  # sequences of this length or more are stored as arrays
+LARGEST = 2**63  # integers below it fit in an array
+MOST_STEPS = 10_000  # length of a range that does not start at 0, which is stored as a tuple
+DEEPEST = 64  # levels of nested values in a file
+
+Node: TypeAlias = dict[str, Any]  # a JSON object
 
 
 class Encoder:
-    """Collects the arrays of a value on the way."""
+    """Encodes a value as JSON, and collects its arrays."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
-        self.met: dict[int, str] = {}
-        self.names: dict[type, str] = {}
+        self.names: dict[type, str] = {}  # what the file calls each class
+        self.places: dict[int, str] = {}  # identity of a family or density that is being saved → its path
 
-    def encode(self, value: Any, at: str) -> Any:
-        """A value as JSON; `at` is where it stands."""
+    def encode(self, value: object, at: str) -> Any:
+        """Return a value as JSON; `at` is its path in the model."""
         if value is None or type(value) in (bool, str):
             return value
         if type(value) is int:
@@ -55,14 +58,14 @@ class Encoder:
             return self._scalar(value, at)
         if isinstance(value, np.ndarray):
             return self._array(value, at)
-        if type(value) in (tuple, list):
+        if type(value) is tuple or type(value) is list:
             return self._sequence(value, at)
         if isinstance(value, LazyNames):
             return self._sequence(tuple(value), at)
         if type(value) is range and value == range(len(value)):
             return {"@": "range", "size": len(value)}
         if type(value) is range and len(value) <= MOST_STEPS:
-            return self._sequence(tuple(value), at)  # such as the sizes of a mixture to choose from
+            return self._sequence(tuple(value), at)  # such as the numbers of components to choose from
         if isinstance(value, Mapping):
             return {"@": "dict", "items": [self._pair(key, part, at, i) for i, (key, part) in enumerate(value.items())]}
         record = as_record(value)
@@ -71,18 +74,18 @@ class Encoder:
             return written if record is value else {"@": "model", "record": written}
         return self._refuse(value, at)
 
-    def _pair(self, key: Any, value: Any, at: str, i: int) -> list[Any]:
+    def _pair(self, key: object, value: object, at: str, i: int) -> list[Any]:
         return [self.encode(key, f"{at}.key{i}"), self.encode(value, f"{at}.{place(key, i)}")]
 
     def _put(self, array: Array, at: str) -> str:
-        """Keep an array under a name of its own: where it stands, as far as a name may be long."""
+        """Keep an array under a unique name: its path, shortened where it is too long for a name."""
         name = at[:200] or "value"
         while name in self.arrays:
             name += "_"
         self.arrays[name] = array
         return name
 
-    def _refuse(self, value: Any, at: str) -> Any:
+    def _refuse(self, value: object, at: str) -> NoReturn:
         raise ModelFileError(
             f"{at} is {repr(value)[:80]} of type {type(value).__name__}, which a model file cannot hold. "
             "Use text, numbers, tuples, dicts, arrays or dataclasses of a family."
@@ -104,14 +107,14 @@ class Encoder:
         if plain.dtype.newbyteorder("<") not in CODES:
             self._refuse(value, at)
         plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
-        # the order in memory decides the order in which numbers are added: it is kept where a last bit hangs on it
+        # the memory order determines the order of summation; it is kept where rounding depends on it
         columns_first = plain.flags.f_contiguous and not plain.flags.c_contiguous and not exact(plain)
         name = self._put(plain.T if columns_first else plain, at)
         return {"@": "array", "at": name, "order": "F" if columns_first else "C"}
 
     def _sequence(self, values: Sequence[Any], at: str) -> Any:
         kind = "tuple" if type(values) is tuple else "list"
-        types = set(map(type, values)) if len(values) >= MANY else set()
+        types = set(map(type, values)) if len(values) >= LONG else set()
         if types == {str}:
             texts = [name.encode("utf-8", "surrogatepass") for name in values]
             text = self._put(np.frombuffer(b"".join(texts), np.uint8), f"{at}.text")
@@ -126,11 +129,11 @@ class Encoder:
         each = [self.encode(part, f"{at}.{i}") for i, part in enumerate(values)]
         return each if kind == "list" else {"@": "tuple", "items": each}
 
-    def _dataclass(self, value: Any, at: str) -> Any:
+    def _dataclass(self, value: Any, at: str) -> Node:
         if isinstance(value, Family | Density):
-            if id(value) in self.met:
-                return {"@": "same", "as": self.met[id(value)]}
-            self.met[id(value)] = at
+            if id(value) in self.places:
+                return {"@": "same", "as": self.places[id(value)]}
+            self.places[id(value)] = at
         kind = type(value)
         if kind not in self.names:
             self.names[kind] = registry.name_of(kind)
@@ -139,8 +142,8 @@ class Encoder:
         }
 
 
-def as_record(model: Any) -> Any:
-    """The dataclass that stands for a model: what it says itself, what is stored of any estimator, or the model."""
+def as_record(model: object) -> object:
+    """Return the dataclass stored for a model: that of its method `stored`, that of any estimator, or the model."""
     if hasattr(model, "stored"):
         return model.stored()
     if type(model).__module__.startswith(("numpy", "builtins")) or is_dataclass(model):
@@ -150,20 +153,20 @@ def as_record(model: Any) -> Any:
     return Estimator.of(model) if is_estimator(model) else model
 
 
-def place(key: Any, i: int) -> str:
-    """Where the value of the i-th key of a dict stands: by name where that can be part of an array's."""
+def place(key: object, i: int) -> str:
+    """Return the path element of the i-th key of a dict: the key if it can be part of an array's name, else i."""
     return key[:40] if isinstance(key, str) and key.isascii() and key.isidentifier() else str(i)
 
 
 def exact(array: Array) -> bool:
-    """Whether sums of these numbers have no rounding in any order: counts, and multiples of 2⁻²⁰ that are not huge."""
+    """Whether sums of these numbers are exact in any order: counts, and moderate multiples of 2⁻²⁰."""
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = array * 2.0**20
         return bool(np.abs(scaled).sum() < 2**53 and (scaled == np.rint(scaled)).all())
 
 
 def stored(cls: type) -> dict[str, bool]:
-    """The fields of a dataclass that a file holds, and whether each must be there: a later one has a default."""
+    """Return the stored fields of a dataclass, and whether each is required: fields added later have a default."""
     return {
         f.name: f.default is MISSING and f.default_factory is MISSING
         for f in fields(cls)
@@ -171,76 +174,71 @@ def stored(cls: type) -> dict[str, bool]:
     }
 
 
-# -- decoding ----------
-# Values of JSON and the arrays of a file, as `encoding` describes them; nothing in the file is trusted.
-
-DEEPEST = 64
-
-
+# -- decoding --------------------------------------------------------------------------------------------------------
 class Decoder:
-    """Makes values of JSON and the arrays of a file; every array is used exactly once."""
+    """Decodes JSON and the arrays of a file, none of which is trusted; every array is used exactly once."""
 
     def __init__(self, container: Container) -> None:
         self.container = container
-        self.left = set(container.entries)
-        self.met: dict[str, Any] = {}
+        self.unused = set(container.entries)
+        self.decoded: dict[str, Family[Any] | Density] = {}  # path → family or density
 
-    def whole(self, node: Any, at: str) -> Any:
-        """A value that uses all arrays of the file."""
+    def whole(self, node: object, at: str) -> Any:
+        """Return a value that uses all arrays of the file."""
         value = self.decode(node, at)
-        if self.left:
-            raise self.wrong(sorted(self.left)[0], "an array that no part of the model uses")
+        if self.unused:
+            raise self.wrong(sorted(self.unused)[0], "an array that no part of the model uses")
         return value
 
     def wrong(self, at: str, what: str) -> ModelFileError:
-        """The error for something that is not as the format says."""
+        """Return the error for a part of the file that violates the format."""
         return damaged(self.container.path, f"{at[:120] or 'the model'}: {what}")
 
-    def decode(self, node: Any, at: str, depth: int = 0) -> Any:
-        """The value of a node."""
+    def decode(self, node: object, at: str, depth: int = 0) -> Any:
+        """Return the value of a JSON node."""
         if depth > DEEPEST:
             raise self.wrong(at, "nested too deeply")
         if node is None or type(node) in (bool, str, int, float):
             return node
-        if type(node) is list:
+        if isinstance(node, list):
             return [self.decode(part, f"{at}.{i}", depth + 1) for i, part in enumerate(node)]
-        kind = node.get("@")
-        if not isinstance(kind, str):
-            raise self.wrong(at, "an object that does not say what it is")
-        act = PLAIN.get(kind)
+        if not isinstance(node, dict) or not isinstance(node.get("@"), str):
+            raise self.wrong(at, 'an object without a kind: the key "@" is missing')
+        kind: str = node["@"]
+        decode = PLAIN.get(kind)
         try:
-            return act(self, node, at, depth + 1) if act else self._dataclass(kind, node, at, depth + 1)
+            return decode(self, node, at, depth + 1) if decode else self._dataclass(kind, node, at, depth + 1)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
             if isinstance(error, ModelFileError):
                 if error.place is not None:
                     raise
                 raise error.but(f"{at[:120]}: ", *error.args, place=self.container.path) from None
-            said = str(error) if isinstance(error, DecibanError) else f"not a {kind} ({error})"
-            raise self.wrong(at, said[:300]) from None
+            why = str(error) if isinstance(error, DecibanError) else f"not a valid {kind} ({error})"
+            raise self.wrong(at, why[:300]) from None
 
-    def take(self, name: Any, at: str, dtype: str | None = None, dims: int | None = None) -> Array:
-        """An array that was not used before."""
-        if not isinstance(name, str) or name not in self.left:
-            raise self.wrong(at, "refers to an array that is not in the file, or to one used before")
+    def take(self, name: object, at: str, dtype: str | None = None, dims: int | None = None) -> Array:
+        """Return an array that was not used before."""
+        if not isinstance(name, str) or name not in self.unused:
+            raise self.wrong(at, "refers to an array that is not in the file or was used before")
         entry = self.container.entries[name]
         if (dtype is not None and entry.dtype != dtype) or (dims is not None and len(entry.shape) != dims):
-            raise self.wrong(at, f"array {name!r} is of type {entry.dtype} and shape {entry.shape}")
-        self.left.remove(name)
+            raise self.wrong(at, f"array {name!r} has the wrong type {entry.dtype} or shape {entry.shape}")
+        self.unused.remove(name)
         return self.container.array(name)
 
-    def _array(self, node: Any, at: str, depth: int) -> Array:
+    def _array(self, node: Node, at: str, depth: int) -> Array:
         array = self.take(node["at"], at)
         return array.T if {"C": False, "F": True}[node["order"]] else array
 
-    def _range(self, node: Any, at: str, depth: int) -> range:
+    def _range(self, node: Node, at: str, depth: int) -> range:
         if type(node["size"]) is not int or not 0 <= node["size"] <= MOST_SIZE:
-            raise self.wrong(at, "a range of no size")
+            raise self.wrong(at, "a range whose size is not a number from 0 to 2⁴⁰")
         return range(node["size"])
 
-    def _float(self, node: Any, at: str, depth: int) -> float:
+    def _float(self, node: Node, at: str, depth: int) -> float:
         return {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}[node["value"]]
 
-    def _scalar(self, node: Any, at: str, depth: int) -> Any:
+    def _scalar(self, node: Node, at: str, depth: int) -> Any:
         value = self.decode(node["value"], at, depth)
         if node["dtype"] == "str":
             return np.str_(value) if type(value) is str else self._array(node, at, depth)
@@ -248,21 +246,21 @@ class Decoder:
             raise self.wrong(at, "a scalar that is not a number")
         return np.dtype(DTYPES[node["dtype"]]).type(value)
 
-    def _names(self, node: Any, at: str, depth: int) -> Array:
+    def _names(self, node: Node, at: str, depth: int) -> Array:
         values = self.decode(node["values"], at, depth)
         flat = np.empty(len(values), dtype=object)
         flat[:] = values
         plain = {"object": flat, "str": flat.astype(str) if len(flat) else flat.astype("<U1")}[node["dtype"]]
         return plain.reshape(tuple(map(int, node["shape"])))
 
-    def _dict(self, node: Any, at: str, depth: int) -> dict[Any, Any]:
+    def _dict(self, node: Node, at: str, depth: int) -> dict[Any, Any]:
         pairs = [(self.decode(key, f"{at}.key", depth), value) for key, value in node["items"]]
         made = {key: self.decode(value, f"{at}.{place(key, i)}", depth) for i, (key, value) in enumerate(pairs)}
         if len(made) < len(pairs):
             raise self.wrong(at, "a dict with the same key twice")
         return made
 
-    def _sequence(self, node: Any, at: str, depth: int) -> Any:
+    def _sequence(self, node: Node, at: str, depth: int) -> Any:
         make = tuple if node["@"] == "tuple" else list
         of = node.get("of")
         if of is None:
@@ -273,33 +271,33 @@ class Decoder:
             return make(self.take(node["at"], at, {"int": "I64", "float": "F64"}[of], 1).tolist())
         columns = [self.decode(column, f"{at}.{j}", depth) for j, column in enumerate(node["columns"])]
         if of != "tuple" or not columns or not all(type(column) is tuple for column in columns):
-            raise self.wrong(at, "a sequence of nothing known")
+            raise self.wrong(at, "a sequence of an unknown kind")
         return make(zip(*columns, strict=True))
 
-    def _strings(self, node: Any, at: str) -> list[str]:
+    def _strings(self, node: Node, at: str) -> list[str]:
         text = self.take(node["text"], at, "U8", 1).tobytes()
         ends = self.take(node["ends"], at, "I64", 1)
         if len(ends) and not (ends[0] >= 0 and ends[-1] == len(text) and (ends[1:] >= ends[:-1]).all()):
-            raise self.wrong(at, "strings that do not lie end to end")
+            raise self.wrong(at, "strings whose ends do not match the text")
         if not len(ends) and text:
-            raise self.wrong(at, "text without strings")
+            raise self.wrong(at, "text that belongs to no string")
         stops = ends.tolist()
         if text.isascii():
             plain = text.decode("ascii")
             return [plain[a:b] for a, b in zip([0, *stops], stops)]
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip([0, *stops], stops)]
 
-    def _same(self, node: Any, at: str, depth: int) -> Any:
-        return self.met[node["as"]]
+    def _same(self, node: Node, at: str, depth: int) -> Any:
+        return self.decoded[node["as"]]
 
-    def _model(self, node: Any, at: str, depth: int) -> Any:
+    def _model(self, node: Node, at: str, depth: int) -> Any:
         return self.decode(node["record"], at, depth).restored(None, None)
 
-    def _dataclass(self, kind: str, node: Any, at: str, depth: int) -> Any:
+    def _dataclass(self, kind: str, node: Node, at: str, depth: int) -> Any:
         cls = registry.find(kind)
         known = stored(cls)
-        renamed = {name: registry.FORMERLY.get(f"{cls.__name__}.{name}", name) for name in node}
-        node = {renamed[name]: part for name, part in node.items() if renamed[name] is not None}
+        renamed = [(registry.FORMERLY.get(f"{cls.__name__}.{name}", name), part) for name, part in node.items()]
+        node = {name: part for name, part in renamed if name is not None}
         unknown = [name for name in node if name != "@" and name not in known]
         if unknown:
             raise self.wrong(at, f"{kind} has no field {unknown[0][:80]!r}")
@@ -313,11 +311,11 @@ class Decoder:
         made = cls(**values)
         checks.structure(made)
         if isinstance(made, Family | Density):
-            self.met[at] = made
+            self.decoded[at] = made
         return made
 
 
-PLAIN: dict[str, Any] = {
+PLAIN: dict[str, Callable[[Decoder, Node, str, int], Any]] = {  # "@" → how it is decoded
     "array": Decoder._array,
     "range": Decoder._range,
     "float": Decoder._float,

@@ -1,4 +1,12 @@
-"""JSON as the standard has it: what Python accepts beyond it is refused."""
+"""The container of a model file: the safetensors format, read without trusting it.
+
+    8 bytes             N, the length of the header, little-endian
+    N bytes             the header: JSON; its `__metadata__` holds the model and two digests; spaces at the end
+    the rest            the arrays, one after another in the order of the header, little-endian
+
+Everything is checked before memory of a size that the file claims is allocated: lengths against the size of the file,
+offsets against each other, shapes against offsets. Arrays are views of a memory map.
+"""
 
 from __future__ import annotations
 
@@ -10,53 +18,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite, prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from deciban.errors import ModelFileError
 from deciban.statistics import Array
 
-
-def parse_json(text: str | bytes) -> Any:
-    """JSON without duplicate keys, NaN or infinities; ValueError where it is not that."""
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return values
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is not a number")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not isfinite(number):
-        raise ValueError(f"{digits[:20]} is too large")
-    return number
-
-
-# -- container ----------
-# The container of a model file: safetensors, read without trusting it.
-#
-#     8 bytes             N, the length of the header, little-endian
-#     N bytes             the header: JSON, of which `__metadata__` holds the model and two digests; spaces at the end
-#     the rest            the arrays, end to end, in the order of the header, little-endian
-#
-# Everything is checked before anything as large as the file claims is allocated: lengths against the size of the file,
-# offsets against each other, shapes against offsets. Arrays are views of a memory map.
-
 FORMAT = 1
 MOST_HEADER = 2**24  # bytes
-MOST_SIZE = 2**40  # along one axis
+MOST_SIZE = 2**40  # numbers in an array, and along one axis
 OPENING = f'{{"__metadata__":{{"deciban":"{FORMAT}","header":"'
-HEX = 64  # digits of a BLAKE2b-256
-ALIGNED = 64  # bytes
+HEX = 64  # hexadecimal digits of a BLAKE2b-256 digest
+ALIGNED = 64  # the arrays begin at a multiple of this many bytes
 DTYPES = {
     "F64": "<f8",
     "I64": "<i8",
@@ -69,39 +43,39 @@ DTYPES = {
     "I8": "|i1",
     "U8": "|u1",
     "BOOL": "|b1",
-}  # widest first: the order of the arrays in a file, so that each is aligned to its own width
+}  # widest first: arrays are stored in this order, so that each is aligned to the width of its numbers
 CODES = {np.dtype(spelt): code for code, spelt in DTYPES.items()}
-_CHUNK = 2**22
+_CHUNK = 2**22  # bytes hashed or written at a time
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an array lies."""
+    """Type, shape and position of an array in the file."""
 
     dtype: str  # a key of DTYPES
     shape: tuple[int, ...]
-    begin: int  # from the start of the arrays
+    begin: int  # in bytes from the start of the arrays
     end: int
 
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """A file that was opened: the model's text, and arrays that are read when they are used."""
+    """An opened file: the model as JSON text, and arrays that are read when they are used."""
 
     path: str
     model: str
     digest: str  # of the arrays
     entries: Mapping[str, Entry]
-    buffer: Any  # the memory map
-    start: int  # of the arrays
+    buffer: mmap.mmap
+    start: int  # offset of the arrays in the file
 
     @property
     def size(self) -> int:
-        """Bytes of arrays."""
+        """Number of bytes of all arrays."""
         return max((entry.end for entry in self.entries.values()), default=0)
 
     def array(self, name: str) -> Array:
-        """A read-only view."""
+        """Return a read-only view of an array."""
         entry = self.entries[name]
         if entry.begin == entry.end:
             return np.zeros(entry.shape, DTYPES[entry.dtype])
@@ -110,30 +84,30 @@ class Container:
         return flat.reshape(entry.shape)
 
     def verify(self) -> None:
-        """Read all arrays once, and compare their digest."""
+        """Compute the digest of all arrays; ModelFileError if it differs from that in the header."""
         digest = blake2b(digest_size=HEX // 2)
         with memoryview(self.buffer) as view:
             for at in range(self.start, self.start + self.size, _CHUNK):
                 digest.update(view[at : min(at + _CHUNK, self.start + self.size)])
         if digest.hexdigest() != self.digest:
-            raise damaged(self.path, "the arrays are not those that were written: their digest differs")
+            raise damaged(self.path, "the arrays were changed after they were written: their digest differs")
 
 
 def damaged(path: str, what: str) -> ModelFileError:
-    """The error for a file that is not as it was written."""
+    """Return the error for a file that was changed after it was written."""
     damage = f"{what}. The file is damaged or was changed:"
     return ModelFileError(damage, place=path, remedy="restore a copy, or fit the model again.")
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 def in_order(arrays: Mapping[str, Array]) -> list[str]:
-    """Names in the order of their data: widest numbers first."""
+    """Return the names of arrays in the order of their data: widest numbers first."""
     widths = list(DTYPES)
     return sorted(arrays, key=lambda name: widths.index(CODES[arrays[name].dtype]))
 
 
 def header(model: str, arrays: Mapping[str, Array], data_digest: str = "0" * HEX) -> bytes:
-    """The first 8 + N bytes of a file."""
+    """Return the first 8 + N bytes of a file."""
     parts, at = [], 0
     for name in in_order(arrays):
         array = arrays[name]
@@ -148,22 +122,22 @@ def header(model: str, arrays: Mapping[str, Array], data_digest: str = "0" * HEX
     blank += b" " * (-(8 + len(blank)) % ALIGNED)
     if len(blank) > MOST_HEADER:
         raise ModelFileError(
-            f"the description of the model takes {len(blank):,} bytes, more than {MOST_HEADER:,}. "
-            "It has too many blocks for one file: use fewer columns."
+            f"the header of the model has {len(blank):,} bytes; at most {MOST_HEADER:,} are allowed. "
+            "The model has too many blocks for one file: use fewer columns."
         )
     return len(blank).to_bytes(8, "little") + _signed(blank)
 
 
 def _signed(text: bytes) -> bytes:
-    """The header with its own digest in its place, computed with zeros there."""
+    """Return the header with its digest, which is computed with zeros in place of the digest."""
     at = len(OPENING)
     blank = text[:at] + b"0" * HEX + text[at + HEX :]
     return text[:at] + blake2b(blank, digest_size=HEX // 2).hexdigest().encode() + text[at + HEX :]
 
 
 def chunks(arrays: Mapping[str, Array]) -> Iterable[memoryview]:
-    """The bytes of the arrays in pieces; arrays that fit into one piece together are copied into it."""
-    joined = bytearray()
+    """Yield the bytes of the arrays in chunks."""
+    joined = bytearray()  # small arrays are written together
     for name in in_order(arrays):
         array = np.ascontiguousarray(arrays[name])
         if not array.size:
@@ -194,7 +168,7 @@ def open_container(path: str | os.PathLike[str]) -> Container:
         if len(text) < length:
             raise damaged(called, f"the header has {len(text):,} of {length:,} bytes")
         if _signed(text) != text:
-            raise damaged(called, "the header is not the one that was written: its digest differs")
+            raise damaged(called, "the header was changed after it was written: its digest differs")
         names = _parse(called, text)
         meta = names.pop("__metadata__", None)
         if not (isinstance(meta, dict) and set(meta) == {"deciban", "header", "data", "model"}):
@@ -207,6 +181,7 @@ def open_container(path: str | os.PathLike[str]) -> Container:
 
 
 def _check_opening(called: str, size: int, length: int, opening: bytes) -> None:
+    """Check the first bytes: the format, its version and the length of the header."""
     version = re.match(rb'\{"__metadata__":\{"deciban":"(\d{1,9})"', opening)
     if version and int(version[1]) > FORMAT:
         raise ModelFileError(
@@ -232,34 +207,59 @@ def _parse(called: str, text: bytes) -> dict[str, Any]:
 
 
 def _entries(called: str, names: Mapping[str, Any], size: int) -> dict[str, Entry]:
-    """Every array's place: end to end, without holes or overlaps, and exactly as long as the file."""
+    """Return the positions of the arrays, which must be contiguous and fill the file exactly."""
     entries, at = {}, 0
     for name, claim in names.items():
         entry = _entry(called, name, claim)
         if entry.begin != at or entry.end > size:
             raise damaged(
-                called, f"array {name[:80]!r} lies at {entry.begin}:{entry.end}, not at {at}, of {size:,} bytes"
+                called, f"array {name[:80]!r} is at {entry.begin}:{entry.end}, but must begin at {at} of {size:,} bytes"
             )
         entries[name], at = entry, entry.end
     if at != size:
-        raise damaged(called, f"the arrays take {at:,} bytes, but the file has {size:,} for them")
+        raise damaged(called, f"the arrays have {at:,} bytes, but the file holds {size:,} bytes of arrays")
     return entries
 
 
-def _entry(called: str, name: str, claim: Any) -> Entry:
+def _entry(called: str, name: str, claim: object) -> Entry:
+    """Check what the header says of one array."""
     where = f"array {name[:80]!r}"
     if not re.fullmatch(r"[A-Za-z0-9_.]{1,250}", name):
-        raise damaged(called, f"{where} has a name that no array has")
+        raise damaged(called, f"{where} has a name with characters that are not allowed, or a name that is too long")
     if not isinstance(claim, dict) or set(claim) != {"dtype", "shape", "data_offsets"}:
         raise damaged(called, f"{where} does not have the three keys dtype, shape and data_offsets")
     dtype, shape, offsets = claim["dtype"], claim["shape"], claim["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise damaged(called, f"{where} is of an unknown type {str(dtype)[:20]!r}")
+        raise damaged(called, f"{where} has the unknown type {str(dtype)[:20]!r}")
     if not isinstance(shape, list) or len(shape) > 8 or not all(type(n) is int and 0 <= n <= MOST_SIZE for n in shape):
-        raise damaged(called, f"{where} has no shape")
+        raise damaged(called, f"{where} has no valid shape")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(type(n) is int and n >= 0 for n in offsets):
-        raise damaged(called, f"{where} has no place")
+        raise damaged(called, f"{where} has no valid position")
     width = np.dtype(DTYPES[dtype]).itemsize
     if prod(max(n, 1) for n in shape) > MOST_SIZE or offsets[1] - offsets[0] != width * prod(shape):
         raise damaged(called, f"{where} of shape {shape} does not fit in the bytes {offsets[0]}:{offsets[1]}")
     return Entry(dtype, tuple(shape), *offsets)
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------
+def parse_json(text: str | bytes) -> Any:
+    """Parse standard JSON; ValueError for duplicate keys, NaN and infinities, which Python would accept."""
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return values
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"{digits[:20]} is too large")
+    return number

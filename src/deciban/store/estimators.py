@@ -1,44 +1,48 @@
-"""scikit-learn's faces as files: any estimator of deciban, as asked for and as fitted."""
+"""The record of any estimator in a file: its parameters and fitted attributes."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
 from deciban.errors import ModelFileError
+from deciban.model.ledger import Secret
 from deciban.store import registry
 from deciban.store.checks import require
 
-HOMES = ("deciban.estimators", "deciban.topics", "deciban.sklearn")
+PACKAGES = ("deciban.estimators", "deciban.topics", "deciban.sklearn")
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Estimator:
-    """The parameters of an estimator, and its fitted attributes: those whose names end in `_`."""
+    """The parameters of an estimator and its fitted attributes, whose names end in `_`."""
 
-    estimator: str
+    estimator: str  # name of its class
     parameters: dict[str, Any]
     fitted: dict[str, Any]
 
     @classmethod
-    def of(cls, model: Any) -> Estimator:
-        """An estimator as a file holds it."""
+    def of(cls, model: BaseEstimator) -> Estimator:
+        """Return the record of a fitted estimator."""
         fitted = {name: value for name, value in sorted(vars(model).items()) if _is_fitted(name)}
         if not fitted:
             raise ModelFileError(f"this {type(model).__name__} is not fitted. Fit it, then save it.")
         return cls(name_of(type(model)), model.get_params(deep=False), fitted)
 
-    def restored(self, check: Callable[[], None] | None = None, key: Any = None) -> Any:
-        """The estimator; what is not checked yet is checked now."""
+    def restored(self, check: Callable[[], None] | None = None, key: Secret = None) -> Any:
+        """Return the estimator, after the checks that are still to be made; `key` is not used."""
         if check is not None:
             check()
         return self.put_together({})
 
-    def with_parameters(self, cls: Any) -> Any:
+    def with_parameters(self, cls: type[T]) -> T:
         """Return an unfitted estimator with the parameters of the record."""
         require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
         known = inspect.signature(cls.__init__).parameters
@@ -46,7 +50,7 @@ class Estimator:
         return cls(**self.parameters)
 
     def put_together(self, absent: dict[str, Any]) -> Any:
-        """An estimator of the class named, with its parameters and attributes; `absent` may be left out of files."""
+        """Return the estimator with its parameters and attributes; `absent` holds attributes that a file may lack."""
         cls = find(str(self.estimator))
         model = self.with_parameters(cls)
         for name, value in (absent | self.fitted).items():
@@ -57,32 +61,33 @@ class Estimator:
         return model
 
 
-def is_estimator(model: Any) -> bool:
-    """Whether a model is an estimator that can be stored as it is."""
+def is_estimator(model: object) -> bool:
+    """Whether a model is an estimator, which is stored by its parameters and fitted attributes."""
     return isinstance(model, BaseEstimator) and not isinstance(model, type)
 
 
 def name_of(cls: type) -> str:
-    """What a file calls an estimator: by its bare name where it is deciban's."""
+    """Return the name of an estimator in files: without its module if it is one of deciban's."""
     return cls.__name__ if cls.__module__.startswith("deciban.") else f"{cls.__module__}.{cls.__qualname__}"
 
 
 def find(name: str) -> Any:
-    """The estimator that a file calls so: deciban's, or one derived from it in a module that has been imported."""
-    for _ in _homes():
+    """Return the class of this name: one of deciban's, or a subclass of one in a module that has been imported."""
+    for _ in _imports():
         for cls in registry.descendants([BaseEstimator]):
             if name_of(cls) == name and any(base.__module__.startswith("deciban.") for base in cls.__mro__):
                 return cls
     raise ModelFileError(
-        f"the model is a {name[:80]}, which this process does not know. Import its module, or upgrade deciban."
+        f"the model is of the class {name[:80]}, which is not defined. Import its module, or upgrade deciban."
     )
 
 
-def _homes() -> Iterator[str]:
-    yield ""  # what has been imported already
-    for home in HOMES:
-        yield from registry.modules(home)
+def _imports() -> Iterator[str]:
+    """Import the modules that define estimators, one at each step; the first step imports nothing."""
+    yield ""
+    for package in PACKAGES:
+        yield from registry.modules(package)
 
 
-def _is_fitted(name: Any) -> bool:
+def _is_fitted(name: object) -> bool:
     return isinstance(name, str) and name.isidentifier() and name.endswith("_") and not name.startswith("_")

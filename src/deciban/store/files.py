@@ -1,9 +1,9 @@
-"""Files written whole or not at all.
+"""Atomic writing of files.
 
-A file is written beside its target under a name of its own, synced to the disk, and renamed; the rename is atomic. So
-whoever opens the target sees the old file or the new one, each whole, whatever happens to the writer or the disk. What
-a killed writer leaves behind is called `.<target>.<16 hex digits>.deciban-tmp`; the next save to the same target
-removes it when it is a day old.
+A temporary file is written in the folder of the target, synced to the disk, and renamed; the rename is atomic. A reader
+therefore opens either the complete old file or the complete new one, even if the writer is killed or the disk
+is full. A writer that is killed leaves a temporary file `.<target>.<16 hex digits>.deciban-tmp`; the next save to the
+same target removes it if it is more than a day old.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from deciban.errors import SaveError
 
 ENDING = ".deciban-tmp"
-HALF_WRITTEN: set[Path] = set()  # by this process, now: for whoever must end it at once
-STALE = 24 * 3600  # seconds
+TEMPORARY_FILES: set[Path] = set()  # of this process, now; the command line removes them when it ends
+ABANDONED = 24 * 3600  # seconds after which a temporary file is removed
 REMEDIES = {
     errno.ENOSPC: "The disk is full: make room, or save elsewhere.",
     errno.EDQUOT: "Your quota is used up: make room, or save elsewhere.",
@@ -38,10 +38,10 @@ REMEDIES = {
 
 
 def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> None:
-    """Let `fill` write to a descriptor; what it wrote appears at `path` when it is complete and on the disk."""
-    target = Path(os.path.realpath(path))  # through a link, so that the link stays
+    """Write a file atomically: `fill` writes to a descriptor, and the file appears at `path` once it is complete."""
+    target = Path(os.path.realpath(path))  # a symbolic link is kept; its target is replaced
     beside = target.with_name(f".{target.name[:180]}.{secrets.token_hex(8)}{ENDING}")
-    HALF_WRITTEN.add(beside)
+    TEMPORARY_FILES.add(beside)
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -64,15 +64,15 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
     except OSError as error:
         raise _failed(path, error) from error
     finally:
-        HALF_WRITTEN.discard(beside)
+        TEMPORARY_FILES.discard(beside)
     for name in leftovers(target):
         with suppress(OSError):
-            if time.time() - name.stat().st_mtime > STALE:
+            if time.time() - name.stat().st_mtime > ABANDONED:
                 name.unlink()
 
 
 def leftovers(path: str | os.PathLike[str]) -> list[Path]:
-    """What killed writers of this file left beside it; a file that is being written now is among them.
+    """Return the temporary files of a target: those of killed writers, and of writers that are running.
 
     >>> leftovers("/nowhere/penguins.deciban")
     []
@@ -87,14 +87,14 @@ def leftovers(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def write_all(descriptor: int, data: memoryview | bytes) -> None:
-    """Write until nothing is left to write."""
+    """Write all of the data; `os.write` may write only a part."""
     rest = memoryview(data)
     while len(rest):
         rest = rest[os.write(descriptor, rest) :]
 
 
 def _mode(target: Path) -> int | None:
-    """The permissions of a file that is there already."""
+    """Return the permissions of a file; None if it does not exist."""
     try:
         return stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def _mode(target: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename last through a power cut, where folders can be synced."""
+    """Sync a folder, so that a rename in it survives a power failure; ignored where this is not supported."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -112,8 +112,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _failed(path: str | os.PathLike[str], error: OSError) -> SaveError:
+    """Return the error for a file that could not be written, with a remedy."""
     remedy = REMEDIES.get(error.errno or 0, "Save elsewhere.")
-    kept = " The old file is still there, whole." if os.path.isfile(path) else ""
+    kept = " The old file is still there, unchanged." if os.path.isfile(path) else ""
     failure = SaveError(f"{os.fspath(path)} could not be written ({error.strerror or error}). {remedy}{kept}")
     failure.errno = error.errno
     return failure

@@ -1,13 +1,12 @@
-"""Saving and loading: the same few lines for every model.
+"""Saving, loading, describing and releasing models.
 
-What is stored is a dataclass. A model that is one is stored as it is; another gives one by `stored()`, which gives the
-model back by `restored(check)`.
+A file holds one dataclass, the record of the model. A model that is a dataclass is its own record. Other models return
+their record by the method `stored()`, and the record returns the model by its method `restored(check, key)`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from hashlib import blake2b
 from json import dumps
@@ -19,19 +18,39 @@ from deciban import __version__
 from deciban.errors import DecibanError, ModelFileError, NotAvailableError
 from deciban.families.protocol import Rule
 from deciban.families.released import is_released, strip
+from deciban.model.ledger import Secret
 from deciban.store import checks
 from deciban.store.codec import Decoder, Encoder, as_record
 from deciban.store.container import HEX, Container, chunks, damaged, header, open_container, parse_json
 from deciban.store.files import write_all, write_whole
 
-SMALL = 2**24  # bytes of arrays up to which everything is checked at once: some twenty milliseconds
-ODD = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)  # what parts of two models raise
+SMALL = 2**24  # bytes of arrays up to which all numbers are checked when a file is loaded: about 20 ms
 KEYS = {"kind", "released", "rows", "deciban", "numpy", "note", "model"}
 
 
-def save(model: Any, path: str | os.PathLike[str], *, note: str = "") -> None:
-    """Write a model to a file, whole or not at all; the same model gives the same bytes.
+def save(model: object, path: str | os.PathLike[str], *, note: str = "") -> None:
+    """Write a model to a file.
 
+    The file is written atomically: it is complete, or the old file stays unchanged. Equal models give equal bytes.
+
+    Parameters
+    ----------
+    model : estimator, Fitted or Density
+        A fitted model.
+    path : str or path-like
+        The file; it is replaced if it exists.
+    note : str, default=""
+        Text that `describe` returns.
+
+    Raises
+    ------
+    ModelFileError
+        If the model is not fitted, or holds values that a file cannot hold.
+    SaveError
+        If the file cannot be written.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from deciban import Bernoulli
     >>> coin = Bernoulli().fit([1, 1, 0, 0, 0, 1, 0, 1, 1, 1])
@@ -42,7 +61,9 @@ def save(model: Any, path: str | os.PathLike[str], *, note: str = "") -> None:
     """
     record = as_record(model)
     if not is_dataclass(record) or isinstance(record, type):
-        raise ModelFileError(f"{type(model).__name__} is not a model that can be saved. Save a fitted one of deciban.")
+        raise ModelFileError(
+            f"{type(model).__name__} is not a model that can be saved. Save a fitted model of deciban."
+        )
     if getattr(record, "fitted", None) == {}:
         raise ModelFileError(f"this {type(model).__name__} is not fitted. Fit it, then save it.")
     encoder = Encoder()
@@ -58,7 +79,7 @@ def save(model: Any, path: str | os.PathLike[str], *, note: str = "") -> None:
     text = dumps(described, separators=(",", ":"), allow_nan=False)
 
     def fill(descriptor: int) -> None:
-        """The arrays first, behind room for the header, which holds their digest."""
+        """Write the arrays, then the header before them, which holds their digest."""
         digest = blake2b(digest_size=HEX // 2)
         os.lseek(descriptor, len(header(text, encoder.arrays)), os.SEEK_SET)
         for chunk in chunks(encoder.arrays):
@@ -67,18 +88,44 @@ def save(model: Any, path: str | os.PathLike[str], *, note: str = "") -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
         write_all(descriptor, header(text, encoder.arrays, digest.hexdigest()))
 
-    header(text, encoder.arrays)  # refuses what is too large before anything is written
+    header(text, encoder.arrays)  # raises if it is too large, before anything is written
     write_whole(path, fill)
 
 
-def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Any = None) -> Any:
-    """The model in a file; no code in it is ever run.
+def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secret = None) -> Any:
+    """Read a model from a file; no code from the file is run.
 
-    Header, shapes, sizes and names are always checked. Numbers and their digest are checked at once in small files
-    (up to 16 MiB); in larger ones when a classifier first needs its sums, and not at all in a released model, whose
-    arrays stay on the disk until a row needs them. `verify=True` checks everything now, `verify=False` no numbers.
+    Header, shapes, sizes and names are always checked. By default numbers and their digest are checked at once in files
+    of up to 16 MiB. In larger files they are checked when a classifier first needs its sums; those of a released model
+    are not checked, because its arrays are read from the disk only when a row needs them.
 
-    `key` is the key of the model's ledger, if it has one of its own.
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `save` has written.
+    verify : bool, optional
+        True checks all numbers now, False checks none.
+    key : str or bytes, optional
+        Key of the model's ledger, if it was fitted with one.
+
+    Returns
+    -------
+    estimator, Fitted or Density
+        The model; it gives the same answers as the model that was saved.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, is not a model file, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deciban import Bernoulli, load, save
+    >>> path = os.path.join(tempfile.mkdtemp(), "coin.deciban")
+    >>> save(Bernoulli().fit([1, 1, 0, 1]), path)
+    >>> load(path).posterior()["p"]
+    Marginal(mean 0.6667, sd 0.1782)
     """
     container = open_container(path)
     described = _described(container)
@@ -86,24 +133,51 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Any =
     record = decoder.whole(described["model"], "")
     if not is_dataclass(record):
         raise damaged(container.path, "it holds no model")
-    check: Callable[[], None] | None = Check(container, record)
+    check = Check(container, record)
     now = verify or (verify is None and container.size <= SMALL)
     later = verify is None and not now and not described["released"]
     restore = getattr(record, "restored", None)
     if now or (later and restore is None):
-        check()  # type: ignore[misc]
+        check()
     if restore is None:
         return record
     try:
-        return restore(check if later and not now else None, key)
+        return restore(check if later else None, key)
     except DecibanError as error:
         raise error.turned_into(ModelFileError).at(container.path) from None
-    except ODD as error:
-        raise damaged(container.path, f"its parts do not belong together ({error})") from None
+    except checks.MISMATCH as error:
+        raise damaged(container.path, f"the parts of the model do not belong together ({error})") from None
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file says of itself, without reading its arrays: kind, rows learnt, versions, note, size."""
+    """Describe the model in a file without reading its arrays.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `save` has written.
+
+    Returns
+    -------
+    dict
+        Class of the model (kind), whether it is released, rows learnt (None if it has no such number), versions of
+        deciban and numpy that wrote it, note, number of arrays, and size in bytes.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, is not a model file, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from deciban import Bernoulli, describe, save
+    >>> path = os.path.join(tempfile.mkdtemp(), "coin.deciban")
+    >>> save(Bernoulli().fit([1, 1, 0, 1]), path, note="four throws")
+    >>> about = describe(path)
+    >>> about["kind"], about["note"]
+    ('Fitted', 'four throws')
+    """
     container = open_container(path)
     described = _described(container)
     return {name: described[name] for name in described if name != "model"} | {
@@ -113,9 +187,9 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 class Check:
-    """The numbers of a file, to be checked once."""
+    """Checks the digest and the numbers of a file when it is called."""
 
-    def __init__(self, container: Container, record: Any) -> None:
+    def __init__(self, container: Container, record: object) -> None:
         self.container, self.record = container, record
 
     def __call__(self) -> None:
@@ -127,6 +201,7 @@ class Check:
 
 
 def _described(container: Container) -> dict[str, Any]:
+    """Return the description in the header, with the model as JSON."""
     try:
         described = parse_json(container.model)
     except (ValueError, RecursionError) as error:
@@ -137,20 +212,20 @@ def _described(container: Container) -> dict[str, Any]:
 
 
 def release(model: Any, rule: Rule | None = None) -> Any:
-    """Return the same model without its sums: smaller, quick to open, and unable to learn or unlearn.
+    """Return the model without its sums: smaller and faster to load; it cannot learn or unlearn.
 
     Parameters
     ----------
     model : GenerativeClassifier or Fitted
         A fitted model.
     rule : {"ml", "map", "mean", "predictive"}, optional
-        The rule under which it answers. The default is a classifier's own rule, and "mean" for a family that was
+        How its parameters are estimated. The default is the rule of a classifier, and "mean" for a family that was
         fitted without classes.
 
     Returns
     -------
     GenerativeClassifier or Fitted
-        The released model; it answers as before, to the bit.
+        The released model; its answers are equal to the bit.
 
     Examples
     --------
@@ -165,8 +240,8 @@ def release(model: Any, rule: Rule | None = None) -> Any:
         return model.released()
     if not is_dataclass(model) or not {"family", "stats"} <= {f.name for f in fields(model)}:
         raise NotAvailableError(
-            f"{type(model).__name__} cannot be released. Save it whole; or save its density(), which is all that "
-            "scoring needs."
+            f"{type(model).__name__} cannot be released. Save the model, or save its density(), which is enough for "
+            "scoring."
         )
     held: Any = model
     chosen = rule or "mean"

@@ -17,11 +17,10 @@ from deciban.families.protocol import Rule
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members
 from deciban.text.counting import ClassCounter, TextRows
-from deciban.text.stats import once
+from deciban.text.stats import TextStats, once, text_stats
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
-    from deciban.text.stats import TextStats
 
 
 class CountAccumulator:
@@ -70,7 +69,7 @@ class CountAccumulator:
             raise InputError("the weights are so large that their sums overflow. Rescale them.")
         places = [self.place.get(name, len(self.place)) for name in self.classes.names]
         counts, rows, tokens = (_rows_at(values, places) for values in (found.counts, found.rows, self.tokens))
-        stats = self.family.sums(self.classes, found.vocabulary, counts, rows, tokens)
+        stats = text_stats(self.family, self.classes, found.vocabulary, counts, rows, tokens)
         return stats if self.family.fixed_vocabulary is None else stats.pruned()
 
 

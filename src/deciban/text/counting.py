@@ -17,9 +17,8 @@ import scipy.sparse as sp
 from deciban.errors import InputError
 from deciban.read.tables import Columns, text_column
 from deciban.statistics import Array, Axis, Members
-from deciban.text.documents import Documents
+from deciban.text.documents import DocumentPass, Documents, VocabularyReader
 from deciban.text.kernels.streams import Amounts, Part, Presence, Stream, StreamCounts, sparse_rows
-from deciban.text.reading import DocumentPass, VocabularyReader
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
 
@@ -199,13 +198,15 @@ class DocumentCounts:
 
     def lengths(self, tokens: Tokens, at: Array) -> Array:
         """Return the lengths of documents, `UNKNOWN` for those that were not read yet."""
-        return self._lengths[tokens][at] if tokens in self._lengths else np.full(len(at), UNKNOWN)
+        lengths = self._lengths.get(tokens)
+        return np.full(len(at), UNKNOWN) if lengths is None else lengths[at]
 
     def keep_lengths(self, tokens: Tokens, at: Array, lengths: Array) -> None:
         """Keep the lengths of documents."""
-        if tokens not in self._lengths:
-            self._lengths[tokens] = np.full(self.n, UNKNOWN)
-        self._lengths[tokens][at] = lengths
+        known = self._lengths.get(tokens)
+        if known is None:
+            known = self._lengths[tokens] = np.full(self.n, UNKNOWN)
+        known[at] = lengths
 
     def clear(self) -> None:
         """Drop all counts, to free memory; lengths stay."""

@@ -17,9 +17,9 @@ from deciban.families.dirichlet import log_rising
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
 from deciban.text.counting import TextRows
-from deciban.text.reading import VocabularyReader
+from deciban.text.documents import VocabularyReader
 from deciban.text.scoring import Scorer
-from deciban.text.stats import UNK
+from deciban.text.stats import UNK, idf_of, vocabulary_along
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
@@ -49,8 +49,8 @@ class LogTable:
         """Return the reader of the words, their idf (V,), and the scorer where a score is a sum over words."""
         if self._ready is None:
             axis, inner = self.made()
-            reader = VocabularyReader(text.vocabulary_along(axis), text.tokens)
-            idf = text.idf_of(reader.vocabulary)
+            reader = VocabularyReader(vocabulary_along(text, axis), text.tokens)
+            idf = idf_of(text, reader.vocabulary)
             self._ready = reader, idf, _scorer(text, reader.vocabulary, inner, idf)
         return self._ready
 

@@ -1,48 +1,49 @@
-"""Documents as given (lists, arrays, columns of pandas, polars and pyarrow), read as UTF-8 a chunk at a time.
+"""Documents read in one pass: as given, as UTF-8 a chunk at a time, and as streams of feature numbers.
 
-Arrow columns are read where they are. Everything else is converted chunk by chunk, so that a chunk is still in the
-cache when its words are counted, and a corpus is never held twice.
+Documents are lists, arrays, or columns of pandas, polars and pyarrow. Arrow columns are read where they are. Everything
+else is converted chunk by chunk, so that a chunk is still in the cache when its words are counted, and a corpus is
+never held twice. Readers are compiled, or plain Python for small inputs; large inputs are read by several threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from deciban.errors import InputError
+from deciban.kernels.choice import SMALL_WORK, compiled
 from deciban.read.arrow import taken
 from deciban.statistics import Array
-from deciban.text.kernels.streams import Chunk
+from deciban.text.kernels.streams import (
+    Chunk,
+    InvalidTextError,
+    Stream,
+    in_parallel,
+    interleaved,
+    relabelled,
+    without_id,
+)
+from deciban.text.tokens import WORDS, Tokens
+from deciban.text.vocabulary import Vocabulary, encoded, text_array
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from deciban.text.kernels.readers import NgramReader
+
+Result = TypeVar("Result")
+Reader: TypeAlias = "PlainReader | NgramReader"
 
 CHUNK_BYTES = 2**20  # of text read at a time: large beside the cost of a call, small enough for the cache
 FIRST_DOCUMENTS = 256  # documents in the first chunk of a list, whose lengths are not known yet
-
-
-def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
-    """Return the UTF-8 of texts without gaps, and the (n + 1,) offsets of the texts in it.
-
-    As fast as Arrow, which would import pandas to inspect its argument, and would leave a UTF-8 copy in every string
-    that is not ASCII. Raises TypeError for what is not a text, UnicodeEncodeError for half a surrogate pair.
-
-    >>> text, offsets = encoded(["one", "", "zwölf"])
-    >>> text.tobytes().decode(), offsets
-    ('onezwölf', array([0, 3, 3, 9]))
-    """
-    if all(map(str.isascii, texts)):
-        whole, sizes = "".join(texts).encode(), map(len, texts)
-    else:
-        each = [text.encode() for text in texts]
-        whole, sizes = b"".join(each), map(len, each)
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(sizes, np.int64, len(texts)), out=offsets[1:])
-    return np.frombuffer(whole, np.uint8), offsets
+WORK_PER_BYTE = 10  # elementary operations per byte of text in plain Python
+BYTES_PER_THREAD = 2**24  # less is not worth a thread
+BYTES_PER_WORD = 2  # of text that plain Python reads while one word is put into the table of a compiled reader
+MOST_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,6 @@ class Documents:
         """Concatenate the documents of several."""
         if any(isinstance(part.texts, list) for part in parts):
             return cls([part[row] for part in parts for row in range(len(part))])
-        import pyarrow as pa
-
         return cls(pa.chunked_array([chunk for part in parts for chunk in part.texts.chunks]))
 
     def __len__(self) -> int:
@@ -147,8 +146,6 @@ def _decoded(text: Any, row: int, encoding: str, errors: str) -> Any:
 
 def _arrow_column(texts: Any) -> Any:
     """Return a ChunkedArray of strings without gaps; plain strings are not copied."""
-    import pyarrow as pa
-
     try:
         column = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array(texts)
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
@@ -176,8 +173,6 @@ def _refuse_missing(column: pa.ChunkedArray) -> None:
 
 def _buffers(part: pa.Array) -> tuple[Array, Array]:
     """Return the text and the offsets of an Arrow array of strings; the offsets are checked, the text is not."""
-    import pyarrow as pa
-
     width = np.int64 if pa.types.is_large_string(part.type) else np.int32
     _, starts, text = part.buffers()
     if not len(part) or starts is None:
@@ -235,3 +230,274 @@ def _refuse_first_bad(texts: list[Any], begin: int, end: int) -> None:
                 f"document {row} holds half a surrogate pair, {text[error.start]!r}, at character {error.start}. "
                 "Decode it anew with errors='replace'."
             ) from None
+
+
+def is_large(documents: Documents, words: int = 0) -> bool:
+    """Whether there is enough text for the kernels, if a table of so many words must be made first."""
+    large = documents.at_least(SMALL_WORK // WORK_PER_BYTE + BYTES_PER_WORD * words)
+    return compiled(SMALL_WORK if large else 0)
+
+
+# -- readers -----------------------------------------------------------------------------------------------------------
+class PlainReader:
+    r"""Reads documents into feature numbers in plain Python; features are numbered in the order of their arrival.
+
+    >>> reader = PlainReader(Tokens(pattern=r"\S+"))
+    >>> text = np.frombuffer(b"to be or not to be", np.uint8)
+    >>> reader.read(Chunk(text, np.array([0, 8, 18])))
+    [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
+    """
+
+    def __init__(self, tokens: Tokens, names: Iterable[str] = (), grow: bool = True) -> None:
+        self.tokens, self.grow, self.columns = tokens, grow, None
+        self.number = {name: at for at, name in enumerate(names)}
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of features at each level, of which there is one."""
+        return [len(self.number)]
+
+    def read(self, chunk: Chunk) -> list[Stream]:
+        """Return the numbers of each document's features; without `grow`, new features have the number len(number)."""
+        features = self.tokens.analyse_all(_texts(chunk))
+        number, ids = self.number, []
+        if self.grow:
+            for names in features:
+                ids += [number.setdefault(name, len(number)) for name in names]
+        else:
+            outside = len(number)
+            for names in features:
+                ids += [number.get(name, outside) for name in names]
+        return [Stream(np.array(ids, np.int32), np.array([len(names) for names in features], np.int64))]
+
+
+def _texts(chunk: Chunk) -> list[str]:
+    """Decode the documents of a chunk."""
+    begin = int(chunk.offsets[0])
+    raw, ends = chunk.text[begin : chunk.offsets[-1]].tobytes(), (chunk.offsets - begin).tolist()
+    texts: list[str] = []
+    try:
+        for start, end in pairwise(ends):
+            texts.append(raw[start:end].decode())
+    except UnicodeDecodeError:
+        raise InvalidTextError(chunk.first + len(texts)) from None
+    return texts
+
+
+def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Reader:
+    """Make a reader of new features, or of the features of a vocabulary; `fast` asks for a compiled one."""
+    if not (fast and tokens.compiled):
+        return PlainReader(tokens, () if vocabulary is None else vocabulary, vocabulary is None)
+    from deciban.text.kernels.hash_tables import WordTable
+    from deciban.text.kernels.readers import CharacterReader, NgramReader, WordReader
+
+    options: dict[str, Any] = {
+        "lowercase": tokens.lowercase,
+        "prepare": tokens.prepare,
+        "strip_accents": tokens.strip_accents is not None,
+        "grow": vocabulary is None,
+    }
+    words = WordTable()
+    low, high = tokens.ngrams
+    if tokens.unit != "word":
+        reader = NgramReader(CharacterReader(words, low, high, tokens.unit == "char_wb", **options))
+    else:
+        labelled = tokens.stem is not None or tokens.stop_words is not None
+        reader = NgramReader(WordReader(words, **options), low, high, tokens.labels if labelled else None)
+    if vocabulary is not None:
+        _fill(reader, vocabulary)
+    return reader
+
+
+def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:
+    """Give a new compiled reader a vocabulary's features; `columns` maps numbers to columns where they differ."""
+    if not reader.tables and reader.lowest == 1:
+        reader.words.look_up(*_padded(vocabulary.names), grow=True)
+        reader.words.enlarge()
+        return
+    import pyarrow.compute as pc
+
+    parts = pc.split_pattern(vocabulary.names, " ")
+    number = pc.list_value_length(parts).to_numpy()
+    coded = parts.flatten().dictionary_encode()
+    reader.words.look_up(*_padded(text_array(coded.dictionary)), grow=True)
+    reader.words.enlarge()
+    words = coded.indices.to_numpy()
+    starts = np.cumsum(number) - number
+    other = len(vocabulary) if vocabulary.unk else -1  # the column of features outside
+    found_columns = []
+    runs = words[starts]  # of each feature, the number of its first words
+    for n in range(1, len(reader.tables) + 2):
+        if n > 1:
+            longer = np.flatnonzero(number >= n)
+            runs[longer] = reader.tables[n - 2].add_pairs(runs[longer], words[starts[longer] + n - 1])
+        if n >= reader.lowest:
+            whole = np.flatnonzero(number == n)
+            # runs that are only the beginning of a longer feature are outside, too
+            level = np.full(len(reader.words) if n == 1 else len(reader.tables[n - 2]), other, np.int32)
+            level[runs[whole]] = whole
+            found_columns.append(np.append(level, other).astype(np.int32))
+    reader.columns = found_columns
+
+
+def _padded(names: pa.LargeStringArray) -> tuple[Array, Array]:
+    """Return the text and the offsets of names, with the sixteen bytes after the last that kernels may read."""
+    letters = names.buffers()[2]
+    offsets = np.frombuffer(names.buffers()[1], np.int64)[names.offset : names.offset + len(names) + 1]
+    text = np.zeros(0, np.uint8) if letters is None else np.frombuffer(letters, np.uint8)[offsets[0] : offsets[-1]]
+    return np.append(text, np.zeros(16, np.uint8)), offsets - offsets[0]
+
+
+def _found(readers: Sequence[Any]) -> tuple[pa.LargeStringArray, list[list[Array]]]:
+    """Return the sorted names of all features found; and for each reader and level the position of each number."""
+    if isinstance(readers[0], PlainReader):
+        (reader,) = readers
+        words = list(reader.number)
+        order = sorted(range(len(words)), key=words.__getitem__)
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        return text_array([words[at] for at in order]), [[place]]
+    from deciban.text.kernels.sorting import merged
+
+    text, offsets, places = merged(readers)
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text)), places
+
+
+# -- passes ------------------------------------------------------------------------------------------------------------
+class DocumentPass:
+    """Reads documents into streams of feature numbers.
+
+    With a vocabulary there is one stream per chunk, of columns. Without, there is one stream for each length of run,
+    and `places` gives the column of each number afterwards.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        tokens: Tokens,
+        vocabulary: Vocabulary | None = None,
+        threads: int | None = None,
+        fast: bool = False,
+    ) -> None:
+        self.documents, self.tokens, self.vocabulary = documents, tokens, vocabulary
+        self.fast = compiled(SMALL_WORK) if fast else is_large(documents)
+        self.ranges = documents.ranges(self._threads(threads))
+
+    def _threads(self, wanted: int | None) -> int:
+        if not (self.fast and self.tokens.compiled) or len(self.documents) < 2:
+            return 1
+        if wanted is not None:
+            return min(wanted, len(self.documents))
+        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = min(here, MOST_THREADS)
+        while cores > 1 and not self.documents.at_least(cores * BYTES_PER_THREAD):
+            cores -= 1
+        return cores
+
+    def run(self, act: Callable[[int, int], Result]) -> list[Result]:
+        """Return act(first, last) for each range of documents, each range in a thread of its own."""
+        return self.checked(lambda: in_parallel(act, self.ranges))
+
+    def checked(self, act: Callable[[], Result]) -> Result:
+        """Return act(), or raise an error that names the document which is not UTF-8."""
+        try:
+            return act()
+        except InvalidTextError as error:
+            raise InputError(
+                f"document {error.document} is not valid UTF-8. Decode the column with its own encoding first."
+            ) from None
+
+    def reader(self, frequency: Callable[[], Array] | None = None) -> Any:
+        """Return a reader: a new one, or an idle one of the vocabulary.
+
+        A compiled one can be arranged by `frequency`, (V,), which grows with the frequency of a word: it is then a
+        quarter faster.
+        """
+        if self.vocabulary is None:
+            return make_reader(self.tokens, None, self.fast)
+        kind = self._kind(frequency is not None)
+        return self.vocabulary.readers.take(kind, lambda: self._made(frequency))
+
+    def done(self, reader: Any, arranged: bool = False) -> None:
+        """Give back a reader of a vocabulary."""
+        if self.vocabulary is not None:
+            self.vocabulary.readers.put(self._kind(arranged), reader)
+
+    def _made(self, frequency: Callable[[], Array] | None) -> Reader:
+        reader = make_reader(self.tokens, self.vocabulary, self.fast)
+        if frequency is not None and not isinstance(reader, PlainReader) and not reader.tables:
+            reader.words.arrange(np.argsort(-frequency()))
+        return reader
+
+    def _kind(self, arranged: bool) -> tuple[Tokens, bool, bool]:
+        return self.tokens, self.fast, self.fast and arranged
+
+    def read(self, reader: Any, chunk: Chunk) -> tuple[list[Stream], Array]:
+        """Return the streams of a chunk, and the number of features of each document, outside the vocabulary or not."""
+        streams = reader.read(chunk)
+        lengths = np.sum([stream.lengths for stream in streams], axis=0)  # a copy: relabelling may overwrite them
+        if self.vocabulary is None:
+            return streams, lengths
+        if reader.columns is None:  # numbers are columns; features outside have the number after the last
+            known = streams if self.vocabulary.unk else [without_id(streams[0], len(self.vocabulary), self.fast)]
+            return known, lengths
+        known = [relabelled(stream, level, self.fast) for stream, level in zip(streams, reader.columns)]
+        return [interleaved(known)], lengths
+
+    def sizes(self, reader: Any) -> list[int]:
+        """Return a bound for the numbers of each stream."""
+        return reader.sizes if self.vocabulary is None else [self.vocabulary.columns]
+
+    def places(self, readers: Sequence[Any]) -> tuple[Vocabulary, list[list[Array]]]:
+        """Return the vocabulary, and for each reader and stream the column of each number."""
+        if self.vocabulary is not None:
+            return self.vocabulary, [[np.arange(self.vocabulary.columns, dtype=np.int32)]] * len(readers)
+        names, places = _found(readers)
+        return Vocabulary(names, "learnt"), places
+
+
+class VocabularyReader:
+    """Maps documents to the columns of a vocabulary, whose `ReaderPool` keeps the readers between calls.
+
+    >>> reader = VocabularyReader(Vocabulary.of(["be", "to"], "learnt"))
+    >>> def streams(passed, reader, first, last):
+    ...     return [passed.read(reader, chunk) for chunk in passed.documents.chunks(first, last)]
+    >>> reader.run(Documents.of(["to be or not"]), streams)[0]
+    [([Stream(ids=array([1, 0]), lengths=array([2]))], array([4]))]
+    """
+
+    def __init__(self, vocabulary: Vocabulary, tokens: Tokens = WORDS) -> None:
+        self.vocabulary, self.tokens = vocabulary, tokens
+        self._plain: PlainReader | None = None
+
+    def __reduce__(self) -> Any:
+        return VocabularyReader, (self.vocabulary, self.tokens)
+
+    def run(
+        self,
+        documents: Documents,
+        act: Callable[[DocumentPass, Any, int, int], Result],
+        threads: int | None = None,
+        frequency: Callable[[], Array] | None = None,
+    ) -> list[Result]:
+        """Return act(pass, reader, first, last) for each range of the documents, each with a reader of its own.
+
+        `frequency` arranges compiled readers (see `DocumentPass.reader`).
+        """
+        passed = DocumentPass(documents, self.tokens, self.vocabulary, threads)
+
+        def run(first: int, last: int) -> Result:
+            reader = passed.reader(frequency)
+            result = act(passed, reader, first, last)
+            passed.done(reader, frequency is not None)
+            return result
+
+        return passed.run(run)
+
+    def plain(self) -> PlainReader:
+        """Return a reader in plain Python; it does not change while it reads, so threads may share it."""
+        if self._plain is None:
+            kind, pool = (self.tokens, False, False), self.vocabulary.readers
+            self._plain = pool.take(kind, lambda: make_reader(self.tokens, self.vocabulary, fast=False))
+            pool.put(kind, self._plain)
+        return self._plain

@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.families.abilities import RunningSums
-from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import check_strength
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Density, Family, Rule, require_rows
@@ -29,20 +28,21 @@ from deciban.statistics import Array, Axis, Members
 from deciban.text.accumulators import CountAccumulator, TermAccumulator
 from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity
-from deciban.text.leave_one_out import LARGE, LeaveOneOut
-from deciban.text.reading import VocabularyReader
+from deciban.text.documents import VocabularyReader
+from deciban.text.leave_one_out import LARGE_MODEL, LeaveOneOut
 from deciban.text.stats import (
     UNK,
     Idf,
     Kind,
     Terms,
     TextStats,
-    in_axis_order,
-    in_vocabulary_order,
+    count_family,
+    idf_of,
     require_words,
+    rule_of,
+    text_stats,
     vocabulary_of,
-    with_unk,
-    word_axis,
+    word_sums,
 )
 from deciban.text.tokens import TWO_OR_MORE, Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
@@ -52,15 +52,6 @@ PSEUDO_COUNTS = (1.0, 0.3, 0.1, 0.03, 0.01)  # candidates, the strongest prior f
 TRANSFORMS = {"multinomial": ("log", "counts"), "polya": ("log", "counts"), "bernoulli": ("binary",)}
 TRANSFORMS_OF_PAIRS = ("log", "binary", "log+idf+unit")  # candidates where pairs of words are counted too
 IN_SUMS = ("transform", "ngrams", "min_df", "words", "idf")  # hyper-parameters under which sums are collected
-
-
-class WordSums(NamedTuple):
-    """The sums of a model as families of counts read them."""
-
-    axis: Axis  # the words that are counted
-    sums: TextStats  # <unk> last, multiplied by the idf
-    vocabulary: Vocabulary  # the words without <unk>
-    idf: Array | None  # (V,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,9 +126,9 @@ class Text(Family[TextStats]):
 
     reading: Literal["multinomial", "bernoulli", "polya"] = "multinomial"
     transform: str = "auto"
-    pseudo_count: Any = "auto"
+    pseudo_count: float | str = "auto"
     _: KW_ONLY
-    ngrams: Any = (1, 1)
+    ngrams: tuple[int, int] | str = (1, 1)
     unit: str = "word"
     lowercase: bool = True
     strip_accents: str | None = None
@@ -145,9 +136,9 @@ class Text(Family[TextStats]):
     stem: str | None = None
     pattern: str = TWO_OR_MORE
     analyser: Callable[[str], Iterable[str]] | None = None
-    vocabulary: Any = "learnt"
-    min_df: Any = 1
-    max_df: Any = 1.0
+    vocabulary: str | Iterable[str] = "learnt"
+    min_df: float = 1
+    max_df: float = 1.0
     most: int | None = None
     by: Literal["frequency", "information"] = "frequency"
     unk: float | None = None
@@ -187,22 +178,30 @@ class Text(Family[TextStats]):
 
     # -- rows ----------------------------------------------------------------------------------------------------------
     def encode(self, X: Any, columns: Sequence[str], stats: TextStats | None = None) -> TextRows:
-        """Take documents as they are; they are counted when they are summed or scored.
-
-        `stats` holds the words that are known: words outside a learnt vocabulary are then dropped.
-        """
+        # documents are counted when they are summed or scored; `stats` has the words that are known by then
         return TextRows.of(X, None if stats is None else stats.labels["word"])  # type: ignore[arg-type]
 
     def check(self, X: TextRows, columns: Sequence[str], learning: bool = False) -> None:
-        """Do nothing: documents are checked while they are read."""
+        pass  # documents are checked while they are read
 
     def lengths(self, X: TextRows) -> Array:
-        """Return the number of words of each document, in the vocabulary or not, shape (n,)."""
+        """Return the number of words of each document, in the vocabulary or not.
+
+        Parameters
+        ----------
+        X : TextRows
+            Encoded documents.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers of words; 0 for missing documents.
+        """
         return X.lengths(self.tokens)
 
     # -- sums ----------------------------------------------------------------------------------------------------------
     def collect(self, X: TextRows, members: Members) -> TextStats:
-        """Sum terms per class and word, in one pass over the text unless the documents were counted before."""
+        # one pass over the text, unless the documents were counted before
         X, members = X.with_members(members)
         axis = X.known if self.kind == "learnt" and self.fixed_vocabulary is None else None
         known = self.fixed_vocabulary if axis is None else vocabulary_of(axis, self.kind)
@@ -212,10 +211,10 @@ class Text(Family[TextStats]):
         else:
             done = X.count(self.tokens) if known is None else X.count_by(VocabularyReader(known, self.tokens))
             vocabulary, tokens = done.vocabulary, members.total(done.lengths[:, None].astype(float))[:, 0]
-            counts = members.total(self.terms.rows(done.matrix, self.idf_of(done.vocabulary)))
+            counts = members.total(self.terms.rows(done.matrix, idf_of(self, done.vocabulary)))
         if axis is not None:
             return TextStats({"class": members.classes, "word": axis}, counts, members.weights(), tokens)
-        stats = self.sums(members.classes, vocabulary, counts, members.weights(), tokens)
+        stats = text_stats(self, members.classes, vocabulary, counts, members.weights(), tokens)
         return stats if one_pass and known is None else stats.pruned()
 
     def _count_classes(
@@ -230,79 +229,40 @@ class Text(Family[TextStats]):
         tokens = np.bincount(members.codes, found.lengths if w is None else w * found.lengths, members.K)
         return found.vocabulary, found.documents if binary else found.counts, tokens.astype(float)  # type: ignore[return-value]
 
-    def sums(self, classes: Axis, vocabulary: Vocabulary, counts: Array, rows: Array, tokens: Array) -> TextStats:
-        """Return counts under the columns of a vocabulary, found or fixed, as statistics."""
-        names: Any = vocabulary
-        if self.fixed_vocabulary is None and self.kind != "learnt":
-            names, counts = with_unk(vocabulary, counts)
-        labels = {"class": classes, "word": word_axis(names, self.kind)}
-        return TextStats(labels, in_axis_order(counts, self.kind), rows, tokens)
-
     def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningSums:
-        """Start the sums of a stream with its first rows."""
+        """Start the sums of a stream with its first rows.
+
+        Parameters
+        ----------
+        X : TextRows
+            Encoded documents.
+        members : Members
+            Their classes.
+        columns : sequence of str
+            Name of the column.
+
+        Returns
+        -------
+        RunningSums
+            Sums that grow in place.
+        """
         if self.terms.unit:
             return TermAccumulator(self, X, members, columns)
         return CountAccumulator(self, X, members)
 
     # -- densities -----------------------------------------------------------------------------------------------------
-    def word_sums(self, stats: TextStats) -> WordSums:
-        """Return the sums as families of counts read them."""
-        stats = stats.pruned()
-        axis: Any = stats.labels["word"]
-        require_words(axis)
-        vocabulary = self.vocabulary_along(axis)
-        counts, idf = in_vocabulary_order(stats.counts, self.kind), self.idf_of(vocabulary)
-        return WordSums(axis, replace(stats, counts=counts if idf is None else counts * idf), vocabulary, idf)
-
-    def vocabulary_along(self, axis: Axis) -> Vocabulary:
-        """Return the words along an axis, without <unk>."""
-        if self.kind == "given" and self.fixed_vocabulary is not None:
-            words = self.vocabulary if isinstance(self.vocabulary, tuple) else self.words
-            if axis.names[:-1] == words:
-                return self.fixed_vocabulary  # which keeps its readers
-        return vocabulary_of(axis, self.kind)
-
-    def idf_of(self, vocabulary: Vocabulary) -> Array | None:
-        """Return the idf of each column of a vocabulary, that of `unk` included, shape (V,); None without idf."""
-        if not self.terms.idf or self.idf is None:
-            return None
-        values = self.idf.of_words(vocabulary.names)
-        return np.append(values, self.idf.new) if vocabulary.unk else values
-
-    def pseudo_counts(self, V: int) -> float | Array:
-        """Return the pseudo-count of all V columns, or of each where <unk> has its own."""
-        alpha = 1.0 if isinstance(self.pseudo_count, str) else self.pseudo_count
-        if self.unk is None or self.kind == "learnt":
-            return alpha
-        return np.append(np.full(V - 1, float(alpha)), self.unk)
-
-    def count_family(self, V: int) -> Multinomial | Bernoulli:
-        """Return the family that reads the counts of V columns."""
-        alpha = self.pseudo_counts(V)
-        return Bernoulli(alpha, alpha) if self.reading == "bernoulli" else Multinomial(alpha)
-
-    def rule_of(self, rule: Rule) -> Rule:
-        """Return the rule of the counts' family; a Pólya reading is predictive."""
-        if self.reading != "polya":
-            return rule
-        if rule in ("ml", "map"):
-            raise HyperparameterError(
-                f"a Pólya reading integrates the probabilities out, which rule {rule!r} does not. Use rule 'mean'."
-            )
-        return "predictive"
-
     def estimate(self, stats: TextStats, rule: Rule) -> TextDensity:
-        """Return the density of documents; the logarithms of the words are taken at their first use."""
+        # the logarithms of the words are taken at their first use
         classes: Any = stats.labels["class"]
         require_words(stats.labels["word"])
-        inner_rule = self.rule_of(rule)
+        inner_rule = rule_of(self, rule)
         if rule == "ml":
             weight = stats.rows if self.reading == "bernoulli" else stats.counts.sum(axis=1)
             require_rows(weight, classes, "Text")
 
         def make() -> tuple[Axis, Density]:
-            words = self.word_sums(stats)
-            return words.axis, self.count_family(words.axis.size).estimate(words.sums, inner_rule)  # type: ignore[arg-type]
+            words = word_sums(self, stats)
+            return words.axis, count_family(self, words.axis.size).estimate(words.sums, inner_rule)  # type: ignore[arg-type]
 
         table = LogTable(make)
         if rule == "map":
@@ -310,17 +270,30 @@ class Text(Family[TextStats]):
         return TextDensity(self, _mean_lengths(stats), table=table)
 
     def draw(self, stats: TextStats, rng: np.random.Generator) -> TextDensity:
-        """Draw the probabilities of the words from their posterior."""
-        words = self.word_sums(stats)
-        inner = self.count_family(words.axis.size).draw(words.sums, rng)  # type: ignore[arg-type]
+        """Draw the probabilities of the words from their posterior.
+
+        Parameters
+        ----------
+        stats : TextStats
+            The sums.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        TextDensity
+            The density with these probabilities.
+        """
+        words = word_sums(self, stats)
+        inner = count_family(self, words.axis.size).draw(words.sums, rng)  # type: ignore[arg-type]
         return TextDensity(self, _mean_lengths(stats), words.axis, inner)
 
     def leave_one_out(
         self, stats: TextStats, X: TextRows, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
-        """Return (n, K) scores without each row: its own words lose counts, and leave if no other row has them."""
+        # a document's own words lose its counts, and leave the vocabulary if no other document has them
         scores = LeaveOneOut(self, stats, X, members, rule)
-        if stats.counts.size <= LARGE or X.counts.any(self.tokens):
+        if stats.counts.size <= LARGE_MODEL or X.counts.any(self.tokens):
             return scores(self)
         return scores.in_parts()
 
@@ -350,7 +323,20 @@ class Text(Family[TextStats]):
         )
 
     def candidates(self, X: TextRows, members: Members) -> list[list[Text]]:
-        """Return a line of pseudo-counts for each transform and each length of runs to choose from."""
+        """Return the candidates among which labels choose.
+
+        Parameters
+        ----------
+        X : TextRows
+            The first documents.
+        members : Members
+            Their classes.
+
+        Returns
+        -------
+        list of list of Text
+            A line of pseudo-counts for each transform and each length of runs.
+        """
         lines: list[list[Text]] = []
         for ngrams in ((1, 1), (1, 2)) if self.ngrams == "auto" else (self.ngrams,):
             runs = self if ngrams == self.ngrams else replace(self, ngrams=ngrams)
@@ -370,37 +356,97 @@ class Text(Family[TextStats]):
         return other
 
     def without_labels(self, X: TextRows, members: Members) -> Text:
-        """Return the usual choices: words, counts, and a pseudo-count of 1."""
+        """Return the usual choices, where no labels can judge: words, counts, and a pseudo-count of 1.
+
+        Parameters
+        ----------
+        X : TextRows
+            The first documents.
+        members : Members
+            Their groups.
+
+        Returns
+        -------
+        Text
+            The family with every choice made.
+        """
         return self._usual()._with_words(X, members)._with_idf(X, members)
 
     def same_sums(self, other: Text) -> bool:
-        """Whether both collect the same statistics."""
+        """Return whether another family collects the same statistics.
+
+        Parameters
+        ----------
+        other : Text
+            Another candidate.
+
+        Returns
+        -------
+        bool
+            Whether both can read the same sums.
+        """
         return all(getattr(self, name) == getattr(other, name) for name in IN_SUMS)
 
     def left_out_scores(self, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
-        """Return f(candidate, rows) -> (m, K) for candidates that differ in the pseudo-count alone.
+        """Return a function that scores learnt documents by candidates that differ in the pseudo-count alone.
 
-        Without `stats`, the documents are counted and summed here; their counts are kept.
+        Parameters
+        ----------
+        stats : TextStats or None
+            The sums; None to count and sum the documents here, and to keep their counts.
+        X : TextRows
+            Encoded documents.
+        members : Members
+            Their classes.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the posterior.
+
+        Returns
+        -------
+        LeaveOneOut
+            Function of a candidate and row numbers: leave-one-out scores of these documents, shape (m, K).
         """
+        if stats is None:
+            X.count(self.tokens)  # once, for the sums and for all scores
+            stats = self.collect(X, members)
         return LeaveOneOut(self, stats, X, members, rule)
 
     def choose(self, stats: TextStats, rows: tuple[TextRows, Members] | None = None, rule: Rule = "mean") -> Text:
-        """Make the open choices that sums can make; where candidates were not judged, the usual ones."""
+        # labels judge candidates before rows are summed; what they left open becomes the usual choice
         chosen = self
         if self.open:
             chosen = self._usual() if rows is None else self.without_labels(*rows)
         if chosen.pseudo_count not in ("evidence", "loo"):
             return chosen
-        prior = Multinomial(chosen.pseudo_count).choose(chosen.word_sums(stats).sums)  # type: ignore[arg-type]
+        prior = Multinomial(chosen.pseudo_count).choose(word_sums(chosen, stats).sums)  # type: ignore[arg-type]
         return replace(chosen, pseudo_count=prior.pseudo_count)
 
     def chosen_by_labels(self) -> list[str]:
-        """Return the names of the choices that are made by the log loss of the label."""
+        """Return the choices that labels make, by the log loss of the label.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
         names = {"transform": "transform", "pseudo_count": "pseudo-count", "ngrams": "runs of words"}
         return [said for name, said in names.items() if getattr(self, name) == "auto"]
 
     def keep_choices(self, chosen: Text, with_rows: bool) -> Text:
-        """Copy the choices under which the sums were collected; without rows, also a pseudo-count that labels chose."""
+        """Copy the choices that cannot be made again: those under which the sums were collected.
+
+        Parameters
+        ----------
+        chosen : Text
+            The family with its choices made.
+        with_rows : bool
+            Whether rows are there to choose by; without them, a pseudo-count that labels chose is copied too.
+
+        Returns
+        -------
+        Text
+            This family with these choices.
+        """
         kept = {name: getattr(chosen, name) for name in IN_SUMS}
         if not with_rows and self.pseudo_count == "auto":
             kept["pseudo_count"] = chosen.pseudo_count
@@ -443,7 +489,7 @@ def _mean_lengths(stats: TextStats) -> Array:
 def _tokens(text: Text) -> Tokens:
     return Tokens(
         text.unit,  # type: ignore[arg-type]
-        (1, 1) if text.ngrams == "auto" else text.ngrams,
+        (1, 1) if isinstance(text.ngrams, str) else text.ngrams,
         text.lowercase,
         text.strip_accents,  # type: ignore[arg-type]
         text.stop_words,

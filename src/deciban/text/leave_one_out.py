@@ -34,15 +34,15 @@ from deciban.families.protocol import Family, Rule, own_codes
 from deciban.kernels.choice import compiled, weights_or_empty
 from deciban.statistics import Array, Members
 from deciban.text.counting import TextRows
-from deciban.text.reading import VocabularyReader
-from deciban.text.stats import TextStats
+from deciban.text.documents import VocabularyReader
+from deciban.text.stats import TextStats, count_family, pseudo_counts, rule_of, word_sums
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
 
 GROUPS = 16  # words that occur so often or more take a logarithm each
-LARGE = 2**22  # counts of a model, from which on
-PART = 4_096  # documents are scored at a time: few words occur in so few
+LARGE_MODEL = 2**22  # counts of a model above which documents are scored in parts
+PART = 4_096  # documents in a part, in which few of the words occur
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class LearntWords:
     @classmethod
     def of(cls, text: Text, stats: TextStats) -> LearntWords:
         """Read the sums of a model."""
-        axis, sums, vocabulary, idf = text.word_sums(stats)
+        axis, sums, vocabulary, idf = word_sums(text, stats)
         free = axis.undeclared
         return cls(
             sums,
@@ -78,12 +78,8 @@ class LeaveOneOut:
     last remove from its counts.
     """
 
-    def __init__(self, text: Text, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> None:
-        self.text, self.X, self.members, self.rule = text, X, members, rule
-        if stats is None:
-            X.count(text.tokens)  # once, for the sums and for all scores
-            stats = text.collect(X, members)
-        self.stats = stats
+    def __init__(self, text: Text, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> None:
+        self.text, self.stats, self.X, self.members, self.rule = text, stats, X, members, rule
         self.learnt = LearntWords.of(text, stats)
         self._last: tuple[Array | None, PlainRemoval | CompiledRemoval, Array | None] | None = None
 
@@ -127,7 +123,7 @@ def removal_of(
 ) -> PlainRemoval | CompiledRemoval:
     """Return what leaves the counts with each document, in the form in which the reading and the rule need it."""
     own, K = own_codes(members), len(learnt.whole)
-    one_probability = text.reading != "bernoulli" and text.rule_of(rule) != "predictive"
+    one_probability = text.reading != "bernoulli" and rule_of(text, rule) != "predictive"
     # the kernel drops words that leave, and needs terms that do not depend on a document's other words
     if one_probability and text.kind != "growing" and not text.terms.unit and compiled(counted.nnz * K):
         return CompiledRemoval(text, learnt, counted, members, rule)
@@ -190,10 +186,10 @@ class PlainRemoval:
         if candidate.reading == "bernoulli":
             if self.rule in ("ml", "map") and self.left.gone.nnz:  # an absence may be impossible
                 return Family.leave_one_out(candidate, self.stats, self.X, self.members, self.rule)
-            family: Bernoulli = candidate.count_family(V)  # type: ignore[assignment]
+            family: Bernoulli = count_family(candidate, V)  # type: ignore[assignment]
             return _bernoulli(family, self.learnt.sums, self.left, self.rule)
-        alpha, alpha0 = word_prior(candidate.pseudo_counts(V), None, V)
-        if candidate.rule_of(self.rule) == "predictive":
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
+        if rule_of(candidate, self.rule) == "predictive":
             scores = _polya(alpha, alpha0, self.learnt.sums, self.left)
         else:
             words = _word_scores(alpha, self.learnt.sums, self.left, self.rule)
@@ -297,7 +293,7 @@ class CompiledRemoval:
     def scores(self, candidate: Text) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
         V = len(self.learnt.totals)
-        alpha, alpha0 = word_prior(candidate.pseudo_counts(V), None, V)
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
         codes = own_codes(self.members)
         scores = _normalised(self._word_scores(alpha), self.learnt, codes, alpha, alpha0, self.rule)
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document

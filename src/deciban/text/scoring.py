@@ -12,9 +12,8 @@ import numpy as np
 from deciban.errors import InputError
 from deciban.statistics import Array
 from deciban.text.counting import Steps
-from deciban.text.documents import Documents
+from deciban.text.documents import DocumentPass, Documents, VocabularyReader, is_large, make_reader
 from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, log_probabilities
-from deciban.text.reading import DocumentPass, VocabularyReader, is_large, make_reader
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary
 

@@ -23,16 +23,22 @@ Reference: Rennie et al., Tackling the poor assumptions of naive Bayes text clas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import HyperparameterError, InputError
+from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import left_over
+from deciban.families.multinomial import Multinomial
+from deciban.families.protocol import Rule
 from deciban.statistics import Array, Axis, Labels, LazyNames, Stats, summed
 from deciban.text.vocabulary import Vocabulary, text_array
+
+if TYPE_CHECKING:
+    from deciban.text.family import Text
 
 Kind = Literal["learnt", "growing", "given"]
 UNK = "<unk>"  # the word that stands for words outside the vocabulary
@@ -233,3 +239,76 @@ def with_unk(vocabulary: Vocabulary, counts: Array) -> tuple[tuple[str, ...], Ar
         outside = counts[:, at : at + 1]
         words, counts = words[:at] + words[at + 1 :], np.delete(counts, at, axis=1)
     return words, np.concatenate([counts, outside], axis=1)
+
+
+def text_stats(
+    text: Text, classes: Axis, vocabulary: Vocabulary, counts: Array, rows: Array, tokens: Array
+) -> TextStats:
+    """Return counts under the columns of a vocabulary, found or fixed, as statistics."""
+    names: Any = vocabulary
+    if text.fixed_vocabulary is None and text.kind != "learnt":
+        names, counts = with_unk(vocabulary, counts)
+    labels = {"class": classes, "word": word_axis(names, text.kind)}
+    return TextStats(labels, in_axis_order(counts, text.kind), rows, tokens)
+
+
+# -- the sums as families of counts read them --------------------------------------------------------------------------
+class WordSums(NamedTuple):
+    """The sums of a model as families of counts read them."""
+
+    axis: Axis  # the words that are counted
+    sums: TextStats  # <unk> last, multiplied by the idf
+    vocabulary: Vocabulary  # the words without <unk>
+    idf: Array | None  # (V,)
+
+
+def word_sums(text: Text, stats: TextStats) -> WordSums:
+    """Return the sums as families of counts read them."""
+    stats = stats.pruned()
+    axis: Any = stats.labels["word"]
+    require_words(axis)
+    vocabulary = vocabulary_along(text, axis)
+    counts, idf = in_vocabulary_order(stats.counts, text.kind), idf_of(text, vocabulary)
+    return WordSums(axis, replace(stats, counts=counts if idf is None else counts * idf), vocabulary, idf)
+
+
+def vocabulary_along(text: Text, axis: Axis) -> Vocabulary:
+    """Return the words along an axis, without <unk>; where possible the family's own vocabulary, which has readers."""
+    if text.kind == "given" and text.fixed_vocabulary is not None:
+        words = text.vocabulary if isinstance(text.vocabulary, tuple) else text.words
+        if axis.names[:-1] == words:
+            return text.fixed_vocabulary
+    return vocabulary_of(axis, text.kind)
+
+
+def idf_of(text: Text, vocabulary: Vocabulary) -> Array | None:
+    """Return the idf of each column of a vocabulary, that of `unk` included, shape (V,); None without idf."""
+    if not text.terms.idf or text.idf is None:
+        return None
+    values = text.idf.of_words(vocabulary.names)
+    return np.append(values, text.idf.new) if vocabulary.unk else values
+
+
+def pseudo_counts(text: Text, V: int) -> float | Array:
+    """Return the pseudo-count of all V columns, or of each where <unk> has its own."""
+    alpha = 1.0 if isinstance(text.pseudo_count, str) else text.pseudo_count
+    if text.unk is None or text.kind == "learnt":
+        return alpha
+    return np.append(np.full(V - 1, float(alpha)), text.unk)
+
+
+def count_family(text: Text, V: int) -> Multinomial | Bernoulli:
+    """Return the family that reads the counts of V columns."""
+    alpha = pseudo_counts(text, V)
+    return Bernoulli(alpha, alpha) if text.reading == "bernoulli" else Multinomial(alpha)
+
+
+def rule_of(text: Text, rule: Rule) -> Rule:
+    """Return the rule of the counts' family; a Pólya reading is predictive."""
+    if text.reading != "polya":
+        return rule
+    if rule in ("ml", "map"):
+        raise HyperparameterError(
+            f"a Pólya reading integrates the probabilities out, which rule {rule!r} does not. Use rule 'mean'."
+        )
+    return "predictive"

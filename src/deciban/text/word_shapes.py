@@ -1,8 +1,8 @@
-"""What a word looks like to a tagger: itself where it is familiar, else its ending and its shape.
+"""Features of words for a tagger: the word itself if it is frequent, else its ending and its shape.
 
-A word seen three times or more is itself. A rarer one is `<rare>`, and shows its longest familiar ending and its shape
-instead; for the others these two are missing, and missing values add nothing. So unknown words are tagged by what rare
-words with such endings were.
+A word that occurs three times or more is a name of its own. A rarer one is `<rare>`, and has its longest known ending
+and its shape as features. For frequent words these two are missing, and missing values add nothing. So unknown words
+are tagged as rare words with such endings were.
 """
 
 from __future__ import annotations
@@ -11,56 +11,58 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-RARE = 2  # a word seen so often or less is described, not named
-LONGEST, FAMILIAR = 4, 5  # letters of an ending, and how often it must have occurred among rare words
-UNNAMED = "<rare>"
+from deciban.statistics import Array
+
+MOST_RARE = 2  # occurrences of a rare word, at most
+LONGEST_ENDING = 4  # letters
+ENDING_COUNT = 5  # occurrences of a known ending among rare words, at least
+RARE_WORD = "<rare>"
 
 
 @dataclass(frozen=True)
-class Looks:
-    """The words that are named, and the endings that are familiar, all in small letters.
+class WordFeatures:
+    """The frequent words and the known endings, all in lower case.
 
-    >>> looks = Looks(frozenset({"the"}), frozenset({"ing"}))
-    >>> looks.rows([["The", "Kling", "sings"]]).tolist()
+    >>> features = WordFeatures(frozenset({"the"}), frozenset({"ing"}))
+    >>> features.rows([["The", "Kling", "sings"]]).tolist()
     [['the', None, None], ['<rare>', 'ing', 'Xx'], ['<rare>', '', 'x']]
     """
 
-    named: frozenset[str]
+    frequent: frozenset[str]
     endings: frozenset[str]
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]]) -> Looks:
-        """By how often words occur in sentences."""
+    def of(cls, sentences: Iterable[Sequence[str]]) -> WordFeatures:
+        """Count the words of sentences, and the endings of the rare ones."""
         seen = Counter(word.lower() for words in sentences for word in words)
         endings: Counter[str] = Counter()
         for word, count in seen.items():
-            if count <= RARE:
-                for n in range(1, LONGEST + 1):
+            if count <= MOST_RARE:
+                for n in range(1, LONGEST_ENDING + 1):
                     endings[word[-n:]] += count
-        named = frozenset(word for word, count in seen.items() if count > RARE)
-        return cls(named, frozenset(ending for ending, count in endings.items() if count >= FAMILIAR))
+        frequent = frozenset(word for word, count in seen.items() if count > MOST_RARE)
+        return cls(frequent, frozenset(ending for ending, count in endings.items() if count >= ENDING_COUNT))
 
-    def rows(self, sentences: Iterable[Sequence[str]]) -> Any:
-        """(n, 3) word, ending, shape of every word, sentences end to end."""
+    def rows(self, sentences: Iterable[Sequence[str]]) -> Array:
+        """Return word, ending and shape of every word of all sentences, shape (n, 3)."""
         found = [row for words in sentences for row in self._sentence(words)]
         return np.array(found, dtype=object).reshape(-1, 3)
 
     def _sentence(self, words: Sequence[str]) -> Iterator[list[str | None]]:
         for at, word in enumerate(words):
             low = word.lower()
-            if low in self.named:
+            if low in self.frequent:
                 yield [low, None, None]
             else:
-                ending = next((low[-n:] for n in range(LONGEST, 0, -1) if low[-n:] in self.endings), "")
-                yield [UNNAMED, ending, ("^" if at == 0 else "") + shape(word)]
+                ending = next((low[-n:] for n in range(LONGEST_ENDING, 0, -1) if low[-n:] in self.endings), "")
+                yield [RARE_WORD, ending, ("^" if at == 0 else "") + shape(word)]
 
 
 def shape(word: str) -> str:
-    """Capitals, digits, hyphens; punctuation by its first sign.
+    """Return the shape of a word: capitals, digits, hyphens; of punctuation, its first sign.
 
     >>> [shape(word) for word in ("NATO", "Zaman", "al-Ani", "B52s", "!!")]
     ['XX', 'Xx', '-x', 'dXx', 'sign !']

@@ -110,7 +110,7 @@ def counts_of(X: ArrayLike, columns: Sequence[str] | Array = ()) -> sp.csr_array
     row, column, value = found
     said = "Negative values in data passed to a topic model: " if value < 0 else ""
     remedy, why = "Give counts, not differences or logarithms.", "; counts of words must be finite and ≥ 0."
-    error = column_error(DomainError, column_name(columns, column), f"holds {value:.6g}", remedy, row, why)
+    error = column_error(DomainError, column_name(list(columns), column), f"holds {value:.6g}", remedy, row, why)
     raise error.but(said, *error.args)
 
 

@@ -7,8 +7,8 @@
     μ | Σ, D  ~  Normal(m, Σ/κ)                      κ = κ0 + n, m = (κ0·m0 + n·x̄)/κ
     x | D     ~  Student(ν−D+1, m, Ψ(κ+1)/(κ(ν−D+1)))
 
-Six structures are readings of the same sums: full, diagonal and spherical covariances, per class or tied. Diagonal
-ones are the case D = 1 for each feature; a spherical variance has D means and D values a row.
+Six structures are estimated from the same sums: full, diagonal and spherical covariances, per class or tied. A diagonal
+structure is the case D = 1 for each feature; a spherical variance is shared by D means, with D values per row.
 
 Reference: Murphy, Conjugate Bayesian analysis of the Gaussian distribution (2007).
 """

@@ -1,16 +1,17 @@
-"""Normal and Student densities with a covariance matrix; rows with gaps score by their marginal.
+"""Normal and Student densities: with a covariance matrix, or with independent features.
 
-Everything is measured from the origin of the sums, so that data at 1e8 with a spread of 1 keep their digits.
+Rows with missing values are scored by their marginal density. Means are relative to the origin of the sums, so that
+values near 1e8 with a standard deviation of 1 keep their digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import betaln, gammaln
 
@@ -18,23 +19,25 @@ from deciban import kernels
 from deciban.errors import HyperparameterError
 from deciban.families.protocol import Density
 from deciban.linalg import EPS, whiten
+from deciban.read.numbers import Matrix, is_sparse
 from deciban.statistics import Array
 
-FAR = 1e4  # standard deviations from zero beyond which adding the origin to a mean would cost digits
+FAR = 1e4  # standard deviations of the origin from zero, beyond which origin + mean loses digits
 BLOCK_ROWS = 8192
-LARGE_DOF = 1e4  # from here on log1p is worth its time: what it is multiplied by would show its rounding
+BLOCK_CELLS = 2**14  # values in a block, so that several temporary arrays fit into the cache
+LARGE_DOF = 1e4  # from here on log1p is used, because rounding errors of log(1 + x) are multiplied by the dof
 
 
 def elliptical(distance: Array, log_det: Array, dof: Array | None, D: Array | int) -> Array:
-    """Log density in D dimensions at a squared distance, both in units of the scale matrix; dof None is normal.
+    """Return the log density at a squared distance in D dimensions, in units of the scale; dof None is normal.
 
     >>> elliptical(np.array([0.0]), np.array([0.0]), None, 1).round(4)
     array([-0.9189])
     """
     if dof is None:
-        return -0.5 * (D * np.log(2 * np.pi) + log_det + distance)
-    half = np.maximum(D, 1) / 2  # in no dimensions at all the answer is 0 whatever the constant
-    # Γ((f+D)/2)/Γ(f/2) by the beta function, which keeps its digits where f is large
+        return np.asarray(-0.5 * (D * np.log(2 * np.pi) + log_det + distance))
+    half = np.maximum(D, 1) / 2  # for D = 0 the constant is replaced by 0 below
+    # Γ((f+D)/2)/Γ(f/2) by the beta function, which is accurate for large f
     constant = np.where(np.greater(D, 0), gammaln(half) - betaln(dof / 2, half) - D / 2 * np.log(np.pi * dof), 0.0)
     stretched = distance / dof
     logarithm = np.log(1 + stretched) if np.max(dof, initial=0.0) < LARGE_DOF else np.log1p(stretched)
@@ -42,7 +45,7 @@ def elliptical(distance: Array, log_det: Array, dof: Array | None, D: Array | in
 
 
 def from_origin(X: Array, origin: Array, far: bool, score: Callable[[Array, Array], Array]) -> Array:
-    """score(X, origin): directly, or a block of rows at a time relative to the origin where it is far away."""
+    """Return score(X, origin); if the origin is far from zero, score(X − origin, 0), block by block."""
     if not far:
         return score(X, origin)
     zero = np.zeros_like(origin)
@@ -51,22 +54,22 @@ def from_origin(X: Array, origin: Array, far: bool, score: Callable[[Array, Arra
 
 
 def distances(X: Array, origin: Array, mean: Array, whitener: Array, unit: float = 1.0) -> Array:
-    """(n, K) squared distances from the means; `unit` × whitener has standard deviations in it."""
+    """Return squared distances from the means, shape (n, K); `unit` × whitener is that of the covariance."""
     far = bool((np.abs(origin) * np.sqrt((whitener**2).sum(axis=2).max(axis=0)) > FAR / unit).any())
     return from_origin(X, origin, far, lambda rows, at: kernels.whitened_distances(rows, mean + at, whitener, at))
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixDensity(Density):
-    """K ellipsoids; one scale matrix each, or one for all."""
+    """Elliptical densities with a scale matrix per class, or one for all."""
 
     origin: Array  # (D,)
     mean: Array  # (K, D) from the origin
-    scale: Array  # (K or 1, D, D), to be divided by
+    scale: Array  # (K or 1, D, D), before division by `divisor`
     divisor: Array  # (K,)
     dof: Array | None = None  # (K,) degrees of freedom; None is normal
-    whitener: Array | None = None  # of `scale`, where it is known already
-    log_det: Array | None = None
+    whitener: Array | None = None  # of `scale`, if known
+    log_det: Array | None = None  # of `scale`, if known
 
     @property
     def K(self) -> int:
@@ -79,13 +82,13 @@ class MatrixDensity(Density):
         return root.whitener, root.log_det
 
     def log_density(self, X: Array) -> Array:
-        """(n, K); what is missing is integrated out."""
+        """Return the scores, shape (n, K); missing values are integrated out."""
         whitener, log_det = self._root()
         D = X.shape[1]
         distance = distances(X, self.origin, self.mean, whitener, float(np.sqrt(np.max(self.divisor))))
         gaps = np.flatnonzero(np.isnan(distance[:, 0]))
         log_det = log_det - D * np.log(self.divisor)
-        if self.dof is None:  # as `elliptical`, without fetching fresh memory, which costs more than the arithmetic
+        if self.dof is None:  # as `elliptical`, but in place: allocation would cost more
             scores = np.multiply(distance, -0.5 * self.divisor, out=distance)
             scores += elliptical(np.zeros(1), log_det, None, D)
         else:
@@ -95,7 +98,7 @@ class MatrixDensity(Density):
         return scores
 
     def _fill_gaps(self, scores: Array, X: Array, gaps: Array) -> None:
-        """Rows that miss the same features share a marginal."""
+        """Score rows with missing values, those with the same features together."""
         patterns, which = np.unique(np.isnan(X[gaps]), axis=0, return_inverse=True)
         for at, missing in enumerate(patterns):
             rows, seen = gaps[which == at], np.flatnonzero(~missing)
@@ -105,13 +108,13 @@ class MatrixDensity(Density):
                 scores[rows] = self.select(seen).log_density(X[np.ix_(rows, seen)])
 
     def select(self, features: Array) -> MatrixDensity:
-        """The marginal density of some features: the sub-vector and sub-matrix, degrees of freedom kept."""
+        """Return the marginal density of some features: sub-vector and sub-matrix, the same degrees of freedom."""
         features = np.asarray(features)
         scale = self.scale[:, features[:, None], features]
         return type(self)(self.origin[features], self.mean[:, features], scale, self.divisor, self.dof)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """Normal rows, stretched by a chi-square where the density is Student's."""
+        """Draw normal rows, scaled by a chi-square variate for Student densities."""
         whitener, _ = self._root()
         rows = rng.standard_normal((len(codes), self.mean.shape[1]))
         for k in np.unique(codes):
@@ -123,7 +126,7 @@ class MatrixDensity(Density):
 
 
 def stretch(dof: Array | None, codes: Array, rng: np.random.Generator) -> Array | float:
-    """√(f/χ²_f) per row, or per row and feature: what makes a normal sample a Student sample."""
+    """Draw √(f/χ²_f) per row, or per row and feature: a normal variate times it is a Student variate."""
     return 1.0 if dof is None else np.sqrt(dof[codes] / rng.chisquare(dof[codes])).reshape(len(codes), -1)
 
 
@@ -131,7 +134,7 @@ class NormalDensity(MatrixDensity):
     """Normal densities with known means and covariances."""
 
     def polynomial(self) -> tuple[Array | None, Array, Array]:
-        """A = −½Λ, b = Λμ, c = −½μᵀΛμ + ½log|Λ|; a shared Λ leaves b and c."""
+        """Return A = −½Λ, b = Λμ, c = −½μᵀΛμ + ½log|Λ|; A is None if all classes share Λ."""
         whitener, log_det = self._root()
         mean = self.origin + self.mean
         root = whitener * np.sqrt(self.divisor[: len(whitener), None, None])
@@ -146,19 +149,14 @@ class NormalDensity(MatrixDensity):
 
 
 class StudentDensity(MatrixDensity):
-    """Normal densities with mean and covariance integrated out."""
+    """Student densities: normal, with mean and covariance integrated out."""
 
 
-# -- axis densities ----------
-# Normal and Student densities whose features vary independently; what is missing adds nothing.
-
-BLOCK_CELLS = 2**14  # values worked on at a time: several temporary arrays of them stay in the cache
-
-
+# -- diagonal and spherical covariances; a missing value adds nothing -------------------------------------------------
 def sum_of_logs(factors: Array) -> Array:
-    """Σ log along the last axis, by logs of products of eight: products are cheap.
+    """Return Σ log along the last axis, as logarithms of products of eight factors, which is faster.
 
-    No factor may be so small or so large that its eighth power leaves the range of floats: about 1e±38.
+    The eighth power of a factor must be in the range of floats: factors between about 1e-38 and 1e38.
     """
     for _ in range(3):
         half = factors.shape[-1] // 2
@@ -167,18 +165,18 @@ def sum_of_logs(factors: Array) -> Array:
         odd = factors[..., 2 * half :]
         factors = factors[..., :half] * factors[..., half : 2 * half]
         factors[..., : odd.shape[-1]] *= odd
-    return np.log(factors).sum(axis=-1)
+    return np.asarray(np.log(factors).sum(axis=-1))
 
 
 def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array | None, pooled: bool) -> Array:
-    """(n,) log density from squared residuals (n, D).
+    """Return log densities (n,) from squared residuals (n, D).
 
-    Features that share one variance also share one Student density: their distances add up before it, not after.
+    Features with one variance (`pooled`) have one Student density of the sum of their distances.
     """
     distance, log_det = squares / variance, np.log(variance)
     if pooled or dof is None:
         if seen is None:
-            count: Any = squares.shape[-1]
+            count: Array | int = squares.shape[-1]
             log_det = np.broadcast_to(log_det, squares.shape) if log_det.shape[-1] != count else log_det
         else:
             distance, log_det, count = np.where(seen, distance, 0.0), np.where(seen, log_det, 0.0), seen.sum(axis=-1)
@@ -188,18 +186,18 @@ def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array 
         norm = elliptical(np.zeros(1), log_det, dof, 1).sum(axis=-1)
         distance /= dof
         distance += 1.0
-        return norm - 0.5 * (dof[..., 0] + 1) * sum_of_logs(distance)
+        return np.asarray(norm - 0.5 * (dof[..., 0] + 1) * sum_of_logs(distance))
     parts = elliptical(distance, log_det, dof, 1)
-    return (parts if seen is None else np.where(seen, parts, 0.0)).sum(axis=-1)
+    return np.asarray((parts if seen is None else np.where(seen, parts, 0.0)).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
 class AxisDensity(Density):
-    """Means and squared scales along the axes."""
+    """Means and squared scales of single features."""
 
     origin: Array  # (D,)
     mean: Array  # (K, D) from the origin
-    variance: Array  # (K, D); of a Student density its squared scale
+    variance: Array  # (K, D); squared scale of a Student density
 
     @property
     def K(self) -> int:
@@ -207,21 +205,21 @@ class AxisDensity(Density):
 
     @property
     def far(self) -> bool:
-        """Whether the origin is so far from zero that sums with it would cost digits."""
+        """Whether the origin is so far from zero that origin + mean loses digits."""
         return bool((self.origin**2 > FAR**2 * self.variance.min(axis=0, initial=np.inf)).any())
 
     def select(self, features: Array) -> AxisDensity:
-        """The density of some features."""
+        """Return the density of some features."""
         at = np.asarray(features)
         return replace(self, origin=self.origin[at], mean=self.mean[:, at], variance=self.variance[:, at])
 
     def squares(self, X: Array, k: int) -> Array:
-        """(n, D) squared residuals from the mean of group k."""
-        return ((X - self.origin) - self.mean[k]) ** 2
+        """Return squared residuals from the mean of class k, shape (n, D)."""
+        return np.asarray(((X - self.origin) - self.mean[k]) ** 2)
 
     def dense_scores(self, X: Array, dof: Array, pooled: bool) -> Array:
-        """(n, K) Student scores, a block of rows and a class at a time."""
-        if (dof == dof[:, :1]).all():  # nothing was missing
+        """Return Student scores, shape (n, K), by blocks of rows and by classes."""
+        if (dof == dof[:, :1]).all():  # no value was missing
             dof = dof[:, :1]
         scores = np.empty((len(X), self.K))
         block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
@@ -235,8 +233,8 @@ class AxisDensity(Density):
                 scores[at : at + block, k] = axis_scores(squares, self.variance[k], dof[k], mask, pooled)
         return scores
 
-    def distances(self, X: Any) -> Array:
-        """(n, K) Σ(x−μ)²/variance of a sparse table: that of a row of zeros, plus what the stored entries change."""
+    def distances(self, X: sp.csr_array) -> Array:
+        """Return Σ(x−μ)²/variance of sparse rows, shape (n, K): that of zeros, plus the change by stored entries."""
         mean, half = self.origin + self.mean, 1 / self.variance
         linear = kernels.sparse_scores(X.data, X.indices, X.indptr, -2 * (half * mean).T, (half * mean**2).sum(axis=1))
         return linear + kernels.sparse_scores(X.data**2, X.indices, X.indptr, half.T, np.zeros(self.K))
@@ -248,24 +246,24 @@ class DiagonalNormal(AxisDensity):
 
     tied: bool = False
 
-    def log_density(self, X: Any) -> Array:
-        """(n, K)."""
+    def log_density(self, X: Matrix) -> Array:
+        """Return the scores, shape (n, K)."""
         log_norm = -0.5 * np.log(2 * np.pi * self.variance)
-        if sp.issparse(X):
-            return log_norm.sum(axis=1) - 0.5 * self.distances(X)
+        if is_sparse(X):
+            return np.asarray(log_norm.sum(axis=1) - 0.5 * self.distances(X))
         half = 0.5 / self.variance
         return from_origin(
             X, self.origin, self.far, lambda rows, at: kernels.diagonal_scores(rows, self.mean + at, half, log_norm)
         )
 
-    def parts(self, X: Any) -> Array:
-        """(n, K, D); a missing value says nothing."""
-        X = X.toarray() if sp.issparse(X) else X
+    def parts(self, X: Matrix) -> Array:
+        """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
+        X = X.toarray() if is_sparse(X) else X
         parts = [elliptical(self.squares(X, k) / v, np.log(v), None, 1) for k, v in enumerate(self.variance)]
-        return np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf)
+        return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))
 
     def polynomial(self) -> tuple[Array | None, Array, Array]:
-        """A = −½Λ, b = Λμ, c = −½μᵀΛμ + ½log|Λ|; a shared Λ leaves b and c."""
+        """Return A = −½Λ, b = Λμ, c = −½μᵀΛμ + ½log|Λ|; A is None if all classes share Λ."""
         mean = self.origin + self.mean
         b = mean / self.variance
         c = -0.5 * (mean * b).sum(axis=1)
@@ -275,29 +273,30 @@ class DiagonalNormal(AxisDensity):
         return A, b, c - 0.5 * np.log(2 * np.pi * self.variance).sum(axis=1)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """Normal rows."""
+        """Draw normal rows."""
         noise = rng.standard_normal((len(codes), len(self.origin)))
         return self.origin + (self.mean[codes] + noise * np.sqrt(self.variance[codes]))
 
 
 @dataclass(frozen=True, eq=False)
 class DiagonalStudent(AxisDensity):
-    """Independent features, mean and variance integrated out."""
+    """Independent Student features: normal, with mean and variance integrated out."""
 
     dof: Array  # (K, D)
 
     def select(self, features: Array) -> DiagonalStudent:
-        """The density of some features."""
-        return replace(super().select(features), dof=self.dof[:, np.asarray(features)])  # type: ignore[call-arg, return-value]
+        """Return the density of some features."""
+        at = np.asarray(features)
+        return DiagonalStudent(self.origin[at], self.mean[:, at], self.variance[:, at], self.dof[:, at])
 
-    def log_density(self, X: Any) -> Array:
-        """(n, K), a class at a time."""
-        if sp.issparse(X):
+    def log_density(self, X: Matrix) -> Array:
+        """Return the scores, shape (n, K)."""
+        if is_sparse(X):
             return self._sparse(X)
         return self.dense_scores(X, self.dof, pooled=False)
 
-    def _sparse(self, X: Any) -> Array:
-        """The score of a row of zeros, plus what the stored entries change."""
+    def _sparse(self, X: sp.csr_array) -> Array:
+        """Return the score of a row of zeros, plus the change by stored entries."""
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         scores = np.empty((X.shape[0], self.K))
         for k, (mean, variance, dof) in enumerate(zip(self.origin + self.mean, self.variance, self.dof)):
@@ -308,43 +307,39 @@ class DiagonalStudent(AxisDensity):
             scores[:, k] = zero.sum() + np.bincount(row, there - zero[at], minlength=X.shape[0])
         return scores
 
-    def parts(self, X: Any) -> Array:
-        """(n, K, D); a missing value says nothing."""
-        X = X.toarray() if sp.issparse(X) else X
+    def parts(self, X: Matrix) -> Array:
+        """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
+        X = X.toarray() if is_sparse(X) else X
         each = enumerate(zip(self.variance, self.dof))
         parts = [elliptical(self.squares(X, k) / v, np.log(v), f, 1) for k, (v, f) in each]
-        return np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf)
+        return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """Every value with a variance of its own."""
+        """Draw rows, with another variance for every value."""
         noise = rng.standard_normal((len(codes), len(self.origin)))
         return self.origin + (self.mean[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
 
 
 @dataclass(frozen=True, eq=False)
 class SphericalStudent(AxisDensity):
-    """Features that share one variance, integrated out with the means: they are no longer independent."""
+    """Features with one variance, integrated out with the means; they are not independent."""
 
     dof: Array  # (K,)
 
-    def log_density(self, X: Any) -> Array:
-        """(n, K), a class at a time."""
-        if sp.issparse(X):
+    def log_density(self, X: Matrix) -> Array:
+        """Return the scores, shape (n, K)."""
+        if is_sparse(X):
             return elliptical(self.distances(X), np.log(self.variance).sum(axis=1), self.dof, X.shape[1])
         return self.dense_scores(X, self.dof[:, None], pooled=True)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
-        """Every row with a variance of its own."""
+        """Draw rows, with another variance for every row."""
         noise = rng.standard_normal((len(codes), len(self.origin)))
         return self.origin + (self.mean[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
 
 
-# -- known ----------
-# A Gaussian that is known, not learnt.
-
-
-def known_density(mean: Any, covariance: Any) -> Density:
-    """One density, of D means and D variances or a covariance matrix."""
+def known_density(mean: ArrayLike, covariance: ArrayLike) -> Density:
+    """Return the density of D known means, and D variances or a covariance matrix."""
     centre, spread = np.atleast_1d(np.asarray(mean, dtype=float)), np.asarray(covariance, dtype=float)
     D = len(centre)
     if centre.ndim != 1 or spread.shape not in ((), (1,), (D,), (D, D)):

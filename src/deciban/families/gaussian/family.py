@@ -1,49 +1,81 @@
-"""The Gaussian family: hyper-parameters, and which reading of the sums each structure is."""
+"""The Gaussian family: hyper-parameters, and the posterior that each structure reads from the sums."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning, column_error
-from deciban.families.gaussian.densities import DiagonalNormal, known_density
+from deciban.families.abilities import HasChoices, HasDraws, HasEvidence, HasLogPrior, HasPosterior, SharesParameters
+from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior
 from deciban.families.gaussian.prior import Prior, axis_log_prior, matrix_log_prior, pooled_mean, pooled_target
 from deciban.families.gaussian.structure import AUTO_FEATURES, choose_structure
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal, collect_full
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Rule
+from deciban.families.protocol import Density, Family, Input, Rule
 from deciban.linalg import EPS
-from deciban.read.numbers import column_name, dense_numbers, find_bad, numbers, refuse, refuse_infinite
+from deciban.read.numbers import Matrix, column_name, dense_numbers, find_bad, numbers, refuse, refuse_infinite
 from deciban.read.tables import array_of
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]
-STRUCTURES = ("tied spherical", "spherical", "tied diagonal", "diagonal", "tied", "full", "auto")  # simplest first
+STRUCTURES: tuple[Structure, ...] = (  # simplest first
+    "tied spherical",
+    "spherical",
+    "tied diagonal",
+    "diagonal",
+    "tied",
+    "full",
+    "auto",
+)
 TARGETS = ("diagonal", "spherical", "tied")
-LOST_DIGITS = 1e-6  # relative error of a variance worth a warning
+LOST_DIGITS = 1e-6  # relative error of a variance above which a warning is given
+AnyGaussianStats: TypeAlias = GaussianStats | DiagonalStats
 _NO_PRODUCTS = (
     "structure={!r} needs products of columns, which a diagonal fit does not keep. "
-    "Fit with keep='full', then every structure can be read."
+    "Fit with keep='full', which keeps the sums of every structure."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gaussian(Family[Any]):
-    """Real numbers about a mean; structures differ in what their covariances share.
+class Gaussian(
+    Family[AnyGaussianStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasChoices, SharesParameters
+):
+    """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
-    `strength` pseudo-rows of a `target` covariance (the pooled within-class variances, their average, or the pooled
-    covariance), and `kappa` pseudo-rows at the pooled mean, are the prior. Its scale is taken from the first rows and
-    frozen. A strength of some tens, with target "tied" or "spherical", is shrinkage.
+    The prior is worth `strength` rows with the `target` covariance, and `kappa` rows at the mean of all rows. Its mean
+    and scale are taken from the first rows and frozen.
 
-    structure="auto" tries every structure and some strengths, and takes the one whose labels, each row left out in
-    turn, have the least log loss.
+    Parameters
+    ----------
+    structure : {"full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"}, default="full"
+        Form of the covariance, per class or tied (the same for all classes). "auto" chooses the structure and its
+        strength by the leave-one-out log loss of the labels.
+    strength : float, default=1.0
+        Number of pseudo-rows with the target covariance. Some tens of them, with target "tied" or "spherical",
+        shrink the covariances.
+    target : {"diagonal", "spherical", "tied"}, default="diagonal"
+        Target covariance: the within-class variances, their average, or the within-class covariance.
+    kappa : float, default=0.01
+        Number of pseudo-rows at the prior mean.
+    keep : {"structure", "full"}, default="structure"
+        Sums to keep: those that the structure needs, or those from which every structure can be estimated.
+    mean : array-like of shape (n_features,), optional
+        Prior mean. If None, the mean of all rows, frozen at the first fit.
+    scale : array-like of shape (n_features,) or (n_features, n_features), optional
+        Target covariance, or its diagonal. If None, it is computed by `target`, frozen at the first fit.
+    origin : array-like of shape (n_features,), optional
+        Point about which sums are collected. If None, a point near the first rows.
 
+    Examples
+    --------
     >>> Gaussian("tied", strength=10)
     Gaussian('tied', strength=10)
     >>> heights = Gaussian().fit([[171.0], [180.0], [175.0], [178.0]])
@@ -58,11 +90,10 @@ class Gaussian(Family[Any]):
     strength: float = 1.0
     target: Literal["diagonal", "spherical", "tied"] = "diagonal"
     kappa: float = 0.01
-    keep: Literal["structure", "full"] = "structure"  # "full": sums from which every structure can be read
-    mean: Any = None  # (D,) m0; None is the pooled mean, frozen at the first fit
-    # (D,) or (D, D); None is the target, frozen at the first fit
-    scale: Any = field(default=None, metadata={"follows": "target"})
-    origin: Any = None  # (D,) of the sums; None is near the first rows
+    keep: Literal["structure", "full"] = "structure"
+    mean: Array | None = None  # (D,) m0
+    scale: Array | None = field(default=None, metadata={"follows": "target"})  # (D,) or (D, D)
+    origin: Array | None = None  # (D,)
 
     def __post_init__(self) -> None:
         for name, known in (("structure", STRUCTURES), ("target", TARGETS), ("keep", ("structure", "full"))):
@@ -75,10 +106,10 @@ class Gaussian(Family[Any]):
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
 
     def __repr__(self) -> str:
-        """What was asked for; the frozen arrays are left out."""
+        """Name the hyper-parameters that differ from their defaults, without arrays."""
         plain = [f for f in fields(self) if f.name not in ("structure", "mean", "scale", "origin")]
-        said = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
-        return f"Gaussian({', '.join([repr(self.structure), *said])})"
+        shown = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
+        return f"Gaussian({', '.join([repr(self.structure), *shown])})"
 
     @property
     def _tied(self) -> bool:
@@ -90,28 +121,24 @@ class Gaussian(Family[Any]):
 
     @property
     def _complete(self) -> bool:
-        """Whether rows must be complete to be learnt."""
+        """Whether only rows without missing values can be learnt."""
         return self._matrix or self.keep == "full"
 
     # -- rows ------------------------------------------------------------------------------------------------------
-    def encode(self, X: Any, columns: Sequence[str], stats: Any = None) -> Any:
-        """Floats with NaN where missing; the diagonal structures take sparse tables too."""
-        if self._complete:
-            return dense_numbers(X, columns)
-        X = array_of(X)
-        if not sp.issparse(X):
-            return dense_numbers(X, columns)
-        X = numbers(X, columns)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
+    def encode(self, X: Input, columns: Sequence[str], stats: AnyGaussianStats | None = None) -> Matrix:
+        given = array_of(X)
+        if self._complete or not sp.issparse(given):
+            return dense_numbers(given, columns)
+        sparse: sp.csr_array = numbers(given, columns)
+        if not sparse.has_canonical_format:
+            sparse = sparse.copy()
+            sparse.sum_duplicates()
+        return sparse
 
-    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
-        """Finite; and complete, where products of columns are summed."""
+    def check(self, X: Matrix, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
         if sp.issparse(X):
-            refuse(X, columns, np.isnan, "a sparse table has no missing values", "Use a dense one.")
+            refuse(X, columns, np.isnan, "a sparse table has no missing values", "Use a dense table.")
         missing = find_bad(X, np.isnan) if learning and self._complete else None
         if missing is not None:
             row, column, _ = missing
@@ -119,25 +146,23 @@ class Gaussian(Family[Any]):
             why = "; a full Gaussian learns from complete rows only."
             raise column_error(DomainError, column_name(columns, column), "is missing", remedy, row, why)
 
-    def collect(self, X: Any, members: Members) -> GaussianStats | DiagonalStats:
-        """Sums about the origin: of products too, where the structure needs them or they are to be kept."""
+    def collect(self, X: Matrix, members: Members) -> AnyGaussianStats:
         if self._complete:
             return collect_full(X, members, self.origin)
         if self.structure == "auto" and not sp.issparse(X) and X.shape[1] <= AUTO_FEATURES:
             sums = collect_full(X, members, self.origin)
-            if not np.isnan(sums.first).any():  # a gap leaves the diagonal structures to choose from
+            if not np.isnan(sums.first).any():  # with missing values, only diagonal structures are candidates
                 return sums
         return collect_diagonal(X, members, self.origin)
 
-    def choose(self, stats: Any, rows: tuple[Any, Members] | None = None, rule: Rule = "mean") -> Gaussian:
-        """Freeze the origin, the prior's mean and target, and the structure if it is to be found."""
-        kept = "full" if isinstance(stats, GaussianStats) and not self._complete else self.keep
-        each = stats if isinstance(stats, DiagonalStats) else stats.diagonal()
+    def choose(
+        self, stats: AnyGaussianStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
+    ) -> Gaussian:
         frozen = replace(
             self,
-            keep=kept,
-            mean=pooled_mean(each) if self.mean is None else self.mean,
-            scale=pooled_target(stats, each, self.target) if self.scale is None else self.scale,
+            keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
+            mean=pooled_mean(stats) if self.mean is None else self.mean,
+            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
             origin=stats.origin if self.origin is None else self.origin,
         )
         if self.structure != "auto":
@@ -145,22 +170,19 @@ class Gaussian(Family[Any]):
         if rows is None:
             raise NotAvailableError(
                 "structure='auto' is chosen by leaving rows out, so it needs rows, not sums alone. "
-                "Name the structure, or choose again with the rows at hand."
+                "Name the structure, or choose again with the rows."
             )
         keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else "structure"
         return choose_structure(replace(frozen, keep=keep), stats, *rows, rule, own_scale=self.scale is not None)
 
     @property
     def shared(self) -> bool:
-        """Tied classes share their covariance."""
         return self._tied
 
     def chosen_by_labels(self) -> list[str]:
-        """The structure, and with it the strength, where they are to be found."""
         return ["structure"] if self.structure == "auto" else []
 
     def select(self, features: Array) -> Gaussian:
-        """The prior of some features."""
         at = np.asarray(features)
         scale = self.scale
         if scale is not None:
@@ -169,58 +191,57 @@ class Gaussian(Family[Any]):
         return replace(self, mean=mean, scale=scale, origin=origin)
 
     def keep_choices(self, chosen: Gaussian, with_rows: bool) -> Gaussian:
-        """Without rows, a structure that was found by leaving rows out stays as found."""
         if with_rows or self.structure != "auto":
             return self
         return replace(
             self, structure=chosen.structure, strength=chosen.strength, target=chosen.target, keep=chosen.keep
         )
 
-    # -- readings of the sums --------------------------------------------------------------------------------------
-    def _posterior(self, stats: Any, rule: Rule = "mean") -> MatrixPosterior | CellPosterior:
-        """κ, m, ν and Ψ under this structure; under ml the bare sums."""
+    # -- densities -------------------------------------------------------------------------------------------------
+    def _posterior(self, stats: AnyGaussianStats, rule: Rule = "mean") -> MatrixPosterior | CellPosterior:
+        """Return κ, m, ν and Ψ under this structure; under rule "ml" without the prior."""
         if self.structure == "auto":
-            self.choose(stats)  # says what is missing
+            self.choose(stats)  # raises the error that rows are needed
         prior = None if rule == "ml" else self._prior(stats)
-        tied = self._tied
         if not self._matrix:
-            each = stats if isinstance(stats, DiagonalStats) else stats.diagonal()
-            return CellPosterior.of(each, prior, tied, "spherical" in self.structure)
+            return CellPosterior.of(stats.diagonal(), prior, self._tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
             raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
-        return MatrixPosterior.of(stats, prior, tied)
+        return MatrixPosterior.of(stats, prior, self._tied)
 
-    def _prior(self, stats: Any) -> Prior:
+    def _prior(self, stats: AnyGaussianStats) -> Prior:
         D = len(stats.origin)
-        mean = pooled_mean(stats.diagonal()) if self.mean is None else self.mean
-        scale = pooled_target(stats, stats.diagonal(), self.target) if self.scale is None else self.scale
+        mean = pooled_mean(stats) if self.mean is None else self.mean
+        scale = pooled_target(stats, self.target) if self.scale is None else self.scale
         target = scale if scale.ndim == 2 else np.broadcast_to(scale, D)
         return Prior(self.kappa, self.strength, np.broadcast_to(mean - stats.origin, D), target)
 
-    def estimate(self, stats: Any, rule: Rule) -> Density:
-        """Means and covariances, or the Student densities that integrate them out."""
+    def estimate(self, stats: AnyGaussianStats, rule: Rule) -> Density:
         posterior = self._posterior(stats, rule)
         density = posterior.density(rule)
         if EPS * posterior.separation() > LOST_DIGITS:
             sds = np.sqrt(posterior.separation())
             warnings.warn(
                 f"a class lies {sds:.2g} standard deviations from the origin of the sums; its variances keep about "
-                f"{max(0, int(-np.log10(EPS * sds**2)))} digits. Fit again, so that the origin is chosen anew.",
+                f"{max(0, int(-np.log10(EPS * sds**2)))} digits. Fit again, which chooses another origin.",
                 PrecisionWarning,
                 stacklevel=2,
             )
         return density
 
-    def leave_one_out(self, stats: Any, X: Any, members: Members, rule: Rule, density: Density | None = None) -> Array:
-        """A row leaves by a rank-one step: no refits."""
+    def leave_one_out(
+        self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
         return self._posterior(stats, rule).leave_one_out(X, members, rule)
 
-    def log_evidence(self, stats: Any) -> Array:
-        """(K,), or (1,) where the classes share their covariance."""
+    def log_evidence(self, stats: AnyGaussianStats) -> Array:
         return self._posterior(stats).log_evidence()
 
-    def log_prior(self, density: Any) -> float:
-        """The log prior at a density's means and covariances, up to a constant: what `map` adds to a log-likelihood."""
+    def log_prior(self, density: NormalDensity | DiagonalNormal) -> float:
+        if self.scale is None or self.mean is None:
+            raise HyperparameterError(
+                "the prior of this Gaussian is chosen at the first fit. Fit, or give mean and scale."
+            )
         D = density.mean.shape[1]
         target = self.scale if self.scale.ndim == 2 else np.broadcast_to(self.scale, D)
         prior = Prior(self.kappa, self.strength, np.broadcast_to(self.mean, D) - density.origin, target)
@@ -228,18 +249,42 @@ class Gaussian(Family[Any]):
             return axis_log_prior(prior, density, self._tied, "spherical" in self.structure)
         return matrix_log_prior(prior, density)
 
-    def posterior(self, stats: Any) -> Posterior:
-        """Marginals of "mean" (K, D) and "variance"; for matrices "covariance" too, by draws."""
+    def posterior(self, stats: AnyGaussianStats) -> Posterior:
+        """Describe the posterior of means and covariances.
+
+        Parameters
+        ----------
+        stats : GaussianStats or DiagonalStats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        Posterior
+            Marginals of "mean", shape (K, D), and "variance"; for full covariances also "covariance", by draws.
+        """
         return Posterior(self._posterior(stats).marginals())
 
-    def draw(self, stats: Any, rng: np.random.Generator) -> Density:
-        """Draw means and covariances from their normal–inverse-Wishart posterior."""
+    def draw(self, stats: AnyGaussianStats, rng: np.random.Generator) -> Density:
         return self._posterior(stats).draw(rng)
 
     @staticmethod
-    def of(mean: Any, covariance: Any) -> Density:
-        """A known density: a covariance matrix, or variances (not standard deviations).
+    def of(mean: ArrayLike, covariance: ArrayLike) -> Density:
+        """Return the density of a known mean and covariance.
 
+        Parameters
+        ----------
+        mean : float or array-like of shape (n_features,)
+            Means.
+        covariance : float or array-like of shape (n_features,) or (n_features, n_features)
+            Variances (not standard deviations), or a covariance matrix.
+
+        Returns
+        -------
+        Density
+            The density of a single class.
+
+        Examples
+        --------
         >>> male = Gaussian.of(175.33, 52.89)
         >>> np.exp(male.log_density(np.array([[174.0]]))).round(5)
         array([[0.05395]])

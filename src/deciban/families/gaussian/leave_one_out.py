@@ -1,56 +1,52 @@
-"""One row out of diagonal and spherical Gaussians: each variance loses what the row put into it.
+"""Leave-one-out scores of diagonal and spherical Gaussians: the row is subtracted from each variance.
 
 κ' = κ − w        x − m' = (κ/κ')·u, u = x − m        ψ' = ψ − wκ/κ'·u², summed over the features that share ψ
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from deciban import kernels
 from deciban.families.gaussian.densities import BLOCK_CELLS, axis_scores, elliptical
 from deciban.families.protocol import Rule, own_codes
 from deciban.linalg import EPS
+from deciban.read.numbers import Matrix, is_sparse
 from deciban.statistics import Array, Members
 
 if TYPE_CHECKING:
     from deciban.families.gaussian.posteriors import CellPosterior
 
-ALONE = 1e-12  # share of κ, or of ψ, below which what is left is rounding
+ALONE = 1e-12  # share of κ, or of ψ, below which a difference is only rounding
 
 
-def leave_one_out(posterior: CellPosterior, X: Any, members: Members, rule: Rule) -> Array:
-    """(n, K); a sparse table is made dense a block at a time, for every zero is a value."""
-    own = own_codes(members)
+def leave_one_out(posterior: CellPosterior, X: Matrix, members: Members, rule: Rule) -> Array:
+    """Return the scores, shape (n, K); sparse rows are made dense block by block, since every zero is a value."""
+    own_codes(members)
     scores = posterior.density(rule).log_density(X)
     separate = not posterior.tied and not posterior.pooled and posterior.kappa.shape[1] == 1
-    if (
-        separate
-        and rule != "predictive"
-        and not sp.issparse(X)
-        and _leave_complete(posterior, X, own, members.row_weights(), rule, scores)
-    ):
+    if separate and rule != "predictive" and not is_sparse(X) and _leave_complete(posterior, X, members, rule, scores):
         return scores
     block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
     for at in range(0, X.shape[0], block):
         rows = slice(at, at + block)
-        Z = X[rows].toarray() if sp.issparse(X) else X[rows]
+        Z = X[rows].toarray() if is_sparse(X) else X[rows]
         _leave(posterior, Z - posterior.stats.origin, members.take(rows), rule, scores[rows])
     return scores
 
 
-def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, rule: Rule, scores: Array) -> bool:
-    """Normals of separate variances and rows without gaps, in one pass; False, and nothing done, where there is a gap.
+def _leave_complete(posterior: CellPosterior, X: Array, members: Members, rule: Rule, scores: Array) -> bool:
+    """Score rows without missing values by normals with a variance per class and feature, in one pass.
 
-    With v = u²/ψ a row leaves f = 1 − wκ/κ'·v of each ψ, and its squared distance is (κ/κ')²·Σ v/f in units of ψ'.
+    Return False, without changing the scores, if a value is missing. With v = u²/ψ, ψ'/ψ = f = 1 − wκ/κ'·v, and the
+    squared distance is (κ/κ')²·Σ v/f in units of ψ'.
     """
-    D = X.shape[1]
+    own, w, D = own_codes(members), members.row_weights(), X.shape[1]
     kappa, least = posterior.kappa[own, 0], ALONE if posterior.prior is None else EPS
     left = kappa - w
-    alone = left <= ALONE * kappa  # nobody else has a value here
+    alone = left <= ALONE * kappa  # no other row has a value here
     step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
     distance, log_left, smallest = kernels.diagonal_left_out(
         X, own, posterior.stats.origin, posterior.mean, 1 / posterior.psi, w * step, least
@@ -66,7 +62,7 @@ def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, ru
 
 
 def _leave(posterior: CellPosterior, Z: Array, members: Members, rule: Rule, scores: Array) -> None:
-    """Overwrite the scores that change: the own class, and where variances are tied the others too."""
+    """Overwrite the scores that change: of the row's own class, and of all classes if variances are tied."""
     own, w = own_codes(members), members.row_weights()[:, None]
     share = np.zeros_like(own) if posterior.tied else own
     seen = ~np.isnan(Z)
@@ -74,7 +70,7 @@ def _leave(posterior: CellPosterior, Z: Array, members: Members, rule: Rule, sco
     weight = w if mask is None else w * seen
     kappa, psi = posterior.kappa[own], posterior.psi[share]
     left = kappa - weight
-    alone = left <= ALONE * kappa  # nobody else has a value here
+    alone = left <= ALONE * kappa  # no other row has a value here
     step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
     u = Z - posterior.mean[own]
     if mask is not None:
@@ -91,7 +87,7 @@ def _leave(posterior: CellPosterior, Z: Array, members: Members, rule: Rule, sco
         undefined = alone.any(axis=1) | constant.any(axis=1)
         rest[constant], left[alone], nu = 1.0, 1.0, np.where(nu > 0, nu, 1.0)
     else:
-        np.maximum(rest, EPS * psi, out=rest)  # the prior's part stays, whatever rounding says
+        np.maximum(rest, EPS * psi, out=rest)  # the prior keeps ψ positive, also after rounding
     if posterior.tied:
         kept = scores[undefined]
         _rescore_all(posterior, Z, rest, nu, mask, rule, scores)
@@ -104,7 +100,7 @@ def _leave(posterior: CellPosterior, Z: Array, members: Members, rule: Rule, sco
 def _rescore_all(
     posterior: CellPosterior, Z: Array, psi: Array, nu: Array, seen: Array | None, rule: Rule, scores: Array
 ) -> None:
-    """Every class under each row's own ψ."""
+    """Score every class, with the ψ of each row."""
     if rule == "predictive":
         for j, mean in enumerate(posterior.mean):
             divisor, dof = posterior.read(rule, posterior.kappa[j], nu)

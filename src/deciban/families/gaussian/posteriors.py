@@ -1,4 +1,10 @@
-"""Full and tied covariance: the normal–inverse-Wishart posterior, its readings, and one row out of it.
+"""Posteriors of Gaussian parameters: densities, leave-one-out scores, evidence, marginals, draws.
+
+`MatrixPosterior` serves full and tied covariances: a normal–inverse-Wishart posterior. `CellPosterior` serves diagonal
+and spherical covariances, per class or tied: each variance σ² has an inverse-gamma posterior IG(ν/2, ψ/2).
+
+    diagonal          one variance per class and feature      spherical         one per class
+    tied diagonal     one per feature                         tied spherical    one in all
 
 Reference: Murphy, Conjugate Bayesian analysis of the Gaussian distribution (2007), section 8.
 """
@@ -7,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -28,7 +33,7 @@ from deciban.families.gaussian.leave_one_out import leave_one_out
 from deciban.families.gaussian.prior import Prior
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.families.posterior import Marginal
-from deciban.families.protocol import Density, Rule, own_codes, require_rows
+from deciban.families.protocol import Density, Rule, classes_of, own_codes, require_rows
 from deciban.linalg import (
     EPS,
     Whitened,
@@ -39,15 +44,16 @@ from deciban.linalg import (
     singular_reasons,
     whiten,
 )
+from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Members
 
 COVARIANCE_DRAWS = 2000
-MOST_DRAWN = 2e7  # numbers
+MOST_DRAWN = 2e7  # values in all draws of covariances
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixPosterior:
-    """κ, m, ν and Ψ of every class; ν and Ψ are shared where tied. Without a prior: counts, means and scatter."""
+    """κ, m, ν and Ψ of every class; ν and Ψ are shared if tied. Without a prior: counts, means and scatter."""
 
     stats: GaussianStats
     prior: Prior | None
@@ -59,11 +65,11 @@ class MatrixPosterior:
 
     @classmethod
     def of(cls, stats: GaussianStats, prior: Prior | None, tied: bool) -> MatrixPosterior:
-        """Prior and sums make the posterior: Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ."""
+        """Update the prior by the sums: Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ."""
         n = stats.weight
         mean, psi = stats.scatter()
         if prior is None:
-            require_rows(n, stats.labels["class"], "Gaussian")  # type: ignore[arg-type]
+            require_rows(n, classes_of(stats.labels), "Gaussian")
             return cls(stats, None, tied, n, mean, _pooled(n, tied), _pooled(psi, tied))
         kappa = prior.kappa + n
         off = mean - prior.mean
@@ -74,9 +80,9 @@ class MatrixPosterior:
 
     @cached_property
     def root(self) -> Whitened:
-        """Ψ whitened; an error that names class and columns where it is singular.
+        """Whitener and log determinant of Ψ; SingularError, with class and columns, if Ψ is singular.
 
-        Singular means: of some column's variance the columns before it leave less than rounding can show.
+        Ψ is singular if the conditional variance of a column, given those before it, is below rounding.
         """
         root = whiten(self.psi)
         D = self.psi.shape[1]
@@ -91,23 +97,23 @@ class MatrixPosterior:
 
     def _singular(self, k: int, tolerance: float) -> SingularError:
         constant, dependent = singular_columns(self.psi[k], max(tolerance, 1e-10))
-        label = None if self.tied else self.stats.labels["class"].names[k]  # type: ignore[union-attr]
-        who = "the classes together have" if self.tied else f"class {label!r} has"
+        label = None if self.tied else classes_of(self.stats.labels).names[k]
+        subject = "the classes together have" if self.tied else f"class {label!r} has"
         rows, D = float(self.stats.weight.sum() if self.tied else self.stats.weight[k]), self.psi.shape[1]
         reasons = singular_reasons(constant, dependent)
         if rows <= D:
             reasons += [f"{rows:g} rows are too few for {D} columns"]
         structures = "'diagonal'" if self.tied else "'tied' or 'diagonal'"
         return SingularError(
-            f"{who} a singular covariance: {'; '.join(reasons) or 'it is not positive definite'}.",
+            f"{subject} a singular covariance: {'; '.join(reasons) or 'it is not positive definite'}.",
             columns=constant + dependent,
             label=label,
             remedy=f"Use rule 'mean' (its prior keeps it regular), structure {structures}, or drop columns.",
         )
 
-    # -- readings --------------------------------------------------------------------------------------------------
+    # -- densities -------------------------------------------------------------------------------------------------
     def read(self, rule: Rule, kappa: Array, nu: Array) -> tuple[Array, Array | None]:
-        """What Ψ is divided by, and the Student degrees of freedom."""
+        """Return the divisor of Ψ, and the degrees of freedom of a Student density."""
         D, K = self.psi.shape[1], len(self.mean)
         if rule == "predictive":
             return (nu - D + 1) * kappa / (kappa + 1), nu - D + 1 + 0 * kappa
@@ -115,14 +121,14 @@ class MatrixPosterior:
         return divisors[rule] + 0 * kappa, None
 
     def density(self, rule: Rule) -> MatrixDensity:
-        """Plug-in normals, or the Student densities that integrate the parameters out."""
+        """Return normal densities, or under rule "predictive" Student densities."""
         divisor, dof = self.read(rule, self.kappa, self.nu)
         kind = NormalDensity if dof is None else StudentDensity
         root = self.root
         return kind(self.stats.origin, self.mean, self.psi, divisor, dof, root.whitener, root.log_det)
 
     def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
-        """(n, K) from the distances alone: the row's removal is a rank-one step in Ψ."""
+        """Return the scores, shape (n, K), from squared distances: removing a row is a rank-one update of Ψ."""
         own, w = own_codes(members), members.row_weights()
         each = np.arange(len(own))
         root, D = self.root, X.shape[1]
@@ -130,7 +136,7 @@ class MatrixPosterior:
         divisor, dof = self.read(rule, self.kappa, self.nu)
         scores = elliptical(q * divisor, root.log_det - D * np.log(divisor), dof, D)
         kappa = self.kappa[own] - w
-        alone = kappa <= 1e-12 * self.kappa[own]  # nobody else in the class
+        alone = kappa <= 1e-12 * self.kappa[own]  # no other row in the class
         step = self.kappa[own] / np.where(alone, 1.0, kappa)
         a = np.where(alone, 0.0, w * step)
         share = np.zeros(len(own), dtype=np.intp) if self.tied else own
@@ -152,7 +158,7 @@ class MatrixPosterior:
         return scores
 
     def _others(self, q: Array, own: Array, a: Array, shrink: Array) -> Array:
-        """Distances to all means once the row has left the shared Ψ."""
+        """Return the distances to all means under the shared Ψ without the row."""
         between = distances(self.mean, np.zeros(self.mean.shape[1]), self.mean, self.root.whitener)
         cross = (q + q[np.arange(len(own)), own][:, None] - between[own]) / 2  # v·u = (v² + u² − (v−u)²)/2
         return distance_without(q, cross, a[:, None], shrink[:, None])
@@ -173,23 +179,23 @@ class MatrixPosterior:
         return NormalDensity(self.stats.origin, mean, scale, np.ones(K))
 
     def separation(self) -> float:
-        """The largest squared distance of a mean from the origin, in variances."""
+        """Return the largest squared distance of a mean from the origin, in variances."""
         variance = np.diagonal(self.psi, axis1=1, axis2=2) / self.nu[:, None]
         return float((self.mean**2 / variance).max(initial=0.0))
 
-    # -- what is known of the parameters ---------------------------------------------------------------------------
+    # -- parameters ------------------------------------------------------------------------------------------------
     def log_evidence(self) -> Array:
-        """(K,), or (1,) where tied: the normalisers of the posterior over those of the prior."""
+        """Return the log evidence, shape (K,) or, if tied, (1,): posterior normaliser over prior normaliser."""
         prior, D, n = _given(self.prior), self.mean.shape[1], _pooled(self.stats.weight, self.tied)
         nu0 = prior.strength + D + 1
         before = whiten((prior.strength * prior.matrix)[None]).log_det
         means = _pooled(np.log(prior.kappa) - np.log(self.kappa), self.tied)
         gammas = multigammaln_each(self.nu / 2, D) - multigammaln(nu0 / 2, D)
-        return (D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas
+        return np.asarray((D * (means - n * np.log(np.pi)) + nu0 * before - self.nu * self.root.log_det) / 2 + gammas)
 
     def marginals(self) -> dict[str, Marginal]:
-        """Student means, inverse-gamma variances, and covariances by draws from the inverse Wishart."""
-        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+        """Return Student marginals of means, inverse-gamma ones of variances, and draws of covariances."""
+        from scipy import stats as sps  # lazy: scipy.stats is slow to import
 
         K, D = self.mean.shape
         dof = self.nu - D + 1
@@ -203,7 +209,7 @@ class MatrixPosterior:
             "variance": Marginal.exact(sps.invgamma(shape, scale=variance / 2), variance / (2 * shape + 2)),
         }
         draws = int(min(COVARIANCE_DRAWS, MOST_DRAWN / (K * D * D)))
-        if draws >= COVARIANCE_DRAWS / 10:  # beyond that the draws would not fit in memory
+        if draws >= COVARIANCE_DRAWS / 10:  # with fewer draws, quantiles would be too coarse
             rng = np.random.default_rng(0)
             sampled = [
                 np.reshape(sps.invwishart(nu, psi).rvs(draws, rng), (draws, D, D)) for nu, psi in zip(self.nu, self.psi)
@@ -216,7 +222,7 @@ class MatrixPosterior:
 
 
 def multigammaln_each(a: Array, D: int) -> Array:
-    """Multivariate log gamma of each entry."""
+    """Return the multivariate log gamma function of each entry."""
     return np.array([multigammaln(each, D) for each in a])
 
 
@@ -229,39 +235,29 @@ def _given(prior: Prior | None) -> Prior:
     return prior
 
 
-# -- cells ----------
-# Diagonal and spherical covariance, per class or tied: a table of variances, pooled along one axis, both or none.
-#
-#     diagonal          one variance per class and feature      spherical         one per class
-#     tied diagonal     one per feature                         tied spherical    one in all
-#
-# Each variance σ² has an inverse-gamma posterior, IG(ν/2, ψ/2), shared by the means that share it. Values may be
-# missing.
-
-
 @dataclass(frozen=True, eq=False)
 class CellPosterior:
-    """κ, m of every class and feature, ν and ψ of every variance. Without a prior: counts, means and scatter."""
+    """κ and m of every class and feature, ν and ψ of every variance; without a prior counts, means and scatter."""
 
     stats: DiagonalStats
     prior: Prior | None
     tied: bool  # classes share their variances
-    pooled: bool  # features share theirs: spherical
-    kappa: Array  # (K, D), or (K, 1) where nothing is missing
+    pooled: bool  # features share their variances: spherical
+    kappa: Array  # (K, D), or (K, 1) if no value is missing
     mean: Array  # (K, D) from the origin
     nu: Array  # (K or 1, D or 1)
     psi: Array  # (K or 1, D or 1)
 
     @classmethod
     def of(cls, stats: DiagonalStats, prior: Prior | None, tied: bool, pooled: bool) -> CellPosterior:
-        """Prior and sums make the posterior: ψ = ψ0 + Σ(x−x̄)² + κ0n/(κ0+n)·(x̄−m0)², pooled."""
+        """Update the prior by the sums: ψ = ψ0 + Σ(x−x̄)² + κ0n/(κ0+n)·(x̄−m0)², pooled."""
         axes = (0,) * tied + (1,) * pooled
         n = stats.weight
         mean, psi = stats.scatter()
         nu = n.sum(axis=axes, keepdims=True)
         complete = bool((n == n[:, :1]).all()) and n.shape[1] > 0
         if prior is None:
-            require_rows(n, stats.labels["class"], "Gaussian")  # type: ignore[arg-type]
+            require_rows(n, classes_of(stats.labels), "Gaussian")
             psi = psi.sum(axis=axes, keepdims=True)
             _refuse_constant(psi, stats, tied)
         else:
@@ -271,12 +267,12 @@ class CellPosterior:
             pseudo = prior.variances.sum(keepdims=True) if pooled else prior.variances
             nu = nu + prior.strength * (n.shape[1] if pooled else 1) + 2
             n, psi = kappa, psi.sum(axis=axes, keepdims=True) + prior.strength * pseudo
-        if complete:  # every row had every value: broadcasting is cheaper
+        if complete:  # no value is missing: broadcasting is cheaper
             n, nu = n[:, :1], nu[:, :1]
         return cls(stats, prior, tied, pooled, n, mean, nu, psi)
 
     def read(self, rule: Rule, kappa: Array, nu: Array) -> tuple[Array, Array | None]:
-        """What ψ is divided by, and the Student degrees of freedom."""
+        """Return the divisor of ψ, and the degrees of freedom of a Student density."""
         if rule == "predictive":
             return nu * kappa / (kappa + 1), nu
         K, D = self.mean.shape
@@ -285,11 +281,11 @@ class CellPosterior:
 
     @cached_property
     def log_psi(self) -> Array:
-        """(K,) or (1,): Σ log ψ over the features."""
-        return np.log(self.psi).sum(axis=1)
+        """(K,) or (1,) Σ log ψ over the features."""
+        return np.asarray(np.log(self.psi).sum(axis=1))
 
     def density(self, rule: Rule) -> Density:
-        """Plug-in normals, or the Student densities that integrate the parameters out."""
+        """Return normal densities, or under rule "predictive" Student densities."""
         divisor, dof = self.read(rule, self.kappa, self.nu)
         variance = np.broadcast_to(self.psi / divisor, self.mean.shape)
         if dof is None:
@@ -299,8 +295,8 @@ class CellPosterior:
             return SphericalStudent(self.stats.origin, self.mean, variance, np.broadcast_to(dof[:, 0], K))
         return DiagonalStudent(self.stats.origin, self.mean, variance, np.broadcast_to(dof, (K, D)))
 
-    def leave_one_out(self, X: Any, members: Members, rule: Rule) -> Array:
-        """(n, K) as if each row had never been learnt."""
+    def leave_one_out(self, X: Matrix, members: Members, rule: Rule) -> Array:
+        """Return the score of each row by the sums without it, shape (n, K)."""
         return leave_one_out(self, X, members, rule)
 
     def draw(self, rng: np.random.Generator) -> DiagonalNormal:
@@ -311,26 +307,26 @@ class CellPosterior:
         return DiagonalNormal(self.stats.origin, mean, variance, self.tied)
 
     def separation(self) -> float:
-        """The largest squared distance of a mean from the origin, in variances."""
+        """Return the largest squared distance of a mean from the origin, in variances."""
         return float((self.mean**2 / (self.psi / self.nu)).max(initial=0.0))
 
-    # -- what is known of the parameters ---------------------------------------------------------------------------
+    # -- parameters ------------------------------------------------------------------------------------------------
     def log_evidence(self) -> Array:
-        """(K,), or (1,) where tied: the normalisers of the posterior over those of the prior."""
-        assert self.prior is not None
+        """Return the log evidence, shape (K,) or, if tied, (1,): posterior normaliser over prior normaliser."""
+        prior = _given(self.prior)
         axes = (0,) * self.tied + (1,) * self.pooled
         n = self.stats.weight.sum(axis=axes, keepdims=True)
-        nu0 = self.prior.strength * (self.mean.shape[1] if self.pooled else 1) + 2
-        variances = self.prior.variances.sum(keepdims=True) if self.pooled else self.prior.variances
+        nu0 = prior.strength * (self.mean.shape[1] if self.pooled else 1) + 2
+        variances = prior.variances.sum(keepdims=True) if self.pooled else prior.variances
         kappa = np.broadcast_to(self.kappa, self.mean.shape)
-        means = (np.log(self.prior.kappa) - np.log(kappa)).sum(axis=axes, keepdims=True)
-        scales = nu0 * np.log(self.prior.strength * variances) - self.nu * np.log(self.psi)
+        means = (np.log(prior.kappa) - np.log(kappa)).sum(axis=axes, keepdims=True)
+        scales = nu0 * np.log(prior.strength * variances) - self.nu * np.log(self.psi)
         gammas = gammaln(self.nu / 2) - gammaln(nu0 / 2)
-        return ((means + scales - n * np.log(np.pi)) / 2 + gammas).sum(axis=1)
+        return np.asarray(((means + scales - n * np.log(np.pi)) / 2 + gammas).sum(axis=1))
 
     def marginals(self) -> dict[str, Marginal]:
-        """Student means, (K, D), and inverse-gamma variances, as many as there are."""
-        from scipy import stats as sps  # a quarter of a second that answers need not wait for
+        """Return Student marginals of means (K, D), and inverse-gamma ones of the variances."""
+        from scipy import stats as sps  # lazy: scipy.stats is slow to import
 
         mean = self.stats.origin + self.mean
         dof = np.broadcast_to(self.nu, self.mean.shape)
@@ -343,7 +339,7 @@ class CellPosterior:
 
 
 def _refuse_constant(psi: Array, stats: DiagonalStats, tied: bool) -> None:
-    """Maximum likelihood gives a column that does not vary an infinite density."""
+    """Refuse constant columns: their maximum-likelihood density is infinite."""
     bad = np.argwhere(~(psi > 0))
     if not len(bad):
         return
@@ -351,10 +347,10 @@ def _refuse_constant(psi: Array, stats: DiagonalStats, tied: bool) -> None:
     columns = (
         bad[bad[:, 0] == k, 1].tolist() if psi.shape[1] == stats.first.shape[1] else [*range(stats.first.shape[1])]
     )
-    label = None if tied else stats.labels["class"].names[k]  # type: ignore[union-attr]
-    who = "the classes together" if tied else f"class {label!r}"
+    label = None if tied else classes_of(stats.labels).names[k]
+    where = "the classes together" if tied else f"class {label!r}"
     raise SingularError(
-        f"{singular_reasons(columns, [])[0]} in {who}, so rule 'ml' has no variance there.",
+        f"{singular_reasons(columns, [])[0]} in {where}, so rule 'ml' has no variance there.",
         columns=columns,
         label=label,
         remedy=f"Use rule 'mean' (its prior keeps it regular){'' if tied else ', a tied structure'}, or drop columns.",

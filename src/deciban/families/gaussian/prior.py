@@ -1,4 +1,12 @@
-"""The prior in plain terms: so many pseudo-rows of a target covariance, around a mean."""
+"""The normal–inverse-Wishart prior, as pseudo-rows with a target covariance about a mean.
+
+The log prior of means and covariances, which rule "map" adds to a log-likelihood, is up to a constant
+
+    Σ ~ inverse-Wishart(ν0, Ψ0)      −½[(ν0 + D + 1) log|Σ| + tr Ψ0Σ⁻¹]        once per covariance
+    μ | Σ ~ Normal(m0, Σ/κ0)         −½[log|Σ| + κ0 (μ−m0)ᵀΣ⁻¹(μ−m0)]          once per mean
+
+For diagonal and spherical covariances, the inverse-Wishart is an inverse gamma.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +19,12 @@ from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.linalg import EPS, whiten
 from deciban.statistics import Array
 
-FLOOR = 1e-9  # of the largest variance: what a column that never varied is taken to vary
+FLOOR = 1e-9  # variance of a constant column, relative to the largest variance
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Normal–inverse-Wishart in plain terms: ν0 = strength + D + 1 and Ψ0 = strength × target.
+    """Normal–inverse-Wishart prior with ν0 = strength + D + 1 and Ψ0 = strength × target.
 
     The posterior mean of a covariance is then (strength × target + scatter)/(strength + n).
     """
@@ -28,22 +36,25 @@ class Prior:
 
     @property
     def matrix(self) -> Array:
+        """(D, D) target covariance."""
         return np.diag(self.target) if self.target.ndim == 1 else self.target
 
     @property
     def variances(self) -> Array:
+        """(D,) target variances."""
         return self.target if self.target.ndim == 1 else self.target.diagonal()
 
 
-def pooled_mean(stats: DiagonalStats) -> Array:
-    """(D,) the mean of all rows."""
-    n = stats.weight.sum(axis=0)
-    return stats.origin + stats.first.sum(axis=0) / np.where(n > 0, n, 1.0)
+def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
+    """(D,) mean of all rows."""
+    each = stats.diagonal()
+    n = each.weight.sum(axis=0)
+    return np.asarray(stats.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0))
 
 
-def pooled_target(stats: GaussianStats | DiagonalStats, diagonal: DiagonalStats, target: str) -> Array:
-    """What the rows of a class vary about their own mean, all classes together: the target of the prior."""
-    variances = pooled_variances(diagonal)
+def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
+    """Return the target of the prior, (D,) or (D, D): the covariance within classes, in the form of `target`."""
+    variances = pooled_variances(stats.diagonal())
     if target == "spherical":
         return np.full_like(variances, variances.mean() if variances.size else 1.0)
     if target == "diagonal" or isinstance(stats, DiagonalStats):
@@ -51,15 +62,15 @@ def pooled_target(stats: GaussianStats | DiagonalStats, diagonal: DiagonalStats,
     _, scatter = stats.scatter()
     matrix = scatter.sum(axis=0) / max(stats.weight.sum(), 1.0)
     np.fill_diagonal(matrix, variances)
-    return matrix
+    return np.asarray(matrix)
 
 
 def pooled_variances(stats: DiagonalStats) -> Array:
-    """(D,) variances within classes; of all rows where classes have one row each; a trifle where nothing varies.
+    """Return the variances within classes, (D,), all of them positive.
 
-    The trifle is `FLOOR` of the largest variance, or of the largest squared mean where no column varies at all: small
-    against whatever is measured, yet never zero, so that a constant column leaves every density finite. A column of
-    which at most one value was seen may be as wide as the widest.
+    If no class has two rows, these are the variances of all rows. A constant column gets `FLOOR` times the largest
+    variance, or times the largest squared origin if all columns are constant, so that every density is finite. A column
+    with at most one value gets the largest variance.
     """
     n = stats.weight.sum(axis=0)
     _, scatter = stats.scatter()
@@ -73,17 +84,8 @@ def pooled_variances(stats: DiagonalStats) -> Array:
     return np.where(variance > 0, variance, np.where(n > 1, FLOOR * largest, largest))
 
 
-# -- penalty ----------
-# The log prior of means and covariances: what `map` adds to a log-likelihood, and EM climbs.
-#
-#     Σ ~ inverse-Wishart(ν0, Ψ0)      −½[(ν0 + D + 1) log|Σ| + tr Ψ0Σ⁻¹]        once per covariance
-#     μ | Σ ~ Normal(m0, Σ/κ0)         −½[log|Σ| + κ0 (μ−m0)ᵀΣ⁻¹(μ−m0)]          once per mean
-#
-# Along axes the inverse-Wishart is an inverse gamma. Constants are left out.
-
-
 def matrix_log_prior(prior: Prior, density: NormalDensity) -> float:
-    """Of full or tied covariances; the prior's mean is measured from the density's origin."""
+    """Return the log prior of full or tied covariances; `prior.mean` is relative to the density's origin."""
     D, shared = density.mean.shape[1], len(density.scale)
     root = whiten(density.scale)
     spread = np.sqrt(density.divisor[:shared])
@@ -97,7 +99,7 @@ def matrix_log_prior(prior: Prior, density: NormalDensity) -> float:
 
 
 def axis_log_prior(prior: Prior, density: DiagonalNormal, tied: bool, pooled: bool) -> float:
-    """Of diagonal or spherical variances; the prior's mean is measured from the density's origin."""
+    """Return the log prior of diagonal or spherical variances; `prior.mean` is relative to the density's origin."""
     D = density.mean.shape[1]
     own = density.variance[: 1 if tied else None, : 1 if pooled else None]  # each variance once
     nu = prior.strength * (D if pooled else 1) + 2

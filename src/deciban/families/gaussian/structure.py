@@ -1,59 +1,64 @@
-"""Which structure, how much shrinkage: by the exact leave-one-out log loss of the label.
+"""Choice of the covariance structure and its shrinkage, by the exact leave-one-out log loss of the labels.
 
-Whatever changes decisions is judged by decisions. One set of full sums serves every candidate, and leaving a row out
-is an identity, so that trying a candidate costs one pass over the rows.
+One set of full sums serves every candidate, and leaving a row out is an identity, so that a candidate costs one pass
+over the rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from deciban import kernels
 from deciban.errors import DecibanError
 from deciban.families.gaussian.prior import pooled_target
-from deciban.families.gaussian.sums import DiagonalStats
+from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.families.protocol import Rule
+from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Members
 
 if TYPE_CHECKING:
-    from deciban.families.gaussian.family import Gaussian
+    from deciban.families.gaussian.family import Gaussian, Structure
 
-AUTO_FEATURES = 200  # beyond this many, only the diagonal structures are tried: products of columns cost too much
-MOST_WORK = 3e8  # multiplications per candidate; of more rows an even selection is left out
-GAIN = 1.0  # nats, over all rows together: less is no reason for a richer structure
+AnyGaussianStats: TypeAlias = GaussianStats | DiagonalStats
+Target: TypeAlias = Literal["diagonal", "spherical", "tied"]
+AUTO_FEATURES = 200  # with more features, only diagonal structures are candidates: products of columns cost too much
+MOST_WORK = 3e8  # multiplications per candidate; with more rows, an even selection of them is left out
+GAIN = 1.0  # nats, over all rows: the least gain for which a structure with more parameters is preferred
 
 
-def candidates(family: Gaussian, stats: Any, rule: Rule, own_scale: bool = False) -> list[Gaussian]:
-    """Structures from the simplest to the richest, each as given and leaning on its targets.
+def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule, own_scale: bool = False) -> list[Gaussian]:
+    """Return structures from the fewest to the most parameters, each with the given prior and with stronger ones.
 
-    A covariance leans on a target as if a tenth as many rows, or as many, had been seen of it as of a class; a tied
-    one as if a hundredth or a tenth. Leaning on the tied covariance is between quadratic and linear; leaning on the
+    A target covariance is worth a tenth of the rows of a class, or as many; for tied structures a hundredth or a tenth
+    of all rows. Shrinkage to the tied covariance lies between a quadratic and a linear discriminant; shrinkage to the
     spherical one helps where columns hardly vary. A scale that was given (`own_scale`) is the only target.
     """
     K, full = stats.weight.shape[0], not isinstance(stats, DiagonalStats)
     rows = float(np.max(stats.weight.reshape(K, -1).sum(axis=0), initial=0.0))
     some, many = max(rows / K / 10, 0.1), max(rows / K, 1.0)
-    targets: list[str] = [family.target] if own_scale else ["diagonal", "spherical"]
-    leaning: list[tuple[str, list[float], list[str]]] = [("tied spherical", [], []), ("spherical", [], [])]
-    leaning += [("tied diagonal", [], []), ("diagonal", [some, many], targets)]
+    targets: list[Target] = [family.target] if own_scale else ["diagonal", "spherical"]
+    shrinkage: list[tuple[Structure, list[float], list[Target]]] = [("tied spherical", [], []), ("spherical", [], [])]
+    shrinkage += [("tied diagonal", [], []), ("diagonal", [some, many], targets)]
     if full:
-        leaning += [("tied", [rows / 100, rows / 10], targets)]
-        leaning += [("full", [some, many], targets), ("full", [some, many, 4 * many], [] if own_scale else ["tied"])]
+        shrinkage += [("tied", [rows / 100, rows / 10], targets)]
+        shrinkage += [("full", [some, many], targets), ("full", [some, many, 4 * many], [] if own_scale else ["tied"])]
     found: list[Gaussian] = []
-    for structure, strengths, aims in leaning:
+    for structure, strengths, aims in shrinkage:
         if K == 1 and (structure.startswith("tied") or "tied" in aims):
             continue
-        each: list[tuple[float, str]] = [(family.strength, family.target)]
+        each: list[tuple[float, Target]] = [(family.strength, family.target)]
         each += [(strength, aim) for aim in aims for strength in strengths if rule != "ml" and strength > 0]
-        found += [replace(family, structure=structure, strength=s, target=t) for s, t in each]  # type: ignore[arg-type]
+        found += [replace(family, structure=structure, strength=s, target=t) for s, t in each]
     return found
 
 
-def choose_structure(family: Gaussian, stats: Any, X: Any, members: Members, rule: Rule, own_scale: bool) -> Gaussian:
-    """The candidate with the least loss, the simpler of near equals. `own_scale`: the user gave the prior's scale."""
+def choose_structure(
+    family: Gaussian, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, own_scale: bool
+) -> Gaussian:
+    """Return the candidate with the least loss; `own_scale`: the scale of the prior was given by the user."""
     X, members, weight = _judged(stats, X, members)
     fallback = replace(family, structure="diagonal" if members.K == 1 else "tied diagonal")
     best, least = fallback, np.inf
@@ -61,10 +66,10 @@ def choose_structure(family: Gaussian, stats: Any, X: Any, members: Members, rul
         return best
     for one in candidates(family, stats, rule, own_scale):
         if not own_scale:
-            one = replace(one, scale=pooled_target(stats, stats.diagonal(), one.target))
+            one = replace(one, scale=pooled_target(stats, one.target))
         try:
             scores = one.leave_one_out(stats, X, members, rule)
-        except DecibanError:  # singular under ml: not a candidate
+        except DecibanError:  # singular under rule "ml"
             continue
         loss = _loss(scores, stats, members, weight)
         if loss < least - GAIN / weight.sum():
@@ -72,11 +77,11 @@ def choose_structure(family: Gaussian, stats: Any, X: Any, members: Members, rul
     return best
 
 
-def _judged(stats: Any, X: Any, members: Members) -> tuple[Any, Members, Array]:
-    """Rows to leave out, as members that lose one copy each, and what their loss weighs.
+def _judged(stats: AnyGaussianStats, X: Matrix, members: Members) -> tuple[Matrix, Members, Array]:
+    """Return the rows to leave out, their members, and the weights of their losses.
 
-    A row of weight 3 stands for three rows: one copy is left out, and counts three times. Rows that are alone in
-    their class say nothing about structures.
+    A row of weight 3 stands for three rows: one copy is left out, and its loss counts three times. Rows that are alone
+    in their class are not used.
     """
     weight = members.row_weights()
     copy = np.minimum(weight, 1.0)
@@ -93,8 +98,8 @@ def _judged(stats: Any, X: Any, members: Members) -> tuple[Any, Members, Array]:
     return X, Members.hard(members.codes[rows], members.classes, copy[rows]), weight[rows]
 
 
-def _loss(scores: Array, stats: Any, members: Members, weight: Array) -> float:
-    """Log loss of the labels, the class prior left one out too; of a single class the density itself."""
+def _loss(scores: Array, stats: AnyGaussianStats, members: Members, weight: Array) -> float:
+    """Return the log loss of the labels, with class weights without the row; of a single class −log f."""
     each = np.arange(len(members))
     if members.K > 1:
         copy = members.row_weights()

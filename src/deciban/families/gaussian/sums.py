@@ -1,46 +1,47 @@
-"""What a Gaussian needs of the data: sums about a fixed origin.
+"""Sums of a Gaussian: weights, deviations from a fixed origin, and their products.
 
-Sums about an origin near the data stay linear, so they add, subtract and scale, and yet keep their digits where raw
-sums lose them. Two origins are made one by moving the second: with δ the step, s' = s − nδ, S' = S − sδᵀ − δsᵀ + nδδᵀ.
+Such sums add, subtract and scale, and keep more digits than sums of raw values, if the origin is near the data. Sums
+are moved to another origin, at a distance δ, by s' = s − nδ and S' = S − sδᵀ − δsᵀ + nδδᵀ.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from deciban import kernels
 from deciban.errors import DecibanError
+from deciban.families.protocol import classes_of
 from deciban.linalg import EPS
-from deciban.statistics import Array, Axis, Members, Stats, fixed, summed
+from deciban.read.numbers import Matrix, is_sparse
+from deciban.statistics import Array, Axis, Labels, Members, Stats, fixed, summed
 from deciban.statistics.base import TOLERANCE
 
-ORIGIN_ROWS = 1024  # enough to place the origin within the data; a second pass over everything would double the cost
+ORIGIN_ROWS = 1024  # number of rows from which the origin is chosen, to save a pass over all rows
 
 
 class OriginSums(Stats):
-    """Sums about an origin: how they are re-based, tidied, and how rows that were never learnt show."""
+    """Sums about an origin; refuses to remove rows that leave a negative variance."""
 
     origin: Array
 
     @abstractmethod
     def about(self, origin: Array) -> Self:
-        """The same sums, measured from another origin."""
+        """Return the same sums about another origin."""
 
     @abstractmethod
     def diagonal(self) -> DiagonalStats:
-        """Each feature by itself."""
+        """Return the sums of single features, without products."""
 
     def settle(self, other: Self) -> tuple[Self, Self]:
-        """The second moves to the origin of the first."""
+        """Move the second sums to the origin of the first."""
         return self, other.about(self.origin)
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        """Also refuse what leaves a negative variance, or sums without rows."""
+        """Refuse also what leaves a negative variance, or sums without rows."""
         super()._refuse_negative(other, error)
         was, taken = self.diagonal(), other.diagonal()
         weight, first, second = was.weight - taken.weight, was.first - taken.first, was.second - taken.second
@@ -53,22 +54,22 @@ class OriginSums(Stats):
             k, d = wrong[0]
             what = "sums without any rows" if gone[k, d] else f"a negative variance ({scatter[k, d]:.6g} in all)"
             raise error(
-                f"class {was.labels['class'].names[k]!r}, feature {d} would have {what}; these rows were never "  # type: ignore[union-attr]
+                f"class {classes_of(was.labels).names[k]!r}, feature {d} would have {what}; these rows were never "
                 "learnt by this model. Nothing was changed: unlearn only rows that were learnt, with their labels."
             )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiagonalStats(OriginSums):
-    """Each feature by itself; a missing value adds nothing."""
+    """Sums of single features; a missing value adds nothing."""
 
-    weight: Array = summed("class", "feature", floor=True)  # Σ w          rows that had a value
+    weight: Array = summed("class", "feature", floor=True)  # Σ w          rows that have a value
     first: Array = summed("class", "feature")  # Σ w(x−o)
     second: Array = summed("class", "feature")  # Σ w(x−o)²
     origin: Array = fixed("feature")  # o
 
     def about(self, origin: Array) -> DiagonalStats:
-        """The same sums, measured from another origin."""
+        """Return the same sums about another origin."""
         if np.array_equal(origin, self.origin):
             return self
         step = origin - self.origin
@@ -79,16 +80,16 @@ class DiagonalStats(OriginSums):
         return self
 
     def tidy(self) -> DiagonalStats:
-        """No rows, no sums: exactly."""
+        """Set sums to 0 where there are no rows."""
         some = self.weight != 0
         return replace(self, first=self.first * some, second=self.second * some)
 
     def noise(self) -> Array:
-        """(K, D) how much of Σw(x−x̄)² may be rounding."""
+        """(K, D) bound on the rounding error of Σw(x−x̄)²."""
         return (16 + np.sqrt(self.weight)) * EPS * self.second + self.weight * (4 * EPS * self.origin) ** 2
 
     def scatter(self) -> tuple[Array, Array]:
-        """(K, D) means from the origin, and Σw(x−x̄)²: exactly 0 where a column does not vary."""
+        """Return means from the origin (K, D), and Σw(x−x̄)² (K, D), exactly 0 where a column is constant."""
         mean = self.first / np.where(self.weight > 0, self.weight, 1.0)
         scatter = self.second - self.first * mean
         return mean, np.where(scatter > self.noise(), scatter, 0.0)
@@ -96,7 +97,7 @@ class DiagonalStats(OriginSums):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianStats(OriginSums):
-    """Everything any structure can be read from, PCA and Fisher included."""
+    """Sums of features and of their products, from which every structure can be estimated."""
 
     weight: Array = summed("class", floor=True)  # Σ w
     first: Array = summed("class", "feature")  # Σ w(x−o)
@@ -104,7 +105,7 @@ class GaussianStats(OriginSums):
     origin: Array = fixed("feature")  # o
 
     def about(self, origin: Array) -> GaussianStats:
-        """The same sums, measured from another origin."""
+        """Return the same sums about another origin."""
         if np.array_equal(origin, self.origin):
             return self
         step = origin - self.origin
@@ -113,18 +114,18 @@ class GaussianStats(OriginSums):
         return replace(self, first=self.first - self.weight[:, None] * step, second=second, origin=origin)
 
     def diagonal(self) -> DiagonalStats:
-        """Each feature by itself."""
+        """Return the sums of single features, without products."""
         weight = np.repeat(self.weight[:, None], self.first.shape[1], axis=1)
         second = np.maximum(np.diagonal(self.second, axis1=1, axis2=2), 0.0)
         return DiagonalStats(self.labels, weight, self.first, second, self.origin)
 
     def tidy(self) -> GaussianStats:
-        """No rows, no sums: exactly."""
+        """Set sums to 0 where there are no rows."""
         some = self.weight != 0
         return replace(self, first=self.first * some[:, None], second=self.second * some[:, None, None])
 
     def scatter(self) -> tuple[Array, Array]:
-        """Means from the origin (K, D), and Σw(x−x̄)(x−x̄)ᵀ (K, D, D): exactly 0 where a column does not vary."""
+        """Return means from the origin (K, D), and Σw(x−x̄)(x−x̄)ᵀ (K, D, D), exactly 0 where a column is constant."""
         each = self.diagonal()
         mean, variation = each.scatter()
         scatter = self.second - self.first[:, :, None] * mean[:, None, :]
@@ -134,16 +135,16 @@ class GaussianStats(OriginSums):
 
 
 def collect_full(X: Array, members: Members, origin: Array | None) -> GaussianStats:
-    """Sums of rows and of their products."""
+    """Collect sums of deviations and of their products."""
     origin = place_origin(X, members) if origin is None else origin
     labels = _labels(X, members)
     first, second = members.scatter(X, origin)
     return GaussianStats(labels, members.weights(), first, second, origin)
 
 
-def collect_diagonal(X: Any, members: Members, origin: Array | None) -> DiagonalStats:
-    """Sums of values and of their squares; in a sparse table every zero is a value, and the origin is zero."""
-    if not sp.issparse(X):
+def collect_diagonal(X: Matrix, members: Members, origin: Array | None) -> DiagonalStats:
+    """Collect sums of deviations and of their squares; in a sparse table every zero is a value, the origin is zero."""
+    if not is_sparse(X):
         origin = place_origin(X, members) if origin is None else origin
         return DiagonalStats(_labels(X, members), *members.moments(X, origin), origin)
     if members.codes is None:
@@ -157,9 +158,9 @@ def collect_diagonal(X: Any, members: Members, origin: Array | None) -> Diagonal
 
 
 def place_origin(X: Array, members: Members) -> Array:
-    """A point among the first rows: their mean, rounded to the binary unit below the standard deviation.
+    """Return the mean of the first rows, rounded to a multiple of the power of two below the standard deviation.
 
-    Rounding costs nothing and makes the sums of integers integers: they then add up to the bit, in any order.
+    With a rounded origin, sums of integers are sums of multiples of a power of two: they are exact, in any order.
     """
     weight = members.weight if members.shares is None else members.row_weights()
     head = np.asarray(X[:ORIGIN_ROWS] if weight is None else X[np.flatnonzero(weight)[:ORIGIN_ROWS]], dtype=float)
@@ -169,8 +170,8 @@ def place_origin(X: Array, members: Members) -> Array:
         mean = np.where(seen, head, 0.0).sum(axis=0) / count
         sd = np.sqrt((np.where(seen, head - mean, 0.0) ** 2).sum(axis=0) / count)
         unit = np.exp2(np.floor(np.log2(sd)))
-        return np.where(sd > EPS * np.abs(mean), np.round(mean / unit) * unit, mean)
+        return np.asarray(np.where(sd > EPS * np.abs(mean), np.round(mean / unit) * unit, mean))
 
 
-def _labels(X: Any, members: Members) -> dict[str, Any]:
+def _labels(X: Matrix, members: Members) -> dict[str, Labels]:
     return {"class": members.classes, "feature": Axis.of(X.shape[1])}

@@ -8,8 +8,6 @@ prefetched before the first is read.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from deciban.kernels.choice import Array, readable
@@ -30,14 +28,14 @@ GROW = -1  # value of `unknown`: words that are not in the table are added. Any 
 
 # -- hash functions ----------------------------------------------------------------------------------------------------
 @inline
-def _low_bytes(number: int) -> Any:
+def _low_bytes(number: int) -> np.uint64:
     """Mask of the lowest 0 … 8 bytes."""
     half = np.uint64(4 * number)  # two shifts by half, since a shift by 64 is undefined
     return ((np.uint64(1) << half) << half) - np.uint64(1)
 
 
 @inline
-def _hash(at: int, length: int) -> Any:
+def _hash(at: int, length: int) -> np.uint64:
     """Hash of a word of more than sixteen bytes."""
     value = np.uint64(length) * np.uint64(0xA0761D6478BD642F)
     for i in range(0, length - 7, 8):
@@ -57,14 +55,14 @@ def _keys(at: int, length: int) -> tuple[int, int]:
 
 
 @inline
-def _place(first: Any, second: Any, last: Any) -> Any:
+def _place(first: np.uint64, second: np.uint64, last: np.uint64) -> np.uint64:
     """Return the first slot to try for two keys; `last` is the number of the last slot."""
     value = (first ^ (second * np.uint64(0xE7037ED1A0B428DB))) * np.uint64(0x9E3779B97F4A7C15)
     return (value ^ (value >> np.uint64(32))) & last
 
 
 @inline
-def _ngram_place(key: Any, last: Any) -> Any:
+def _ngram_place(key: np.uint64, last: np.uint64) -> np.uint64:
     """Return the first slot to try for an n-gram; `last` is the number of the last slot."""
     value = key * np.uint64(0x9E3779B97F4A7C15)
     return (value ^ (value >> np.uint64(32))) & last
@@ -123,7 +121,7 @@ def _look_up(
 
 
 @inline
-def _batch_bytes(batch: Array, n: int) -> Any:
+def _batch_bytes(batch: Array, n: int) -> np.uint64:
     """Sum of the words' bytes. np.sum would make every process import numba's array library."""
     size = np.uint64(0)
     for t in range(n):
@@ -176,7 +174,7 @@ def _add(batch: Array, t: int, text: Array, slots: Array, at: int, arena: Array,
 
 # -- growth ------------------------------------------------------------------------------------------------------------
 @inline
-def _copy_slot(slots: Array, at: int, other: Array, last: Any) -> None:
+def _copy_slot(slots: Array, at: int, other: Array, last: np.uint64) -> None:
     """Copy the word whose slot starts at slots[at] to another table, whose last slot is `last`."""
     place = _place(slots[at], slots[at + 1], last)
     while other[np.uint64(SLOT) * place + np.uint64(2)] != 0:

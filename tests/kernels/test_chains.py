@@ -1,4 +1,4 @@
-"""Chains in plain numbers, in logarithms, and their numpy twins say the same of any piece."""
+"""Chains: scaled messages, messages in logarithms and numpy versions agree on any piece."""
 
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ def pieces(draw, sparse=False):
 
 
 def sums(piece, compiled, scaled):
-    """(how far forward came, log-likelihoods, visits, joint, first, messages carried either way)"""
+    """Log-likelihoods, visits, joint, first and the messages carried either way; None if forward did not succeed."""
     messages = Messages(piece.start, piece.A, compiled, scaled)
     table = messages.table(piece.logs, piece.base)
     S, evidence, there, back = messages.S, np.zeros(len(piece.ends)), messages.carry(), messages.carry()

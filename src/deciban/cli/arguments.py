@@ -1,0 +1,224 @@
+"""Values of arguments: classes, columns, priors, costs, paths and model files.
+
+A name that does not exist is answered with the names that do, the most similar first.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from deciban.cli.terminal import Terminal
+from deciban.errors import ModelFileError, UsageError, shortlist
+
+if TYPE_CHECKING:
+    from deciban.model.model import Model
+
+KEY_VARIABLE = "DECIBAN_KEY"  # environment variable with the ledger's key
+POLL_SECONDS = 0.05  # between two attempts to lock a file
+
+
+# -- names and numbers -------------------------------------------------------------------------------------------------
+def unknown_name(name: str, known: Sequence[object], what: str, where: str) -> UsageError:
+    """The error for a name that does not exist, with the similar names that do.
+
+    >>> str(unknown_name("speceis", ["species", "island"], "column", "penguins.csv"))
+    "penguins.csv has no column 'speceis' (did you mean 'species'?). It has 'species', 'island'."
+    """
+    near = difflib.get_close_matches(name, [str(one) for one in known], n=2, cutoff=0.6)
+    hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+    names = shortlist([repr(str(one)) for one in known], 12)
+    return UsageError(f"{where} has no {what} {name!r}{hint}. It has {names}.")
+
+
+def class_named(name: str, classes: Sequence[Any]) -> Any:
+    """The class label that is written so: '1' is the number 1 if labels are numbers."""
+    for label in classes:
+        if str(label) == name:
+            return label
+    raise unknown_name(name, classes, "class", "the model")
+
+
+def column_named(name: str, columns: Sequence[str], where: str) -> str:
+    """The name, if there is such a column."""
+    if name in columns:
+        return name
+    raise unknown_name(name, columns, "column", where)
+
+
+def pairs(given: Iterable[str], option: str, example: str) -> list[tuple[str, str]]:
+    """Split NAME=VALUE at the last "=", because names may contain any character.
+
+    >>> pairs(["spam=.01"], "--prior", "spam=.01")
+    [('spam', '.01')]
+    """
+    found = []
+    for text in given:
+        name, sign, value = text.rpartition("=")
+        if not (sign and name and value):
+            raise UsageError(f"{option} {text!r} is not of the form NAME=VALUE. Write for example {option} {example}.")
+        found.append((name.strip(), value.strip()))
+    return found
+
+
+def prior_of(given: Sequence[str] | None, classes: Sequence[Any]) -> dict[Any, float] | str | None:
+    """The prior of --prior spam=.01 --prior ham=.99, or one of the words "learnt" and "uniform"."""
+    if not given:
+        return None
+    if list(given) in (["uniform"], ["learnt"]):
+        return given[0]
+    return {
+        class_named(name, classes): _number(value, f"--prior {name}")
+        for name, value in pairs(given, "--prior", "spam=.01")
+    }
+
+
+def cost_of(given: Sequence[str] | None, classes: Sequence[Any]) -> dict[tuple[Any, Any], float] | None:
+    """The costs of --cost ham:spam=10, which is the cost of deciding spam for ham."""
+    if not given:
+        return None
+    return {
+        _two_classes(name, classes): _number(value, f"--cost {name}")
+        for name, value in pairs(given, "--cost", "ham:spam=10")
+    }
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{option}: {text!r} is not a number.") from None
+
+
+def _two_classes(name: str, classes: Sequence[Any]) -> tuple[Any, Any]:
+    """The classes of TRUE:DECIDED; their names may contain colons."""
+    parts = name.split(":")
+    known = {str(label): label for label in classes}
+    for at in range(1, len(parts)):
+        true, decided = ":".join(parts[:at]), ":".join(parts[at:])
+        if true in known and decided in known:
+            return known[true], known[decided]
+    if len(parts) != 2:
+        raise UsageError(f"--cost {name!r} is not of the form TRUE:DECIDED=COST. Write for example --cost ham:spam=10.")
+    return class_named(parts[0], classes), class_named(parts[1], classes)
+
+
+def sizes_of(text: str, option: str) -> list[int]:
+    """The numbers of N or FROM-TO.
+
+    >>> sizes_of("2-4", "-k")
+    [2, 3, 4]
+    """
+    try:
+        ends = [int(part) for part in text.split("-")]
+    except ValueError:
+        ends = []
+    if len(ends) not in (1, 2) or ends[0] < 1 or ends[-1] < ends[0]:
+        raise UsageError(f"{option} {text!r} is not a positive whole number or a range such as 2-8.")
+    return list(range(ends[0], ends[-1] + 1))
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+def existing(path: str) -> str:
+    """The path, if it exists or is "-" for stdin; the error names similar files."""
+    if path == "-" or os.path.exists(path):
+        return path
+    folder = os.path.dirname(path)
+    try:
+        names = sorted(os.listdir(folder or "."))
+    except OSError:
+        raise UsageError(f"there is no file {path!r}: there is no such folder. Check the path.") from None
+    near = difflib.get_close_matches(os.path.basename(path), names, n=2, cutoff=0.6)
+    hint = f" Did you mean {' or '.join(repr(os.path.join(folder, name)) for name in near)}?" if near else ""
+    raise UsageError(f"there is no file {path!r}. Check the path.{hint}")
+
+
+def ledger_key(key_file: str | None) -> bytes | None:
+    """The key of the ledger from the file, else from the environment, else None."""
+    if key_file is not None:
+        return Path(existing(key_file)).read_bytes().strip() or None
+    return os.environ.get(KEY_VARIABLE, "").encode() or None
+
+
+def open_model(path: str, *kinds: str, key: bytes | None = None) -> Any:
+    """Load a model file that holds one of these kinds of estimators, or any kind if none is named."""
+    from deciban.store import describe, load
+
+    if os.path.isdir(existing(path)):
+        raise UsageError(f"{path!r} is a folder. Give the model file that deciban fit wrote.")
+    found = describe(path)["kind"]
+    if kinds and found not in kinds:
+        raise UsageError(f"{path} holds a {found}; this command needs a {' or '.join(kinds)}.")
+    if found == "GenerativeClassifier":  # the registry of the file format then has what it needs
+        from deciban.estimators import classifier  # noqa: F401
+    return load(path, key=key)
+
+
+@contextmanager
+def locked(terminal: Terminal, path: str, wait: float) -> Iterator[None]:
+    """Lock a model file while it is read, changed and replaced; raise ModelFileError after `wait` seconds.
+
+    The lock is on the file itself. The previous holder may have replaced the file, so whether the name still means the
+    locked file is checked after the lock is obtained.
+    """
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks: files are still replaced whole
+        yield
+        return
+    deadline, noted = time.monotonic() + wait, False
+    while True:
+        with open(existing(path), "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if time.monotonic() >= deadline:
+                    raise ModelFileError(
+                        f"{path} is being changed by another deciban, and was for {wait:g} seconds. Nothing was "
+                        "changed: try again, or wait longer with --wait."
+                    ) from None
+                if not noted:
+                    terminal.note(f"waiting for another deciban to finish with {path} …")
+                    noted = True
+                time.sleep(POLL_SECONDS)
+                continue
+            if _is_at(file, path):
+                yield
+                return
+
+
+def _is_at(file: BinaryIO, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+# -- state of a model --------------------------------------------------------------------------------------------------
+def calibration_state(model: Model, path: str) -> str:
+    """Which calibration a model has, and the command that renews it if it is out of date."""
+    calibration, rows = model.calibration, model.weight
+    if calibration is None:
+        return "none"
+    state = calibration.state(rows)
+    return state if calibration.fitted_on == rows else f"{state}; renew with {_fit_command(model, path)}"
+
+
+def choices_state(model: Model, path: str) -> str:
+    """When the choices of a model were made, and the command that renews them if rows were unlearnt since."""
+    if not model.unlearnt:
+        return "made at the first fit"
+    return f"made at the first fit, partly from rows unlearnt since; renew with {_fit_command(model, path)}"
+
+
+def _fit_command(model: Model, path: str) -> str:
+    """The command that fits the model again."""
+    label = None if model.reader.schema is None else model.reader.schema.label
+    option = "" if label is None else f" --label {shlex.quote(str(label))}"
+    return f"deciban fit ROWS{option} -o {shlex.quote(path)}"

@@ -1,0 +1,242 @@
+"""`deciban cluster`, `topics` and `tag`: mixture models, topic models and hidden Markov models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from deciban.cli import command as options
+from deciban.cli.arguments import column_named, existing, open_model, sizes_of
+from deciban.cli.command import argument, command, flag, option
+from deciban.cli.output import beside, format_of, rounded, write_tables
+from deciban.cli.terminal import Terminal
+from deciban.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from deciban.estimators.hidden_markov import HiddenMarkovModel
+    from deciban.read.sentences import Sentence
+    from deciban.read.source import Source
+    from deciban.read.tables import Table
+    from deciban.statistics import Axis
+    from deciban.text.word_shapes import WordFeatures
+
+Clusters = Annotated[str, option("--clusters -k", "N|FROM-TO", "Number of clusters; of a range, BIC chooses.")]
+Ignore = Annotated[list[str] | None, option("--ignore", "COLUMN", "Do not use this column. Repeatable.")]
+Topics = Annotated[str, option("--topics -k", "N|FROM-TO", "Number of topics; of a range, held-out texts choose.")]
+TextColumn = Annotated[str | None, option("--text", "COLUMN", "The column of texts.")]
+SaveTopics = Annotated[str | None, option("--output -o", "FILE", "Save the model.")]
+Html = Annotated[str | None, option("--html", "FILE", "Write a page that shows the topics.")]
+Words = Annotated[int, option("--words", "N", "Number of words printed per topic.", min=1)]
+StopWords = Annotated[str, option("--stop-words", "LANGUAGE", "Leave out the stop words of a language; none for none.")]
+Tagged = Annotated[str, argument("TAGGED", "Tagged sentences to learn from, or a model.")]
+Sentences = Annotated[str, argument("SENTENCES", "Sentences to tag; - for stdin.", show_default="stdin")]
+EvaluateTags = Annotated[bool, flag("--evaluate", "SENTENCES has tags: print how many are predicted.")]
+
+
+# -- cluster -----------------------------------------------------------------------------------------------------------
+@command("deciban cluster tumours.csv -k 1-4 --ignore diagnosis --append -o clusters.csv", panel=options.OTHER_MODELS)
+def cluster(
+    terminal: Terminal,
+    rows: options.Rows = "-",
+    clusters: Clusters = "1-8",
+    ignore: Ignore = None,
+    append: options.Append = False,
+    seed: options.Seed = 0,
+    save: options.SaveModel = None,
+    output: options.Output = None,
+    format: options.Format = None,
+    read_as: options.ReadAs = None,
+    skip_bad: options.SkipBad = False,
+) -> None:
+    """Cluster a table by a mixture model: the cluster of each row, its probability, and whether it is an outlier."""
+    kind = format_of(output, format, terminal.json)
+    sizes = sizes_of(clusters, "--clusters")
+    import pyarrow as pa
+
+    from deciban.cli.rows import open_rows, report_skipped
+    from deciban.estimators.clustering import MixtureModel
+    from deciban.read.arrow import arrow_table
+
+    source = open_rows(terminal, rows, read_as, skip_bad)
+    for name in ignore or []:
+        column_named(name, source.columns, source.name)
+    given = _whole_table(source)
+    frame = _typed_columns(given, ignore or [], source.name)
+    several = len(sizes) > 1
+    model = MixtureModel(sizes if several else sizes[0], random_state=seed, progress=terminal.progress).fit(frame)
+    p = model.predict_proba(frame)
+    answers = pa.table(
+        {
+            "cluster": p.argmax(axis=1) + 1,
+            "probability": rounded(p.max(axis=1)),
+            "outlier": model.outliers(frame),
+        }
+    )
+    write_tables([beside(arrow_table(given), answers) if append else answers], output, kind)
+    report_skipped(terminal, source)
+    if save is not None:
+        from deciban.store import save as save_model
+
+        save_model(model, save, note=f"clusters of {source.name}")
+    chosen = f", chosen by BIC among {sizes[0]} to {sizes[-1]}" if several else ""
+    shares = ", ".join(f"{share:.0%}" for share in model.weights_)
+    terminal.note(f"{model.n_components_} clusters{chosen}: {shares} of {len(given):,} rows")
+
+
+def _typed_columns(given: Table, ignore: list[str], name: str) -> pa.Table:
+    """The columns of numbers and names."""
+    import pyarrow as pa
+
+    from deciban.read.schema import Schema
+
+    typed = Schema.infer(given, None, dict.fromkeys(ignore, "identifier")).apply(given)
+    columns = {column: typed.column(j) for j, column in enumerate(typed.columns) if typed.kind(j) != "text"}
+    if not columns:
+        raise UsageError(f"{name} has no column of numbers or names. For texts, see: deciban topics --help")
+    return pa.table(columns)
+
+
+def _whole_table(source: Source) -> Table:
+    """All rows, as they were read."""
+    from deciban.read.batches import with_progress
+    from deciban.read.tables import stacked
+
+    return stacked(list(with_progress(source)))
+
+
+# -- topics ------------------------------------------------------------------------------------------------------------
+@command("deciban topics languages -k 5 --html topics.html", panel=options.OTHER_MODELS)
+def topics(
+    terminal: Terminal,
+    rows: options.Rows = "-",
+    text: TextColumn = None,
+    topics: Topics = "20",
+    words: Words = 10,
+    stop_words: StopWords = "english",
+    seed: options.Seed = 0,
+    output: SaveTopics = None,
+    html: Html = None,
+    read_as: options.ReadAs = None,
+    skip_bad: options.SkipBad = False,
+) -> None:
+    """Find the topics of texts (latent Dirichlet allocation): the share of each, and its most relevant words."""
+    sizes = sizes_of(topics, "--topics")
+    from deciban.cli.rows import open_rows, report_skipped
+    from deciban.topics.topic_model import TopicModel
+
+    source = open_rows(terminal, rows, read_as, skip_bad)
+    texts = _texts(source, text)
+    model = TopicModel(
+        sizes if len(sizes) > 1 else sizes[0],
+        stop_words=None if stop_words == "none" else stop_words,
+        random_state=seed,
+        progress=terminal.progress,
+    ).fit(texts)
+    report_skipped(terminal, source)
+    if output is not None:
+        model.save(output, note=f"topics of {source.name}")
+    if html is not None:
+        model.to_html(html, texts)
+    if terminal.json:
+        found = zip(model.prevalence_.tolist(), model.top_words(words, by="relevance"))
+        terminal.dump({"rows": len(texts), "topics": [{"share": share, "words": top} for share, top in found]})
+    else:
+        terminal.say(str(model.table(words)))
+
+
+def _texts(source: Source, wanted: str | None) -> list[str]:
+    """The texts of a column: the named one, or the only column of texts."""
+    from deciban.read.schema import Schema
+
+    given = _whole_table(source)
+    if wanted is None:
+        kinds = {column.name: column.kind for column in Schema.infer(given).columns}
+        found = [name for name, kind in kinds.items() if kind == "text"]
+        if len(found) != 1:
+            columns = ", ".join(kinds)
+            raise UsageError(f"which column of {source.name} holds the texts? Name it with --text. Columns: {columns}.")
+        wanted = found[0]
+    column = given.data[column_named(wanted, source.columns, source.name)].to_list()
+    return ["" if value is None else str(value) for value in column]
+
+
+# -- tag ---------------------------------------------------------------------------------------------------------------
+@command(
+    "deciban tag tagged.tsv new.txt",
+    "deciban tag train.conllu test.conllu --evaluate --save english.deciban",
+    panel=options.OTHER_MODELS,
+)
+def tag(
+    terminal: Terminal,
+    tagged: Tagged,
+    sentences: Sentences = "-",
+    save: options.SaveModel = None,
+    evaluate: EvaluateTags = False,
+) -> None:
+    """Tag words by a hidden Markov model: a word and its tag per line, a blank line between sentences; or JSON lines.
+
+    Files have a word, a tab and its tag per line (CoNLL-U too), or JSON lines with "words" and "tags". Sentences to tag
+    may also be plain text, one sentence per line.
+    """
+    from deciban.read.sentences import read_sentences
+
+    model, features = _tagger(tagged)
+    if save is not None:
+        model.save(save, note=f"tags as in {tagged}")
+    given = read_sentences(existing(sentences), evaluate)
+    words = [sentence.words for sentence in given]
+    states = iter(model.predict(features.rows(words), [len(each) for each in words]).tolist())
+    predicted = [[str(next(states)).split("|")[0] for _ in each] for each in words]
+    if evaluate:
+        _evaluate_tags(terminal, given, predicted)
+        return
+    for each, tags in zip(words, predicted):
+        if terminal.json:
+            terminal.dump({"words": each, "tags": tags})
+        else:
+            print("".join(f"{word}\t{tag}\n" for word, tag in zip(each, tags)))
+
+
+def _tagger(path: str) -> tuple[HiddenMarkovModel, WordFeatures]:
+    """A tagger from a model file, or learnt from tagged sentences."""
+    from deciban import Categorical, HiddenMarkovModel, Product
+    from deciban.read.sentences import read_sentences
+    from deciban.text.word_shapes import RARE_WORD, WordFeatures
+
+    if existing(path).endswith(".deciban"):
+        model = open_model(path, "HiddenMarkovModel")
+        names = [part.names for part in _category_axes(model)]
+        if len(names) != 3:
+            raise UsageError(f"{path} is not a model of words. Make one: deciban tag TAGGED --save {path}.")
+        return model, WordFeatures(frozenset(names[0]) - {RARE_WORD}, frozenset(names[1]) - {""})
+    learnt = read_sentences(path, True)
+    words = [sentence.words for sentence in learnt]
+    features = WordFeatures.of(words)
+    family = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
+    tags = [tag for sentence in learnt for tag in sentence.tags or []]
+    model = HiddenMarkovModel(family, transition_pseudo_count=0.1)
+    return model.fit(features.rows(words), tags, [len(each) for each in words]), features
+
+
+def _category_axes(model: HiddenMarkovModel) -> list[Axis]:
+    """The categories of the model's columns: words, endings and shapes."""
+    from deciban.statistics import Ragged
+
+    blocks = getattr(model.stats_.emissions, "blocks", {}) if model.stats_ is not None else {}
+    axes = [axis for stats in blocks.values() for axis in stats.labels.values() if isinstance(axis, Ragged)]
+    return [part for axis in axes for part in axis.parts]
+
+
+def _evaluate_tags(terminal: Terminal, given: list[Sentence], predicted: list[list[str]]) -> None:
+    """Print how many tags are right; of a tag such as VERB|VBD the first part counts."""
+    pairs = [
+        (true.split("|")[0], tag)
+        for sentence, tags in zip(given, predicted)
+        for true, tag in zip(sentence.tags or [], tags)
+    ]
+    right = sum(true == tag for true, tag in pairs)
+    if terminal.json:
+        terminal.dump({"words": len(pairs), "right": right, "accuracy": right / len(pairs)})
+    else:
+        terminal.say(f"{right:,} of {len(pairs):,} tags are right: {right / len(pairs):.2%}")

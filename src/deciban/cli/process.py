@@ -1,0 +1,199 @@
+"""The `deciban` process: exit codes, error messages, warnings and signals.
+
+Exit codes: 0 success; 1 bad data or a failure of the system; 2 usage error; 130 Ctrl-C; 143 SIGTERM. A reader that
+closes our output early, such as `head`, is no error.
+
+Python handles a signal between two of its own instructions. There are none while Arrow waits for a pipe or a long
+matrix product runs, so a thread waits for signals too: it gives the main thread a moment to unwind, then removes
+half-written files and ends the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+from deciban.errors import Argument, CostError, DecibanError, HyperparameterError, PriorError, UsageError
+
+SUCCESS, FAILURE, USAGE_ERROR, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+USAGE_ERRORS = (UsageError, PriorError, CostError, HyperparameterError)  # caused by options, not by data
+STOPPED = {
+    INTERRUPTED: "stopped. No half-written file is left.",
+    TERMINATED: "terminated by the system. No half-written file is left.",
+}
+UNWIND_SECONDS = 0.3  # for the main thread, after a signal
+OPTIONS: dict[str, Callable[[Any], str]] = {  # argument of Python → option
+    "skip_bad": lambda value: "--skip-bad",
+    "kinds": lambda kinds: " ".join(f"--column '{column}={kind}'" for column, kind in kinds.items()),
+    "format": lambda value: f"--read-as {value}",
+    "encoding": lambda value: f"--read-as encoding={value}",
+    "quote": lambda value: f"--read-as quote={value or 'none'}",
+    "key": lambda value: "--key-file FILE, or DECIBAN_KEY",
+    "like": lambda value: "--like FIRST",
+    "keep": lambda value: "--keep-first",
+}
+
+
+# -- running a command -------------------------------------------------------------------------------------------------
+def run(arguments: Sequence[str]) -> int:
+    """Run the command that the arguments name, report its error, and return the exit code."""
+    try:
+        from deciban.cli.app import invoke
+
+        code = invoke(list(arguments))
+        sys.stdout.flush()
+        return code
+    except BaseException as error:
+        if _is_broken_pipe(error):
+            _discard_output()
+            return SUCCESS
+        stopped = _stopped_by(error)
+        if stopped is not None:
+            return _print_error(STOPPED[stopped], stopped)
+        if "--debug" in arguments and not isinstance(error, SystemExit):
+            raise
+        return _report(error)
+
+
+def _report(error: BaseException) -> int:
+    """Print an error in one paragraph on stderr, and return the exit code."""
+    from deciban.cli.app import usage_text
+
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else USAGE_ERROR if error.code else SUCCESS
+    usage = usage_text(error)
+    if usage is not None:
+        return _print_error(f"usage error: {usage}", USAGE_ERROR) if usage else USAGE_ERROR
+    if isinstance(error, USAGE_ERRORS):
+        return _print_error(f"usage error: {error.text(as_option)}", USAGE_ERROR)
+    if isinstance(error, DecibanError):
+        return _print_error(error.text(as_option), FAILURE)
+    if isinstance(error, MemoryError):
+        return _print_error("out of memory. Use fewer rows or columns at a time.", FAILURE)
+    if isinstance(error, ImportError):
+        return _print_error(str(error), FAILURE)
+    if isinstance(error, OSError):
+        from deciban.store.files import REMEDIES
+
+        _discard_output()
+        place = f"{error.filename}: " if error.filename else ""
+        remedy = REMEDIES.get(error.errno or 0, "Check the path and its permissions.")
+        return _print_error(f"{place}{error.strerror or error}. {remedy}".strip(), FAILURE)
+    return _print_error(
+        f"internal error ({type(error).__name__}: {' '.join(str(error).split())}). This is a bug in deciban: run the "
+        "command again with --debug, and report what it prints.",
+        FAILURE,
+    )
+
+
+def as_option(argument: Argument) -> str:
+    """Write an argument that a remedy names as an option of the command line.
+
+    >>> as_option(Argument("kinds", {"age": "category"}))
+    "--column 'age=category'"
+    """
+    return OPTIONS[argument.name](argument.value) if argument.name in OPTIONS else str(argument)
+
+
+def print_warnings_as_notes() -> None:
+    """Print a warning as one sentence on stderr, without the line of code that issued it."""
+
+    def show(message: Warning | str, *place: object) -> None:
+        _print_error(f"note: {message}", SUCCESS)
+
+    warnings.showwarning = show  # type: ignore[assignment]
+
+
+def _print_error(text: str, code: int) -> int:
+    try:
+        colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        name = "\x1b[1;31mdeciban:\x1b[0m" if colours else "deciban:"
+        print(f"{name} {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        pass  # stderr is closed; the exit code remains
+    return code
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    """Whether the reader of our output closed the pipe; Typer turns that into SystemExit."""
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    return isinstance(cause, OSError) and cause.errno == errno.EPIPE
+
+
+def _discard_output() -> None:
+    """Drop what is buffered for stdout: writing it at the end of the process would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def end_process(code: int) -> NoReturn:
+    """End the process without the interpreter's clean-up.
+
+    A thread of Arrow that is still reading would ask for the interpreter during the clean-up, which aborts the process.
+    """
+    _remove_temporary_files()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _remove_temporary_files() -> None:
+    files = sys.modules.get("deciban.store.files")
+    for path in list(getattr(files, "TEMPORARY_FILES", ())):
+        with suppress(OSError):
+            os.unlink(path)
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+class Terminated(BaseException):
+    """SIGTERM was received; half-written files are removed while the main thread unwinds."""
+
+
+def handle_signals() -> None:
+    """End the process on SIGINT and SIGTERM. To be called in the main thread."""
+
+    def raise_terminated(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, raise_terminated)
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_wait_for_signal, args=(receiver, sender), daemon=True).start()
+
+
+def _wait_for_signal(receiver: socket.socket, sender: socket.socket) -> None:
+    """Wait for SIGINT or SIGTERM, then end the process; holding `sender` keeps it open."""
+    while True:
+        signals = receiver.recv(16)
+        if signal.SIGINT in signals or signal.SIGTERM in signals:
+            break
+    threading.Event().wait(UNWIND_SECONDS)
+    _end_now(INTERRUPTED if signal.SIGINT in signals else TERMINATED)
+
+
+def _end_now(code: int) -> None:
+    """Remove half-written files, print why, and end the process without waiting for the main thread."""
+    _remove_temporary_files()
+    cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar may have hidden it
+    with suppress(OSError):
+        os.write(2, cursor + b"deciban: " + STOPPED[code].encode() + b"\n")
+    os._exit(code)
+
+
+def _stopped_by(error: BaseException) -> int | None:
+    """Exit code if a signal ended the command; None for an error."""
+    if isinstance(error, Terminated):
+        return TERMINATED
+    # Typer raises Abort for Ctrl-C, Arrow ArrowCancelled while it reads
+    interrupted = isinstance(error, KeyboardInterrupt) or type(error).__name__ in ("Abort", "ArrowCancelled")
+    return INTERRUPTED if interrupted else None

@@ -1,0 +1,26 @@
+"""The files that docs/architecture.md names are there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+NAMED = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py)?)/?`", PAGE)))
+
+
+def test_the_page_names_many_files():
+    assert len(NAMED) > 40
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_file_that_the_page_names_is_there(name):
+    assert (ROOT / "src" / "deciban" / name).exists() or (ROOT / name).exists()
+
+
+@pytest.mark.parametrize("row", re.findall(r"^\| `?(\w+)`? \| `([a-z_/]+\.py)` \|", PAGE, re.MULTILINE), ids=str)
+def test_a_name_is_defined_in_the_file_that_the_page_gives(row):
+    name, file = row
+    code = (ROOT / "src" / "deciban" / file).read_text()
+    assert name == "abilities" or re.search(rf"^class {name}\b", code, re.MULTILINE)
