@@ -8,7 +8,7 @@ from scipy import integrate
 from scipy import stats as sps
 
 from deciban.errors import DomainError, HyperparameterError
-from deciban.families.binned import Binned, find_edges
+from deciban.families.binned import Binned, find_edges, left_out_histograms
 from deciban.families.transformed import Transformed, best_power, yeo_johnson
 from deciban.read.numbers import grid_of
 from deciban.statistics import Members
@@ -109,3 +109,14 @@ def test_the_grid_that_numbers_were_rounded_to():
 def test_maps_that_are_none_are_refused(make):
     with pytest.raises(HyperparameterError):
         make()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_histograms_left_out_together_score_as_each_alone(weighted):
+    x = np.where(np.arange(300) % 11 == 0, np.nan, GAMMA.round(1))
+    weight = rng.integers(0, 3, 300).astype(float) if weighted else None
+    members = Members.hard(np.arange(300) % 3, 3, weight)
+    for bins, scores in zip((5, 20), left_out_histograms(x, members, (5, 20)), strict=True):
+        family = Binned(bins)
+        alone = family.leave_one_out(family.collect(x[:, None], members), x[:, None], members, "mean")
+        np.testing.assert_array_equal(scores, alone)

@@ -21,8 +21,9 @@ import numpy as np
 from deciban.errors import HyperparameterError
 from deciban.families.abilities import HasChoices
 from deciban.families.categorical import Categorical
+from deciban.families.dirichlet import left_over, log_theta
 from deciban.families.mapped import MappedFamily
-from deciban.families.protocol import Family
+from deciban.families.protocol import Family, own_codes
 from deciban.read.categories import MISSING, Codes
 from deciban.read.numbers import grid_of
 from deciban.statistics import Array, Members
@@ -167,3 +168,23 @@ def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
     if len(found) < 2:  # the step is below the rounding of the value
         found = values[0] + max(abs(values[0]), 1.0) * np.array([-1e-6, 1e-6])
     return list(found.tolist())
+
+
+def left_out_histograms(x: Array, members: Members, numbers: Sequence[int]) -> list[Array]:
+    """Return leave-one-out scores of one feature for each number of bins, shape (n, K) each, under rule "mean".
+
+    As `Binned(bins).leave_one_out`, where a bin is in the support also without rows, so that a row changes two counts
+    only: those of its bin and of its class.
+    """
+    codes, K, weight = own_codes(members), members.K, members.row_weights()
+    rows, seen, found = np.arange(len(x)), ~np.isnan(x), []
+    for bins in numbers:
+        edges = find_edges(x, weight, bins)
+        cell, M = np.searchsorted(edges, x, side="right"), len(edges) + 1
+        counts = np.bincount((cell * K + codes)[seen], weight[seen], M * K).reshape(M, K)
+        totals = counts.sum(axis=0)
+        left = left_over(counts[cell, codes], weight), left_over(totals[codes], weight)
+        scores = log_theta(counts, totals, 1.0, float(M), M, "mean")[cell]
+        scores[rows, codes] = log_theta(*left, 1.0, float(M), M, "mean")
+        found.append(np.where(seen[:, None], scores, 0.0))
+    return found

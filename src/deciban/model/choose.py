@@ -21,7 +21,7 @@ from deciban.errors import DecibanError, InputError
 from deciban.evidence.scores import convert, log_posterior
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.bernoulli import Bernoulli
-from deciban.families.binned import Binned
+from deciban.families.binned import Binned, left_out_histograms
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
@@ -122,13 +122,11 @@ def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
 
 def best_bins(X: Array, members: Members) -> int:
     """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
-    best, least, label_loss, K = BINS[0], np.inf, LabelLoss(members), members.K
-    for bins in BINS:
-        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * K > len(X)):
-            break
-        family = Binned(bins)
-        stats: Any = family.collect(X, members)
-        loss = label_loss(family.leave_one_out(stats, X, members, "mean"))
+    most = min(2 * len(np.unique(X)), len(X) // (ROWS_PER_BIN * members.K) + 1)
+    tried = [bins for bins in BINS if bins == BINS[0] or bins < most]
+    best, least, label_loss = BINS[0], np.inf, LabelLoss(members)
+    for bins, scores in zip(tried, left_out_histograms(X[:, 0], members, tried)):
+        loss = label_loss(scores)
         if loss < least - GAIN / len(X):
             best, least = bins, loss
     return best
