@@ -23,7 +23,7 @@ from deciban.families.abilities import HasChoices
 from deciban.families.categorical import Categorical
 from deciban.families.dirichlet import left_over, log_theta
 from deciban.families.mapped import MappedFamily
-from deciban.families.protocol import Family, own_codes
+from deciban.families.protocol import Family
 from deciban.read.categories import MISSING, Codes
 from deciban.read.numbers import grid_of
 from deciban.statistics import Array, Members
@@ -81,7 +81,7 @@ class Binned(MappedFamily, HasChoices):
 
     def find_map(self, X: Array, members: Members) -> Array:
         weight = members.row_weights()
-        each = [find_edges(X[:, j], weight, self.bins) for j in range(X.shape[1])]
+        each = [find_edges(X[:, j], weight, [self.bins])[0] for j in range(X.shape[1])]
         return _map_of(each, np.array([edges[-1] / 2 - edges[0] / 2 for edges in each]))
 
     def mapped(self, X: Array, map: Array) -> Codes:
@@ -146,14 +146,19 @@ def _edges(row: Array) -> Array:
     return row[1:][np.r_[True, np.diff(row[1:]) > 0]]
 
 
-def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
-    """Return edges with about equal weight between them; a value as frequent as a bin gets its own bin."""
+def find_edges(x: Array, weight: Array, numbers: Sequence[int]) -> list[list[float]]:
+    """Return edges for each number of bins, of about equal weight; a value as frequent as a bin gets its own bin."""
     known = ~np.isnan(x)
     values, place = np.unique(x[known], return_inverse=True)
     if not len(values):
-        return [-0.5, 0.5]
+        return [[-0.5, 0.5] for _ in numbers]
     counts = np.bincount(place, weight[known])
     step = grid_of(values) or (values[-1] / 2 - values[0] / 2 or abs(values[0]) or 1.0) * 1e-9
+    return [_edges_between(values, counts, step, bins) for bins in numbers]
+
+
+def _edges_between(values: Array, counts: Array, step: float, bins: int) -> list[float]:
+    """Return the edges between distinct values, in increasing order and with a least `step`, by their counts."""
     alone = counts >= counts.sum() / bins
     target = counts[~alone].sum() / max(bins - int(alone.sum()), 1)  # the others share the bins that are left
     edges, held = [values[0] - step / 2], 0.0
@@ -176,10 +181,9 @@ def left_out_histograms(x: Array, members: Members, numbers: Sequence[int]) -> l
     As `Binned(bins).leave_one_out`, where a bin is in the support also without rows, so that a row changes two counts
     only: those of its bin and of its class.
     """
-    codes, K, weight = own_codes(members), members.K, members.row_weights()
+    codes, K, weight = members.own_codes(), members.K, members.row_weights()
     rows, seen, found = np.arange(len(x)), ~np.isnan(x), []
-    for bins in numbers:
-        edges = find_edges(x, weight, bins)
+    for edges in find_edges(x, weight, numbers):
         cell, M = np.searchsorted(edges, x, side="right"), len(edges) + 1
         counts = np.bincount((cell * K + codes)[seen], weight[seen], M * K).reshape(M, K)
         totals = counts.sum(axis=0)

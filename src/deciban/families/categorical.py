@@ -38,7 +38,7 @@ from deciban.families.dirichlet import (
     require_modes,
 )
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 
@@ -226,7 +226,7 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         self, stats: AnyCategoricalStats, X: Codes, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
         # the counts of the row's categories change in its own class; the last row of a category removes it for all
-        codes, support = own_codes(members), self.support(stats)
+        codes, support = members.own_codes(), self.support(stats)
         if not isinstance(density, CategoricalDensity):
             density = self._density(support, classes_of(stats.labels), rule)
         K, M, rows = density.K, support.axis.size, np.arange(len(codes))
@@ -324,7 +324,7 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         return CategoricalDensity(Ragged(tuple(Axis.of(table) for table in tables)), log_p, unseen)
 
 
-# -- tables of counts and pseudo-counts ---------------------------------------------------------------------------------
+# -- tables of counts and pseudo-counts --------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Support:
     """Counts and pseudo-counts of D tables with M listed cells in all, K classes.
@@ -488,7 +488,7 @@ def count_categories(X: Codes, members: Members) -> tuple[Array, Array, Names]:
     return sizes, members.total(flags), X.names
 
 
-# -- densities ----------------------------------------------------------------------------------------------------------
+# -- densities ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class CategoricalDensity(Density):
     """Probabilities of D tables with M listed cells in all, K classes."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -165,7 +165,7 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Com
     def collect(self, X: Array, members: Members) -> MappedStats:
         map = self.frozen_map()
         map = self.find_map(X, members) if map is None else map
-        labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
+        labels = {"class": members.classes, "feature": Axis(range(X.shape[1]), X.shape[1])}
         return MappedStats(labels, map, self.inside(map).collect(self.mapped(X, map), members))
 
     def choose(self, stats: MappedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Self:
@@ -205,15 +205,14 @@ class MappedDensity(Density):
 
     inner: Density
     family: MappedFamily
+    map: Array = field(init=False)  # (D, P) parameters of the map
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "map", self.family.frozen_map())
 
     @property
     def K(self) -> int:
         return self.inner.K
-
-    @property
-    def map(self) -> Array:
-        """The parameters of the map, shape (D, P)."""
-        return cast(Array, self.family.frozen_map())
 
     def supports(self, kind: type) -> bool:
         """Whether the inner densities have the ability."""
@@ -225,9 +224,8 @@ class MappedDensity(Density):
 
     def log_base(self, X: Array) -> Array:
         """Return the slope and the terms that the inner density leaves out, shape (n,)."""
-        return np.asarray(
-            self.family.log_slope(X, self.map).sum(axis=1) + self.inner.log_base(self.family.mapped(X, self.map))
-        )
+        slope, Z = self.family.log_slope(X, self.map), self.family.mapped(X, self.map)
+        return np.asarray(slope.sum(axis=1) + self.inner.log_base(Z))
 
     def parts(self, X: Array) -> Array:
         """Return the inner density's parts, shape (n, K, D)."""

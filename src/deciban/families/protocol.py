@@ -192,7 +192,7 @@ class Family(ABC, Generic[S]):
                 scores[i] = self.estimate(left, rule).log_density(row)[0]
             except DecibanError:  # the class has no density without the row
                 scores[i] = self.estimate(stats, rule).log_density(row)[0]
-                scores[i, own_codes(members)[i]] = -np.inf
+                scores[i, members.own_codes()[i]] = -np.inf
         return scores
 
     def select(self, features: Array) -> Self:
@@ -279,13 +279,6 @@ def check_rule(rule: str) -> None:
 def classes_of(labels: Mapping[str, Labels]) -> Axis:
     """Return the classes among the axes of statistics; their axis is never ragged."""
     return cast(Axis, labels["class"])
-
-
-def own_codes(members: Members) -> Array:
-    """Return the class code of each row; soft members have none."""
-    if members.codes is None:
-        raise HyperparameterError("rows that belong to several classes cannot be left out. Use hard labels.")
-    return members.codes
 
 
 def require_rows(weight: Array, classes: Axis, family: str) -> None:

@@ -25,7 +25,8 @@ SMALL_WORK = 1_000_000
 # Rows converted at a time if an array has a type or layout that kernels do not read.
 CONVERTED_ROWS = 4096
 
-_forced: ContextVar[Body | None] = ContextVar("forced", default=None)
+# The most operations for which numpy runs; −1 or infinity if one version is forced.
+numpy_work: ContextVar[float] = ContextVar("numpy_work", default=SMALL_WORK - 1)
 
 
 @contextmanager
@@ -33,17 +34,16 @@ def forced(body: Body) -> Iterator[None]:
     """Use only the compiled or only the numpy versions, for any size of input: for tests that compare the two."""
     if body not in ("numba", "numpy"):
         raise ValueError(f"the body must be 'numba' or 'numpy', not {body!r}")
-    token = _forced.set(body)
+    token = numpy_work.set(-1 if body == "numba" else np.inf)
     try:
         yield
     finally:
-        _forced.reset(token)
+        numpy_work.reset(token)
 
 
 def compiled(work: float) -> bool:
     """Whether the compiled version runs for this many elementary operations."""
-    body = _forced.get()
-    return work >= SMALL_WORK if body is None else body == "numba"
+    return work > numpy_work.get()
 
 
 # -- arguments of kernels ----------------------------------------------------------------------------------------------

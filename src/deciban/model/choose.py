@@ -125,8 +125,7 @@ def best_bins(X: Array, members: Members) -> int:
     most = min(2 * len(np.unique(X)), len(X) // (ROWS_PER_BIN * members.K) + 1)
     tried = [bins for bins in BINS if bins == BINS[0] or bins < most]
     best, least, label_loss = BINS[0], np.inf, LabelLoss(members)
-    for bins, scores in zip(tried, left_out_histograms(X[:, 0], members, tried)):
-        loss = label_loss(scores)
+    for bins, loss in zip(tried, label_loss.of_each(left_out_histograms(X[:, 0], members, tried))):
         if loss < least - GAIN / len(X):
             best, least = bins, loss
     return best
@@ -140,28 +139,31 @@ class LabelLoss:
         with np.errstate(divide="ignore"):
             self.log_prior = np.log(members.weights()) - np.log(self.weight.sum())
 
-    def __call__(self, scores: Array) -> float:
-        """Return the loss of scores, shape (n, K)."""
+    def of_each(self, scores: Sequence[Array]) -> list[float]:
+        """Return the losses of several scores, shape (n, K) each."""
         with np.errstate(divide="ignore"):
-            posterior = log_posterior(scores, self.log_prior)
-        return float(np.average(-posterior[np.arange(len(scores)), self.codes], weights=self.weight))
+            posterior = log_posterior(np.concatenate(scores), self.log_prior)
+        own = posterior.reshape(len(scores), len(self.codes), -1)[:, np.arange(len(self.codes)), self.codes]
+        return [float(np.average(-each, weights=self.weight)) for each in own]
 
 
 def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
     """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
     stats: Any = family.collect(X, members)
     family = family.choose(stats, (X, members))
-    own = np.arange(len(X)), members.codes
+    own, weight = (np.arange(len(X)), members.codes), members.row_weights()
     density = family.estimate(stats, "mean")
     each = family.leave_one_out(stats, X, members, "mean", density)[own] + np.reshape(density.log_base(X), -1)
     if grid is not None and not isinstance(family, Poisson):
-        inside = 0.0 if isinstance(family, Binned) else _within_cell(density, X, own, grid)  # no cell crosses an edge
+        inside = (
+            0.0 if isinstance(family, Binned) else _within_cell(density, X, own, members.K, grid)
+        )  # no cell crosses an edge
         each = np.minimum(each + np.log(grid) + inside, 0.0)
     seen = ~np.isnan(X[:, 0])
-    return float(members.row_weights()[seen] @ each[seen])
+    return float(weight[seen] @ each[seen])
 
 
-def _within_cell(density: Density, X: Array, own: tuple[Array, Array], grid: float) -> Array:
+def _within_cell(density: Density, X: Array, own: tuple[Array, Array], K: int, grid: float) -> Array:
     """Return the log of the mean density over a cell, relative to the density at its middle."""
 
     def at(steps: Array) -> Array:
@@ -172,7 +174,7 @@ def _within_cell(density: Density, X: Array, own: tuple[Array, Array], grid: flo
         return scores + base.reshape(len(steps), -1)
 
     # All points in one call if that is little work: a small table must not need the compiled kernels.
-    calls = 1 if len(POINTS) * len(X) * density.K <= SMALL_WORK // 8 else len(POINTS)
+    calls = 1 if len(POINTS) * len(X) * K <= SMALL_WORK // 8 else len(POINTS)
     found = np.concatenate([at(steps) for steps in np.split(POINTS, calls)])
     with np.errstate(invalid="ignore"):
         relative = found - found[len(POINTS) // 2]
@@ -234,7 +236,7 @@ class Sample:
         classes = tuple(range(self.members.K))
         lengths = [None] * len(scores)
         made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))
-        return self.label_loss(made.apply(scores, lengths, classes))
+        return self.label_loss.of_each([made.apply(scores, lengths, classes)])[0]
 
 
 def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], rule: Rule) -> Block | None:

@@ -7,7 +7,7 @@ Hard members belong to one group each, with a weight (class labels). Soft member
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban import kernels
+from deciban.errors import HyperparameterError
 from deciban.statistics.axes import Array, Axis
 
 
@@ -46,6 +47,10 @@ class Members:
     codes: Array = None  # type: ignore[assignment]  # None for soft members, of which no code reads it
     weight: Array | None = None
     shares: Array | None = None
+    K: int = field(init=False)  # number of groups
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "K", len(self.classes.names))
 
     @classmethod
     def hard(cls, codes: ArrayLike, classes: int | Axis, weight: ArrayLike | None = None) -> Members:
@@ -130,11 +135,6 @@ class Members:
         weighted = parts[0].weight is not None
         return cls.hard(codes, axis, np.concatenate([part.row_weights() for part in parts]) if weighted else None)
 
-    @property
-    def K(self) -> int:
-        """Number of groups."""
-        return len(self.classes.names)
-
     def __len__(self) -> int:
         return len(self.codes if self.shares is None else self.shares)
 
@@ -154,6 +154,18 @@ class Members:
         parts = {name: getattr(self, name) for name in ("codes", "weight", "shares")}
         return replace(self, **{name: part[rows] for name, part in parts.items() if part is not None})
 
+    def own_codes(self) -> Array:
+        """Give the group of each row; a HyperparameterError for soft members.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Groups, from 0 to K − 1.
+        """
+        if self.codes is None:
+            raise HyperparameterError("rows that belong to several classes cannot be left out. Use hard labels.")
+        return self.codes
+
     def row_weights(self) -> Array:
         """Give the weight of each row.
 
@@ -164,7 +176,7 @@ class Members:
         """
         if self.shares is not None:
             return np.asarray(self.shares.sum(axis=1))
-        return np.ones(len(self)) if self.weight is None else self.weight
+        return np.ones(len(self.codes)) if self.weight is None else self.weight
 
     def weights(self) -> Array:
         """Give the weight of each group.

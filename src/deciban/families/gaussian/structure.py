@@ -13,8 +13,7 @@ import numpy as np
 
 from deciban import kernels
 from deciban.errors import DecibanError
-from deciban.families.gaussian.prior import pooled_target
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
+from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, pooled_target
 from deciban.families.protocol import Rule
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Members
