@@ -28,7 +28,8 @@ from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPo
 from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, classes_of, require_rows
-from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
+from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 LARGEST_SHAPE = 1e6  # of values that do not vary within the classes

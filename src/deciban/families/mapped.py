@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 
 from deciban.families.abilities import Composite, HasDraws, HasLogPrior, HasParts, HasPosterior, ability
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
-from deciban.read.numbers import dense_numbers, refuse_infinite
+from deciban.read.numbers import refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, fixed, nested
 
 
@@ -205,14 +206,15 @@ class MappedDensity(Density):
 
     inner: Density
     family: MappedFamily
-    map: Array = field(init=False)  # (D, P) parameters of the map
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "map", self.family.frozen_map())
 
     @property
     def K(self) -> int:
         return self.inner.K
+
+    @property
+    def map(self) -> Array:
+        """The parameters of the map, shape (D, P)."""
+        return cast(Array, self.family.frozen_map())
 
     def supports(self, kind: type) -> bool:
         """Whether the inner densities have the ability."""
@@ -224,7 +226,8 @@ class MappedDensity(Density):
 
     def log_base(self, X: Array) -> Array:
         """Return the slope and the terms that the inner density leaves out, shape (n,)."""
-        slope, Z = self.family.log_slope(X, self.map), self.family.mapped(X, self.map)
+        map = self.map
+        slope, Z = self.family.log_slope(X, map), self.family.mapped(X, map)
         return np.asarray(slope.sum(axis=1) + self.inner.log_base(Z))
 
     def parts(self, X: Array) -> Array:

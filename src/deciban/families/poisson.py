@@ -22,7 +22,8 @@ from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasL
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
-from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
+from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVa
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import DecibanError, EmptyClassError, HyperparameterError, InputError
-from deciban.read.numbers import dense_numbers, refuse_infinite
-from deciban.read.tables import Columns
+from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
+from deciban.read.numbers import refuse_infinite
+from deciban.read.tables import Columns, dense_numbers
 from deciban.statistics import Array, Axis, Labels, Members, Stats
 
 if TYPE_CHECKING:
@@ -253,21 +253,6 @@ def replaced(family: F, **hyper: object) -> F:
         if f.metadata.get("follows") in hyper and name not in hyper and f.default is not MISSING
     }
     return replace(family, **open_again, **hyper)
-
-
-def collect_checked(family: Family[S], X: Rows, members: Members, columns: Sequence[str]) -> S:
-    """Collect the sums; if one is not finite, raise the error that names the value."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = family.collect(X, members)
-    return finite(sums, family, X, columns)
-
-
-def finite(sums: S, family: Family[Any], X: Rows, columns: Sequence[str]) -> S:
-    """Return the sums if they are finite; otherwise raise the error that names the value."""
-    if not sums.finite:
-        family.check(X, columns, learning=True)
-        raise InputError("values are so large that their sums overflow. Rescale the columns.")
-    return sums
 
 
 def check_rule(rule: str) -> None:

@@ -26,7 +26,8 @@ from deciban.families.abilities import HasChoices, SharesParameters, ability
 from deciban.families.gaussian import Gaussian
 from deciban.families.mapped import MappedFamily, MappedStats
 from deciban.families.protocol import Family, Input
-from deciban.read.numbers import dense_numbers, refuse
+from deciban.read.numbers import refuse
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Members
 
 Transform = Literal["none", "log", "yeo-johnson"]

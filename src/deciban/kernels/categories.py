@@ -10,7 +10,6 @@ import numpy as np
 
 from deciban.kernels.choice import (
     Array,
-    class_codes,
     drop_zero_weights,
     numpy_work,
     readable,
@@ -18,6 +17,7 @@ from deciban.kernels.choice import (
     row_weights,
     weights_or_empty,
 )
+from deciban.kernels.rows import class_codes
 
 # Codes from this on are refused: the table of counts would be as long.
 MOST_CATEGORIES = 2**20

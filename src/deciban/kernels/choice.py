@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 if TYPE_CHECKING:
@@ -89,15 +88,6 @@ def row_blocks(X: Array, native: tuple[str, ...], otherwise: DTypeLike) -> Itera
         yield rows, readable(X[rows], dtype)
 
 
-def class_codes(codes: Array, K: int) -> Array:
-    """Return class codes as intp; IndexError if one is outside [0, K)."""
-    codes = readable(codes, np.intp)
-    # As unsigned integers, negative codes are large: one comparison checks both bounds.
-    if codes.size and codes.view(np.uintp).max() >= K:
-        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
-    return codes
-
-
 def row_weights(weight: Array | None) -> Array | None:
     """Return weights as float64, or None."""
     return None if weight is None else readable(weight, np.float64)
@@ -121,12 +111,6 @@ def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | Non
         return weight, arrays
     keep = weight != 0
     return weight[keep], tuple(array[keep] for array in arrays)
-
-
-def group_sums(rows: Array, codes: Array, K: int) -> Array:
-    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
-    n = len(rows)
-    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
 
 
 # -- threads of BLAS ---------------------------------------------------------------------------------------------------

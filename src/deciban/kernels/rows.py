@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
-from deciban.kernels.choice import Array, class_codes, numpy_work, quiet, readable, row_weights, weights_or_empty
+from deciban.kernels.choice import Array, numpy_work, quiet, readable, row_weights, weights_or_empty
 
 # Labels with a wider range are sorted instead: a table of all values in between would not stay in the cache.
 WIDEST_SPAN = 65_536
@@ -56,6 +57,16 @@ def _range(y: Array) -> tuple[int, int]:
     return int(low.astype(np.int64)), int(y.max()) - int(low) + 1
 
 
+def class_codes(codes: Array, K: int) -> Array:
+    """Return class codes as intp that kernels can read; IndexError if one is outside [0, K)."""
+    if type(codes) is not np.ndarray or codes.dtype != np.intp or not codes.flags.carray:
+        codes = readable(codes, np.intp)
+    # As unsigned integers, negative codes are large: one comparison checks both bounds.
+    if codes.size and codes.view(np.uintp).max() >= K:
+        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
+    return codes
+
+
 def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
     """Σ w per class: (K,)."""
     codes = class_codes(codes, K)
@@ -66,6 +77,12 @@ def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
     sums = np.zeros((K, 8))
     add_class_weights(codes, weights_or_empty(row_weights(weight)), sums)
     return np.asarray(sums.sum(axis=1))
+
+
+def group_sums(rows: Array, codes: Array, K: int) -> Array:
+    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
+    n = len(rows)
+    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:

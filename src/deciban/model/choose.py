@@ -11,29 +11,26 @@ decide, by the log loss of calibrated leave-one-out scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from deciban.errors import DecibanError, InputError
+from deciban.errors import DecibanError
 from deciban.evidence.scores import convert, log_posterior
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
-from deciban.families.bernoulli import Bernoulli
 from deciban.families.binned import Binned, left_out_histograms
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
-from deciban.families.multinomial import Multinomial
-from deciban.families.names import named
 from deciban.families.poisson import Poisson
-from deciban.families.product import Block, Key, Product, as_key
+from deciban.families.product import Block, Key, as_key
 from deciban.families.protocol import Density, Family, Rule
 from deciban.families.transformed import Transformed
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
-from deciban.read.columns import KINDS, NUMBERS
+from deciban.read.columns import NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
@@ -50,10 +47,7 @@ JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
-KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 ASKED = "named by you"
-
-FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
 
 
 # -- one column of numbers -------------------------------------------------------------------------------------------
@@ -150,7 +144,7 @@ class LabelLoss:
 def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
     """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
     stats: Any = family.collect(X, members)
-    family = family.choose(stats, (X, members))
+    family = family.choose(stats)
     own, weight = (np.arange(len(X)), members.codes), members.row_weights()
     density = family.estimate(stats, "mean")
     each = family.leave_one_out(stats, X, members, "mean", density)[own] + np.reshape(density.log_base(X), -1)
@@ -284,107 +278,3 @@ def _transform(family: Family[Any]) -> str:
     if isinstance(family, Transformed):
         return str(family.by)
     return "none" if isinstance(family, Gaussian) else "yeo-johnson"
-
-
-# -- what the user asked for -----------------------------------------------------------------------------------------
-def schema_reader(
-    families: FamiliesLike, kinds: Mapping[Any, Any] | None, from_file: bool
-) -> Callable[[Table, str | None], Schema] | None:
-    """Return how the columns of a frame or file are typed; None where families were named for a table in memory."""
-    automatic = isinstance(families, str) and families == "auto"
-    if not automatic and not from_file:
-        return None
-    if automatic:
-        return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
-    families = families.families if isinstance(families, Product) else families
-    if isinstance(families, Mapping):
-        return lambda table, label: Schema.infer(table, label, _kinds(families))
-    wanted = KIND_FOR.get(type(families).__name__, "number")
-    return lambda table, label: Schema.infer(
-        table, label, {str(name): wanted for name in table.columns if str(name) != label}
-    )
-
-
-def resolve(
-    families: FamiliesLike,
-    first: Batch,
-    schema: Schema | None,
-    kinds: Mapping[Any, Any] | None,
-    rule: Rule,
-    together: bool = True,
-) -> tuple[Family[Any], list[Block]]:
-    """Return the family that `families` means for these first rows, and its blocks with their reasons."""
-    table = first.table
-    if isinstance(families, Family):
-        return families, [Block((), families, ASKED)]
-    if isinstance(families, Mapping):
-        product = Product({key: _family(value) for key, value in families.items()})
-        return product, [Block(key, family, ASKED) for key, family in zip(product.keys, product.families.values())]
-    if isinstance(families, str) and families == "auto":
-        if schema is None:
-            block = _block_of_array(table)
-            return block.family, [block]
-        asked = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
-        blocks = choose_blocks(first, schema, asked, rule, together)
-        keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
-        return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
-    raise InputError(
-        f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
-    )
-
-
-def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
-    """Whether a value is missing in a block whose columns were found to vary together."""
-    needed = {name for block in blocks if block.together for name in block.columns}
-    return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
-
-
-def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
-    """Return the family of rows without labels: a frame's columns by their types."""
-    if not (table.framed and isinstance(families, str) and families == "auto"):
-        return resolve(families, Batch(table, None), None, None, "mean")[0]
-    kinds = [table.kind(j) for j in range(table.shape[1])]
-    gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
-    wanted: list[tuple[str, bool, Family[Any]]] = [
-        ("number", False, Gaussian("auto")),
-        ("number", True, Gaussian("diagonal")),
-        ("yes/no", False, Bernoulli()),
-        ("category", False, Categorical()),
-    ]
-    found: dict[Any, Any] = {}
-    for kind, gappy, family in wanted:
-        columns = tuple(table.columns[j] for j in range(len(kinds)) if kinds[j] == kind and gaps[j] == gappy)
-        if columns:
-            found[columns] = family
-    return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
-
-
-def _block_of_array(table: Table) -> Block:
-    if table.texts:
-        return Block((), Text(), "texts: words, their transform and pseudo-count by leave-one-out log loss")
-    if table.sparse:
-        return Block((), Multinomial(), "sparse input: counts of events")
-    if _has_gaps(table.pick()):
-        return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
-    return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
-
-
-def _family(value: Any) -> Any:
-    return named(value) if isinstance(value, str) else value
-
-
-def _is_kind(value: object) -> bool:
-    return isinstance(value, str) and value in KINDS
-
-
-def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
-    """Return what columns must be for the families or kinds asked for."""
-    found: dict[str, str] = {}
-    for key, value in asked.items():
-        kind = value if _is_kind(value) else KIND_FOR.get(type(_family(value)).__name__, "number")
-        found |= dict.fromkeys([str(name) for name in as_key(key)], kind)
-    return found
-
-
-def _has_gaps(X: Any) -> bool:
-    return X.dtype.kind == "O" or (X.dtype.kind == "f" and bool(np.isnan(X).any()))

@@ -199,7 +199,7 @@ def split_label(table: Table, name: str) -> tuple[Table, Array]:
 
 def with_weight(table: Table, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
     """Rows, labels and weights without the rows of weight 0."""
-    n = len(table)
+    n = table.data.shape[0]
     if n == 0:
         raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
     weight = None if sample_weight is None else row_weights(sample_weight, n)

@@ -263,10 +263,11 @@ class Members:
         first, second = kernels.class_moments(X, self.codes, self.weight, origin, self.K)
         if np.isnan(first).any():
             return kernels.class_moments_with_gaps(X, self.codes, self.weight, origin, self.K)
-        return np.repeat(self.weights()[:, None], X.shape[1], axis=1), first, second
+        weight = kernels.class_weights(self.codes, self.weight, self.K)
+        return np.repeat(weight[:, None], X.shape[1], axis=1), first, second
 
-    def scatter(self, X: Array, origin: Array) -> tuple[Array, Array]:
-        """Sum deviations from an origin and their outer products per group.
+    def scatter(self, X: Array, origin: Array) -> tuple[Array, Array, Array]:
+        """Sum weights, deviations from an origin and their outer products per group.
 
         Parameters
         ----------
@@ -277,12 +278,16 @@ class Members:
 
         Returns
         -------
+        weight : ndarray of shape (K,)
+            Σ w.
         first : ndarray of shape (K, D)
             Σ w(x−o).
         second : ndarray of shape (K, D, D)
             Σ w(x−o)(x−o)ᵀ.
         """
         if self.shares is None:
-            return kernels.class_scatter(X, self.codes, self.weight, origin, self.K)
+            first, second = kernels.class_scatter(X, self.codes, self.weight, origin, self.K)
+            return kernels.class_weights(self.codes, self.weight, self.K), first, second
         Z = np.asarray(X, dtype=float) - origin
-        return self.shares.T @ Z, np.stack([(Z * share[:, None]).T @ Z for share in self.shares.T])
+        second = np.stack([(Z * share[:, None]).T @ Z for share in self.shares.T])
+        return np.asarray(self.shares.sum(axis=0)), self.shares.T @ Z, second

@@ -27,8 +27,8 @@ from deciban.families.gaussian.sums import (
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule
 from deciban.linalg import EPS, whiten
-from deciban.read.numbers import Matrix, column_name, dense_numbers, find_bad, numbers, refuse, refuse_infinite
-from deciban.read.tables import array_of
+from deciban.read.numbers import Matrix, find_bad, numbers, refuse, refuse_infinite
+from deciban.read.tables import column_name, dense_numbers
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]
@@ -132,10 +132,11 @@ class Gaussian(
 
     # -- rows ------------------------------------------------------------------------------------------------------
     def encode(self, X: Input, columns: Sequence[str], stats: AnyGaussianStats | None = None) -> Matrix:
-        given = array_of(X)
-        if self._complete or not sp.issparse(given):
-            return dense_numbers(given, columns)
-        sparse: sp.csr_array = numbers(given, columns)
+        if self._complete:
+            return dense_numbers(X, columns)
+        sparse: Matrix = numbers(X, columns)
+        if isinstance(sparse, np.ndarray):
+            return sparse
         if not sparse.has_canonical_format:
             sparse = sparse.copy()
             sparse.sum_duplicates()

@@ -138,9 +138,7 @@ class GaussianStats(OriginSums):
 def collect_full(X: Array, members: Members, origin: Array | None) -> GaussianStats:
     """Collect sums of deviations and of their products."""
     origin = place_origin(X, members) if origin is None else origin
-    labels = _labels(X, members)
-    first, second = members.scatter(X, origin)
-    return GaussianStats(labels, members.weights(), first, second, origin)
+    return GaussianStats(_labels(X, members), *members.scatter(X, origin), origin)
 
 
 def collect_diagonal(X: Matrix, members: Members, origin: Array | None) -> DiagonalStats:
