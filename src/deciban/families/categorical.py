@@ -153,17 +153,17 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
     def choose(
         self, stats: AnyCategoricalStats, rows: tuple[Codes, Members] | None = None, rule: Rule = "mean"
     ) -> Categorical:
-        chosen = self
-        if (isinstance(self.pseudo_count, tuple) or self.base is not None) and self.categories is None:
-            axis = cast(Ragged, stats.pruned().labels["category"])  # a prior by category is that of the first ones
-            chosen = replace(self, categories=tuple(tuple(part.names) for part in axis.parts))
-        if isinstance(self.pseudo_count, str):
-            unit = replace(chosen, pseudo_count=1.0).support(stats)
-            tables = unit.alpha0[:, None], unit.totals
-            chosen = replace(
-                chosen, pseudo_count=best_strength(self.pseudo_count, unit.alpha[:, None], unit.counts, *tables)
-            )
-        return chosen
+        if not (isinstance(self.pseudo_count, tuple) or self.base is not None) or self.categories is not None:
+            return self
+        axis = cast(Ragged, stats.pruned().labels["category"])  # a prior by category is that of the first ones
+        return replace(self, categories=tuple(tuple(part.names) for part in axis.parts))
+
+    def resolve(self, stats: AnyCategoricalStats) -> Categorical:
+        if not isinstance(self.pseudo_count, str):
+            return self
+        unit = replace(self, pseudo_count=1.0).support(stats)
+        tables = unit.alpha0[:, None], unit.totals
+        return replace(self, pseudo_count=best_strength(self.pseudo_count, unit.alpha[:, None], unit.counts, *tables))
 
     @property
     def shared(self) -> bool:
@@ -192,7 +192,7 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         """
         if self.joint != isinstance(stats, JointStats):
             raise HyperparameterError("joint and separate tables keep different counts: fit again to change `joint`.")
-        family = self.choose(stats)
+        family = self.choose(stats).resolve(stats)
         stats = family._declared(stats).pruned()
         counts = np.ascontiguousarray(stats.counts.T)
         if self.joint:

@@ -113,9 +113,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
         labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
         return MultinomialStats(labels, members.total(X), members.weights(), np.zeros((members.K, 2)))
 
-    def choose(
-        self, stats: MultinomialStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
-    ) -> Multinomial:
+    def resolve(self, stats: MultinomialStats) -> Multinomial:
         if not isinstance(self.pseudo_count, str):
             return self
         base = np.ones(stats.counts.shape[1]) if self.base is None else self.base
@@ -151,7 +149,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
         alpha0 : float
             Their sum.
         """
-        chosen = self.choose(stats)
+        chosen = self.resolve(stats)
         return word_prior(chosen.pseudo_count, chosen.base, stats.counts.shape[1])
 
     def estimate(self, stats: MultinomialStats, rule: Rule) -> MultinomialDensity | PolyaDensity:

@@ -43,8 +43,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     Parameters
     ----------
     shape : float or array-like of shape (n_features,), optional
-        Shape a of the Gamma prior: events in the pseudo-rows. If None, `rate` × the mean of all classes together,
-        frozen at the first fit.
+        Shape a of the Gamma prior: events in the pseudo-rows. If None, `rate` × the mean of all classes
+        together.
     rate : float, default=1.0
         Rate b of the Gamma prior: number of pseudo-rows.
 
@@ -84,7 +84,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
         return PoissonStats(labels, seen, total, np.zeros((*total.shape, 2)))
 
-    def choose(self, stats: PoissonStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Poisson:
+    def resolve(self, stats: PoissonStats) -> Poisson:
         return self if self.shape is not None else replace(self, shape=self._shape(stats))
 
     def _shape(self, stats: PoissonStats) -> float | Array:
@@ -147,7 +147,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     def log_prior(self, density: PoissonDensity) -> float:
         if self.shape is None:
             raise HyperparameterError(
-                "the prior of Poisson(shape=None) is chosen at the first fit. Fit, or give shape."
+                "the prior of Poisson(shape=None) is derived from sums. Call resolve(stats), or give shape."
             )
         return float(np.sum(xlogy(self.shape - 1.0, density.rate) - self.rate * density.rate))
 

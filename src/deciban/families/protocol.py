@@ -142,7 +142,9 @@ class Family(ABC, Generic[S]):
         refuse_infinite(X, columns)
 
     def choose(self, stats: S, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
-        """Make every open choice (origin, prior scale, structure) from the sums of the first rows.
+        """Make the open choices that are frozen at the first fit, such as the origin of sums or a structure.
+
+        They decide what is summed, or labels made them. What is a function of the sums is left to `resolve`.
 
         Parameters
         ----------
@@ -157,6 +159,24 @@ class Family(ABC, Generic[S]):
         -------
         Family
             The family with its choices made; itself if none is open.
+        """
+        return self
+
+    def resolve(self, stats: S) -> Self:
+        """Fill the open values that are derived from the sums, such as the mean of the prior.
+
+        `estimate` does so itself, from the sums that it is given. Leave-one-out, evidences, EM and influence hold the
+        values of the whole sums, so they work with a resolved family.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        Family
+            The family without open values; itself if none is open.
         """
         return self
 
@@ -184,14 +204,14 @@ class Family(ABC, Generic[S]):
         ndarray of shape (n, K)
             Row i holds log f(x_i|k) estimated without row i; −inf where its class has no density without it.
         """
-        scores = np.empty((len(members), members.K))
+        scores, family = np.empty((len(members), members.K)), self.resolve(stats)
         for i in range(len(members)):
             row = X[i : i + 1]
-            left = stats - self.collect(row, members.take(slice(i, i + 1)))
+            left = stats - family.collect(row, members.take(slice(i, i + 1)))
             try:
-                scores[i] = self.estimate(left, rule).log_density(row)[0]
+                scores[i] = family.estimate(left, rule).log_density(row)[0]
             except DecibanError:  # the class has no density without the row
-                scores[i] = self.estimate(stats, rule).log_density(row)[0]
+                scores[i] = family.estimate(stats, rule).log_density(row)[0]
                 scores[i, members.own_codes()[i]] = -np.inf
         return scores
 

@@ -77,7 +77,7 @@ def _fit(
     first, second = next(batches), next(batches, None)
     with first.table.located():
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
-        family, blocks = resolve(request.families, first, given.schema, request.kinds, rule, readable_twice)
+        family, blocks = asked_family(request.families, first, given.schema, request.kinds, rule, readable_twice)
         method = calibration_method(request, family)
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
@@ -201,7 +201,7 @@ def schema_reader(
     )
 
 
-def resolve(
+def asked_family(
     families: FamiliesLike,
     first: Batch,
     schema: Schema | None,
@@ -238,7 +238,7 @@ def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
 def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
-        return resolve(families, Batch(table, None), None, None, "mean")[0]
+        return asked_family(families, Batch(table, None), None, None, "mean")[0]
     kinds = [table.kind(j) for j in range(table.shape[1])]
     gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
     wanted: list[tuple[str, bool, Family[Any]]] = [

@@ -108,6 +108,7 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
     if groups.shape != (len(members),):
         raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one for each row.")
     model, columns = predictor.model, predictor.model.reader.columns
+    family = model.family.resolve(model.stats.family)
     _, codes = np.unique(groups, return_inverse=True)
     scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
     prior = np.empty((len(members), members.K))
@@ -115,7 +116,7 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
         at = np.flatnonzero(codes == group)
         left = model.stats - collect(model.family, rows[at], members.take(at), columns)
         try:
-            density = estimate(model.family, left, model.rule, columns)
+            density = estimate(family, left, model.rule, columns)
         except DecibanError as error:
             raise error.but(f"without group {groups[at[0]]!r}: ", *error.args) from None
         for part, found in zip(scores, predictor.block_scores(rows[at], density)):
@@ -159,7 +160,7 @@ def llr_interval(
     if not 0 < level < 1:
         raise InputError(f"level={level}: give a probability between 0 and 1.")
     model = predictor.model
-    family = ability(model.family, HasDraws)
+    family = ability(model.family.resolve(model.stats.family), HasDraws)
     if family is None:
         raise NotAvailableError(
             f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "
@@ -174,7 +175,8 @@ def llr_interval(
 
 def influence(predictor: Predictor, target: Rows, lesson: Lesson, one: int, other: int) -> Array:
     """Return by how much the llr of one row changes if each learnt row is unlearnt, shape (n,); exact."""
-    model, members = predictor.model, lesson.members
+    members = lesson.members
+    model = replace(predictor.model, family=predictor.model.family.resolve(predictor.model.stats.family))
     model.stats.without(model.sums(lesson), NotLearntError)
     before = predictor.scores(target, raw=True)[0]
     changed = np.zeros(len(members))

@@ -57,7 +57,7 @@ class Gaussian(
     """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
     The prior is worth `strength` rows with the `target` covariance, and `kappa` rows at the mean of all rows. Its mean
-    and scale are taken from the first rows and frozen.
+    and scale are derived from the sums, unless they are given.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ class Gaussian(
     keep : {"structure", "full"}, default="structure"
         Sums to keep: those that the structure needs, or those from which every structure can be estimated.
     mean : array-like of shape (n_features,), optional
-        Prior mean. If None, the mean of all rows, frozen at the first fit.
+        Prior mean. If None, the mean of all rows.
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
-        Target covariance, or its diagonal. If None, it is computed by `target`, frozen at the first fit.
+        Target covariance, or its diagonal. If None, it is computed by `target` from all rows.
     origin : array-like of shape (n_features,), optional
         Point about which sums are collected. If None, a point near the first rows.
 
@@ -168,8 +168,6 @@ class Gaussian(
         frozen = replace(
             self,
             keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
-            mean=pooled_mean(stats) if self.mean is None else self.mean,
-            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
             origin=stats.origin if self.origin is None else self.origin,
         )
         if self.structure != "auto":
@@ -180,7 +178,16 @@ class Gaussian(
                 "Name the structure, or choose again with the rows."
             )
         keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else "structure"
-        return choose_structure(replace(frozen, keep=keep), stats, *rows, rule, own_scale=self.scale is not None)
+        return choose_structure(replace(frozen, keep=keep), stats, *rows, rule)
+
+    def resolve(self, stats: AnyGaussianStats) -> Gaussian:
+        if self.mean is not None and self.scale is not None:
+            return self
+        return replace(
+            self,
+            mean=pooled_mean(stats) if self.mean is None else self.mean,
+            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
+        )
 
     @property
     def shared(self) -> bool:
@@ -247,7 +254,7 @@ class Gaussian(
     def log_prior(self, density: NormalDensity | DiagonalNormal) -> float:
         if self.scale is None or self.mean is None:
             raise HyperparameterError(
-                "the prior of this Gaussian is chosen at the first fit. Fit, or give mean and scale."
+                "the prior of this Gaussian is derived from sums. Call resolve(stats), or give mean and scale."
             )
         D = density.mean.shape[1]
         target = self.scale if self.scale.ndim == 2 else np.broadcast_to(self.scale, D)
