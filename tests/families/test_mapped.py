@@ -8,7 +8,7 @@ from scipy import integrate
 from scipy import stats as sps
 
 from deciban.errors import DomainError, HyperparameterError
-from deciban.families.binned import Binned, find_edges
+from deciban.families.binned import Binned, find_edges, left_out_histograms
 from deciban.families.transformed import POWERS, Transformed, best_power, yeo_johnson
 from deciban.read.numbers import grid_of
 from deciban.statistics import Members
@@ -72,7 +72,7 @@ def test_what_has_no_logarithm_may_be_a_gap():
 
 def test_bins_hold_as_many_values_each_and_frequent_values_are_alone():
     x = np.r_[np.zeros(500), rng.normal(100, 10, 500).round(2)]
-    edges = np.array(find_edges(x, np.ones(len(x)), 10))
+    edges = np.array(find_edges(x, np.ones(len(x)), [10])[0])
     counts, _ = np.histogram(x, edges)
     assert (edges[0], edges[1]) == (-0.005, 0.005)
     assert counts[0] == 500
@@ -103,7 +103,7 @@ def test_absurd_values_do_not_move_the_map(family):
 
 def test_few_values_have_a_bin_each():
     x = rng.integers(0, 5, 200).astype(float)
-    assert find_edges(x, np.ones(200), 10) == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
+    assert find_edges(x, np.ones(200), [10])[0] == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
 
 
 @pytest.mark.parametrize("x", [[np.nan, np.nan], [3.0, 3.0], [1e300, -1e300], [5e-324, 0.0]])
@@ -131,3 +131,14 @@ def test_the_grid_that_numbers_were_rounded_to():
 def test_maps_that_are_none_are_refused(make):
     with pytest.raises(HyperparameterError):
         make()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_histograms_left_out_together_score_as_each_alone(weighted):
+    x = np.where(np.arange(300) % 11 == 0, np.nan, GAMMA.round(1))
+    weight = rng.integers(0, 3, 300).astype(float) if weighted else None
+    members = Members.hard(np.arange(300) % 3, 3, weight)
+    for bins, scores in zip((5, 20), left_out_histograms(x, members, (5, 20)), strict=True):
+        family = Binned(bins)
+        alone = family.leave_one_out(family.collect(x[:, None], members), x[:, None], members, "mean")
+        np.testing.assert_array_equal(scores, alone)

@@ -37,7 +37,7 @@ from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.model.scorer import DocumentScorer
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
-from deciban.read.files import is_place
+from deciban.read.files import PLACES
 from deciban.read.labels import place_labels
 from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
@@ -1068,7 +1068,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def _note_columns(self, X: Any, given: Rows, reader: Reader) -> None:
         """Set n_features_in_ and feature_names_in_ as scikit-learn does."""
-        if not (is_place(X) or isinstance(X, Table)):
+        if not isinstance(X, (*PLACES, Table)):
             validate_data(self, _as_given(X, given.X), reset=True, skip_check_array=True)
             return
         self.__dict__.pop("feature_names_in_", None)
@@ -1082,7 +1082,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         schema = self.schema_
         if isinstance(X, TypedTable) or (schema is None and isinstance(X, Table)):
             return X
-        if schema is not None and (is_place(X) or isinstance(X, Table)):
+        if schema is not None and isinstance(X, (*PLACES, Table)):
             return typed_rows(X, schema)
         table = Table.of(X)
         if schema is not None and table.framed and schema.label in table.columns and schema.label not in schema.names:
@@ -1164,6 +1164,8 @@ def ability_to_score_documents(model: Model) -> bool:
 
 def _as_given(X: Any, table: Table) -> Any:
     """Return a frame without its column of labels, where that was one of its own; a list of texts as a column."""
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return X
     if table.texts:
         return table.data
     return table.data.to_native() if table.framed and np.shape(X)[1] != table.shape[1] else X

@@ -21,6 +21,7 @@ import numpy as np
 from deciban.errors import HyperparameterError
 from deciban.families.abilities import HasChoices
 from deciban.families.categorical import Categorical
+from deciban.families.dirichlet import left_over, log_theta
 from deciban.families.mapped import MappedFamily
 from deciban.families.protocol import Family
 from deciban.read.categories import MISSING, Codes
@@ -80,7 +81,7 @@ class Binned(MappedFamily, HasChoices):
 
     def find_map(self, X: Array, members: Members) -> Array:
         weight = members.row_weights()
-        each = [find_edges(X[:, j], weight, self.bins) for j in range(X.shape[1])]
+        each = [find_edges(X[:, j], weight, [self.bins])[0] for j in range(X.shape[1])]
         return _map_of(each, np.array([edges[-1] / 2 - edges[0] / 2 for edges in each]))
 
     def mapped(self, X: Array, map: Array) -> Codes:
@@ -145,8 +146,8 @@ def _edges(row: Array) -> Array:
     return row[1:][np.r_[True, np.diff(row[1:]) > 0]]
 
 
-def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
-    """Return edges with about equal weight between them; a value as frequent as a bin gets its own bin.
+def find_edges(x: Array, weight: Array, numbers: Sequence[int]) -> list[list[float]]:
+    """Return edges for each number of bins, of about equal weight; a value as frequent as a bin gets its own bin.
 
     An edge is a round number within a quarter of a bin's weight from its quantile, so that independent fits of the same
     column often have the same edges.
@@ -154,9 +155,14 @@ def find_edges(x: Array, weight: Array, bins: int) -> list[float]:
     known = ~np.isnan(x)
     values, place = np.unique(x[known], return_inverse=True)
     if not len(values):
-        return [-0.5, 0.5]
-    counts, half_range = np.bincount(place, weight[known]), values[-1] / 2 - values[0] / 2
-    grid = grid_of(values)
+        return [[-0.5, 0.5] for _ in numbers]
+    counts, grid = np.bincount(place, weight[known]), grid_of(values)
+    return [_edges_between(values, counts, grid, bins) for bins in numbers]
+
+
+def _edges_between(values: Array, counts: Array, grid: float | None, bins: int) -> list[float]:
+    """Return the edges between distinct values, in increasing order, by their counts."""
+    half_range = values[-1] / 2 - values[0] / 2
     half = (grid or np.exp2(np.floor(np.log2(half_range or abs(values[0]) or 1.0))) * 2.0**-30) / 2
     shift = half if grid else 0.0  # an edge lies between two values of the grid
     alone = counts >= counts.sum() / bins
@@ -194,4 +200,23 @@ def round_between(low: float, high: float) -> float:
         nearest = np.round(middle / unit) * unit
         number = float(f"{nearest if low < nearest <= high else np.floor(high / unit) * unit:.12g}")
         found = number if low < number <= high else found
+    return found
+
+
+def left_out_histograms(x: Array, members: Members, numbers: Sequence[int]) -> list[Array]:
+    """Return leave-one-out scores of one feature for each number of bins, shape (n, K) each, under rule "mean".
+
+    As `Binned(bins).leave_one_out`, where a bin is in the support also without rows, so that a row changes two counts
+    only: those of its bin and of its class.
+    """
+    codes, K, weight = members.own_codes(), members.K, members.row_weights()
+    rows, seen, found = np.arange(len(x)), ~np.isnan(x), []
+    for edges in find_edges(x, weight, numbers):
+        cell, M = np.searchsorted(edges, x, side="right"), len(edges) + 1
+        counts = np.bincount((cell * K + codes)[seen], weight[seen], M * K).reshape(M, K)
+        totals = counts.sum(axis=0)
+        left = left_over(counts[cell, codes], weight), left_over(totals[codes], weight)
+        scores = log_theta(counts, totals, 1.0, float(M), M, "mean")[cell]
+        scores[rows, codes] = log_theta(*left, 1.0, float(M), M, "mean")
+        found.append(np.where(seen[:, None], scores, 0.0))
     return found

@@ -27,8 +27,9 @@ from deciban.errors import HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
-from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 LARGEST_SHAPE = 1e6  # of values that do not vary within the classes
@@ -158,7 +159,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     ) -> Array:
         # only the density of the row's own class changes: it is estimated from the sums without the row
         scores = (density or self.estimate(stats, rule)).log_density(X)
-        own, w = own_codes(members), members.row_weights()[:, None]
+        own, w = members.own_codes(), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 1.0).astype(float)
         weight = left_over(stats.weight[own], w * seen)

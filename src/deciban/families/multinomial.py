@@ -43,7 +43,7 @@ from deciban.families.dirichlet import (
     word_prior,
 )
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import Matrix, counted_numbers, refuse, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
@@ -172,7 +172,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
     ) -> Array:
         # only the counts of the row's words in its own class change: O(entries)
         scores = (density or self.estimate(stats, rule)).log_density(X)
-        codes, w = own_codes(members), members.weight
+        codes, w = members.own_codes(), members.weight
         alpha, alpha0 = self.alpha(stats)
         rows: sp.csr_array = X if sp.issparse(X) else sp.csr_array(X)
         x, length = rows.data, row_totals(rows, rows.data)

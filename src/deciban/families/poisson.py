@@ -21,8 +21,9 @@ from deciban.errors import HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
-from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 
@@ -119,7 +120,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     ) -> Array:
         # only the density of the row's own class changes
         scores = (density or self.estimate(stats, rule)).log_density(X)
-        own, w = own_codes(members), members.row_weights()[:, None]
+        own, w = members.own_codes(), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 0.0)
         weight, total = stats.weight[own] - w * seen, np.maximum(stats.total[own] - w * x, 0.0)

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVa
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import DecibanError, EmptyClassError, HyperparameterError, InputError
-from deciban.read.numbers import dense_numbers, refuse_infinite
-from deciban.read.tables import Columns
+from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
+from deciban.read.numbers import refuse_infinite
+from deciban.read.tables import Columns, dense_numbers
 from deciban.statistics import Array, Axis, Labels, Members, Stats
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Family(ABC, Generic[S]):
                 scores[i] = family.estimate(left, rule).log_density(row)[0]
             except DecibanError:  # the class has no density without the row
                 scores[i] = family.estimate(stats, rule).log_density(row)[0]
-                scores[i, own_codes(members)[i]] = -np.inf
+                scores[i, members.own_codes()[i]] = -np.inf
         return scores
 
     def select(self, features: Array) -> Self:
@@ -275,21 +275,6 @@ def replaced(family: F, **hyper: object) -> F:
     return replace(family, **open_again, **hyper)
 
 
-def collect_checked(family: Family[S], X: Rows, members: Members, columns: Sequence[str]) -> S:
-    """Collect the sums; if one is not finite, raise the error that names the value."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = family.collect(X, members)
-    return finite(sums, family, X, columns)
-
-
-def finite(sums: S, family: Family[Any], X: Rows, columns: Sequence[str]) -> S:
-    """Return the sums if they are finite; otherwise raise the error that names the value."""
-    if not sums.finite:
-        family.check(X, columns, learning=True)
-        raise InputError("values are so large that their sums overflow. Rescale the columns.")
-    return sums
-
-
 def check_rule(rule: str) -> None:
     """Refuse a rule that is not one of the four."""
     if rule not in RULES:
@@ -299,13 +284,6 @@ def check_rule(rule: str) -> None:
 def classes_of(labels: Mapping[str, Labels]) -> Axis:
     """Return the classes among the axes of statistics; their axis is never ragged."""
     return cast(Axis, labels["class"])
-
-
-def own_codes(members: Members) -> Array:
-    """Return the class code of each row; soft members have none."""
-    if members.codes is None:
-        raise HyperparameterError("rows that belong to several classes cannot be left out. Use hard labels.")
-    return members.codes
 
 
 def require_rows(weight: Array, classes: Axis, family: str) -> None:

@@ -26,7 +26,8 @@ from deciban.families.abilities import HasChoices, SharesParameters, ability
 from deciban.families.gaussian import Gaussian
 from deciban.families.mapped import MappedFamily, MappedStats
 from deciban.families.protocol import Family, Input
-from deciban.read.numbers import dense_numbers, refuse
+from deciban.read.numbers import refuse
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Members
 
 Transform = Literal["none", "log", "yeo-johnson"]
@@ -196,7 +197,8 @@ def best_power(x: Array, members: Members) -> float:
     known = np.abs(x - middle) <= FAR * scale  # False for NaN
     codes = members.codes if members.codes is not None else np.zeros(len(x), dtype=np.intp)
     x, codes, weight = x[known], codes[known], members.row_weights()[known]
-    rows = np.bincount(codes, weight, members.K)
+    K = members.K
+    rows = np.bincount(codes, weight, K)
     if not len(x) or x.min() == x.max():
         return 1.0
     slope = float(weight @ (np.sign(x) * np.log1p(np.abs(x))))
@@ -205,7 +207,7 @@ def best_power(x: Array, members: Members) -> float:
     def loss(power: float) -> float:
         z = yeo_johnson(x, power)
         z = z - np.average(z, weights=weight)
-        spread = np.bincount(codes, weight * z * z, members.K) - np.bincount(codes, weight * z, members.K) ** 2 / safe
+        spread = np.bincount(codes, weight * z * z, K) - np.bincount(codes, weight * z, K) ** 2 / safe
         pooled = max(float(spread.sum()) / float(rows.sum()), 1e-300)
         variance = (np.maximum(spread, 0.0) + pooled) / (rows + 1.0)  # one pseudo-row: a class of one row stays finite
         return 0.5 * float(rows @ np.log(variance)) - (power - 1.0) * slope

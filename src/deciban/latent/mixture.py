@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import Unmixable, ability
 from deciban.families.product import subset
-from deciban.families.protocol import Density, Family, Rows, Rule, collect_checked
+from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.latent import em
 from deciban.latent.components import (
     NOT_EXACT,
@@ -40,6 +40,7 @@ from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture_fit import MixtureFit, Start, check_start
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
+from deciban.statistics.base import collect_checked
 
 Criterion: TypeAlias = Literal["bic", "icl", "heldout"]
 FOLDS = 5  # of held-out likelihood

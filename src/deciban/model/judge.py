@@ -16,13 +16,14 @@ from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearn
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, without_ability
-from deciban.families.protocol import Rows, finite
+from deciban.families.protocol import Rows
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.labels import Labels, place_labels
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
+from deciban.statistics.base import finite
 
 BLOCK = 2**22  # numbers processed at a time
 

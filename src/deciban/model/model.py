@@ -28,7 +28,7 @@ from deciban.errors import (
 )
 from deciban.families.abilities import HasChoices, ability
 from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
-from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, collect_checked
+from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
@@ -38,6 +38,7 @@ from deciban.read.labels import Labels, encode_labels
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
+from deciban.statistics.base import collect_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -374,7 +375,7 @@ def encode(family: Family[Any], table: Table, stats: Stats | None = None) -> Row
 
 def lesson(family: Family[Any], batch: Batch, stats: Stats | None, declared: Sequence[Any] | None = None) -> Lesson:
     """Encode a batch, and place its labels on a class axis."""
-    names, codes = encode_labels(batch.labels, len(batch.table))
+    names, codes = encode_labels(batch.labels, batch.table.data.shape[0])
     axis = class_axis(names, declared)
     if tuple(axis.names) != names:
         codes = axis.positions(class_axis(names, None))[codes]
