@@ -70,26 +70,23 @@ def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    """Scores minus log Σ exp(scores) of their row. A row of −inf stays as it is. `out` may be `scores`."""
-    scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
-    if compiled(EXP_WORK * scores.size) and _writable(out):
-        from deciban.kernels.rows_compiled import log_softmax as run
-
-        run(scores, out)
-    else:
-        out[...] = _log_softmax(scores)
-    return out
+    """Scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores themselves."""
+    return _softmax(scores, True, out)
 
 
 def softmax(scores: Array, out: Array | None = None) -> Array:
-    """exp(scores) / Σ exp(scores) of each row. A row of −inf becomes 0. `out` may be `scores`."""
+    """exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
+    return _softmax(scores, False, out)
+
+
+def _softmax(scores: Array, logs: bool, out: Array | None) -> Array:
     scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
-    if compiled(EXP_WORK * scores.size) and _writable(out):
+    if compiled(EXP_WORK * scores.size) and type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray:
         from deciban.kernels.rows_compiled import softmax as run
 
-        run(scores, out)
+        run(scores, logs, out)
     else:
-        out[...] = numpy_softmax(scores)
+        out[...] = _log_softmax(scores) if logs else numpy_softmax(scores)
     return out
 
 
@@ -103,11 +100,6 @@ def log_sum_exp(scores: Array) -> Array:
     sums = np.empty(len(scores))
     run(scores, sums)
     return sums
-
-
-def _writable(out: Array) -> bool:
-    """Whether a kernel can write to an array; to others numpy assigns."""
-    return type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------
