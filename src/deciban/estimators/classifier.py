@@ -572,6 +572,25 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         rows = predictor.model.encode(self._table(X))
         return predictor.log_likelihood(rows, raw) if constant else predictor.scores(rows, raw)
 
+    def log_marginal(self, X: RowsLike, prior: PriorLike | None = None) -> Array:  # type: ignore[override]
+        """Return log Σ_c P(c) f(x|c): how well the model as a whole explains each row.
+
+        The densities are not calibrated: calibrated log-likelihoods compare classes, and do not integrate to one.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log densities of the rows.
+        """
+        return super().log_marginal(X, prior, raw=True)
+
     @one_model
     def explain(
         self,
@@ -717,7 +736,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         ndarray
             What `method` returns.
         """
-        likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw)
+        likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw, method == "log_likelihood")
         return self.answer(method, likelihood, self._unless_given(prior, log_prior), cost)
 
     @one_model
@@ -775,7 +794,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             wanted = scores.log_probability(decisions.resolve_prior(given, names, rows_per_class))
             return answer(method, likelihood, wanted, names, costs)
 
-        return judge.cross_validate(fitted.model_, lesson, folds, answered)
+        return judge.cross_validate(fitted.model_, lesson, folds, answered, method == "log_likelihood")
 
     @one_model
     def evaluate(  # type: ignore[override]
@@ -1114,13 +1133,15 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return Batch(table, y, row_weights(sample_weight, len(table)))
 
     def _left_out(
-        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False, constant: bool = False
     ) -> tuple[Array, Array, Array]:
         """Return scores without each row or its group (n, K), its class (n,), and the log prior without it (n, K)."""
         predictor = self.predictor_
         batch = self._given(*self._labelled(X, y), sample_weight)
         left = judge.leave_out(predictor, batch, groups, self._key())
         likelihood = predictor.calibrated(left.blocks, left.lesson.rows, raw)
+        if constant:  # terms that no parameter changes, such as the coefficient of a multinomial
+            likelihood = likelihood + np.reshape(predictor.density.log_base(left.lesson.rows), (-1, 1))
         return likelihood, left.lesson.members.codes, left.log_prior
 
     def _unless_given(self, prior: PriorLike | None, left_out: Array) -> Array:

@@ -83,7 +83,8 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         Names of the categories: one list for all features, or a list of lists by feature. Others are added when
         they occur.
     joint : bool, default=False
-        Whether all features together form one table of combinations.
+        Whether all features together form one table of combinations. A row that misses some features is not counted;
+        it is scored by the sum over the combinations that it may be.
     open : bool, default=False
         Whether the support has one more cell, for categories that were not seen.
     base : sequence of float, optional
@@ -245,7 +246,9 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
             for column in index.T:
                 moved = support.without_category(np.minimum(column, M - 1), w, rule)
                 scores[fewer] += np.where((column < M)[:, None], moved, density.rows[column])
-        scores[rows, codes] = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
+        learnt = ~density.with_gaps(X)  # a row with a gap in a joint table was not counted
+        own = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
+        scores[rows[learnt], codes[learnt]] = own[learnt]
         return scores
 
     def log_evidence(self, stats: AnyCategoricalStats) -> Array:

@@ -7,7 +7,7 @@ for all other categories.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -232,14 +232,44 @@ class CategoricalDensity(Density):
         return np.where((codes >= 0) & (codes < self.axis.sizes), codes + self.axis.starts, absent)
 
     def log_density(self, X: Codes) -> Array:
-        """Sum over tables; a missing value adds 0."""
-        return kernels.category_scores(self._codes(X), self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
+        """Sum over tables; a missing value adds 0, and a joint table is summed over the features that a row misses."""
+        scores = kernels.category_scores(self._codes(X), self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
+        for rows, marginal in self._marginals(X):
+            scores[rows] = marginal
+        return scores
+
+    def with_gaps(self, X: Codes) -> Array:
+        """(n,) whether a row misses some, but not all, features of a joint table."""
+        missing = X.values < 0
+        return missing.any(axis=1) & ~missing.all(axis=1) & bool(self.features)
+
+    def _marginals(self, X: Codes) -> Iterator[tuple[Array, Array]]:
+        """Yield rows of a joint table with gaps, and the log probability (m, K) of the values that they have."""
+        at = np.flatnonzero(self.with_gaps(X))
+        if not len(at):
+            return
+        features, M = self.features or (), len(self.log_p)
+        places = [{name: code for code, name in enumerate(feature.names)} for feature in features]
+        listed = np.array([[place[name] for place, name in zip(places, cell)] for cell in self.names[0]], dtype=np.intp)
+        codes, sizes = X[at].on(places), np.array([feature.size for feature in features])
+        for gaps in np.unique(codes < 0, axis=0):
+            alike = np.flatnonzero(((codes < 0) == gaps).all(axis=1))
+            seen = np.concatenate([listed.reshape(M, -1), codes[alike]])[:, ~gaps]
+            groups, place = np.unique(seen, axis=0, return_inverse=True)
+            p, cells = np.zeros((len(groups), self.K)), np.bincount(place[:M], minlength=len(groups))
+            np.add.at(p, place[:M], np.exp(self.log_p))
+            known = (groups < sizes[~gaps]).all(axis=1)  # the code of an unknown category is that after the last
+            p += np.where(known, sizes[gaps].prod() - cells, 1)[:, None] * np.exp(self.unseen)
+            with np.errstate(divide="ignore"):
+                yield at[alike], np.log(p[place[M:]])
 
     def parts(self, X: Codes) -> Array:
         """Return the score of each feature, shape (n, K, D); that of a joint table stands at its first feature."""
         parts = self.rows[self.index(X)].transpose(0, 2, 1)
         if self.features is None:
             return parts
+        for rows, marginal in self._marginals(X):
+            parts[rows, :, 0] = marginal
         return np.concatenate([parts, np.zeros((*parts.shape[:2], X.shape[1] - 1))], axis=2)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:

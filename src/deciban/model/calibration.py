@@ -70,7 +70,10 @@ class Calibration:
         whole = total(scores)
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
-            llr = self.calibrator.apply(np.where(whole[:, 1] == whole[:, 0], 0.0, whole[:, 1] - whole[:, 0]))
+            silent = whole[:, 1] == whole[:, 0]
+            with np.errstate(invalid="ignore"):  # both may be −inf
+                llr = self.calibrator.apply(np.where(silent, 0.0, whole[:, 1] - whole[:, 0]))
+            llr[silent] = 0.0  # rows without evidence get none from the calibration
             return np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
         silent = (whole == whole[:, :1]).all(axis=1)  # rows without evidence get none from the offsets
         offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
