@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import multinomial
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.model_selection import StratifiedKFold
 
 from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson, Text
@@ -131,3 +132,64 @@ def test_impossible_flags_are_explained():
     X = np.array([[1, 0], [1, 1], [0, 1], [0, 0]] * 10)
     clf = GenerativeClassifier(Bernoulli(), rule="ml", calibrate="offsets").fit(X, [0, 0, 1, 1] * 10)
     assert "nan" not in str(clf.explain(X[:4]))
+
+
+# -- calibration does no harm ------------------------------------------------------------------------------------------
+def _gaussians(distance, n, seed):
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % 2
+    return rng.normal(size=(n, 2)) + np.column_stack([distance * codes, np.zeros(n)]), codes
+
+
+def _log_loss(clf, X, y):
+    return -clf.predict_log_proba(X)[np.arange(len(y)), y].mean()
+
+
+def _harm_on_gaussians(distance, n, method, seeds=5):
+    """Mean rise of the log loss of fresh rows by calibration, where the family is true."""
+    rises = []
+    for seed in range(seeds):
+        train, fresh = _gaussians(distance, n, seed), _gaussians(distance, 4000, 1000 + seed)
+        told, raw = (GenerativeClassifier(Gaussian("tied"), calibrate=how).fit(*train) for how in (method, None))
+        rises.append(_log_loss(told, *fresh) - _log_loss(raw, *fresh))
+    return np.mean(rises)
+
+
+def _harm_in_folds(X, y, family, method="offsets"):
+    """Mean rise of the log loss by calibration, in ten folds."""
+    rises = []
+    for train, test in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
+        told, raw = (GenerativeClassifier(family, calibrate=how).fit(X[train], y[train]) for how in (method, None))
+        rises.append(_log_loss(told, X[test], y[test]) - _log_loss(raw, X[test], y[test]))
+    return np.mean(rises)
+
+
+@pytest.mark.parametrize("method", ["offsets", "affine"])
+@pytest.mark.parametrize("n", [40, 200])
+def test_calibration_does_no_harm_to_true_densities_that_are_far_apart(n, method):
+    assert _harm_on_gaussians(8.0, n, method) <= 1e-4
+
+
+def test_calibration_does_no_harm_to_iris():
+    assert _harm_in_folds(*load_iris(return_X_y=True), Gaussian("tied")) <= 0.001
+
+
+def test_calibration_does_little_harm_on_average():
+    sets = load_iris(return_X_y=True), load_wine(return_X_y=True), load_breast_cancer(return_X_y=True)
+    harm = [_harm_on_gaussians(distance, n, "offsets") for distance in (1, 2, 4, 8) for n in (40, 200)]
+    harm += [_harm_in_folds(*each, Gaussian(structure)) for each in sets for structure in ("tied", "diagonal")]
+    assert np.mean(harm) <= 0.002
+    assert np.median(harm) <= 0.001
+    assert max(harm) <= 0.02
+
+
+def test_columns_of_noise_do_no_more_harm_than_knowing_the_prior():
+    losses = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        noise = pd.DataFrame(rng.normal(size=(1300, 60))).rename(columns=str)
+        codes = np.arange(1300) % 2
+        clf = GenerativeClassifier().fit(noise[:300], codes[:300])
+        losses.append(_log_loss(clf, noise[300:], codes[300:]))
+    assert np.mean(losses) <= np.log(2) + 0.01
+    assert max(losses) <= np.log(2) + 0.03

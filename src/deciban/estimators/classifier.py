@@ -29,6 +29,7 @@ from deciban.model import explain as explaining
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
+from deciban.model.cross_fit import fit_calibration, select_calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.fit_checks import FitReport, check_fit
 from deciban.model.ledger import Key, Ledger
@@ -524,17 +525,19 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             predictor, calibration = self._predictor, None
             model = predictor.model
             if method is not None:
+                automatic = method == "auto" and self.calibrate in ("auto", None)
                 method = automatic_method(model) if method == "auto" else method
                 if learnt:
                     left = judge.leave_out(predictor, self._batch(X, y, sample_weight), None, self._key())
-                    blocks, codes, rows = left.blocks, left.lesson.members.codes, left.lesson.rows
+                    calibration = fit_calibration(predictor, left.lesson, method, automatic)
                 else:
                     X, y = self._labelled(X, y)
                     table = self._table(X)
                     rows = model.encode(table)
                     blocks, codes = predictor.block_scores(rows), place_labels(y, len(table), model.classes)
-                lengths = block_lengths(model.family, rows)
-                calibration = Calibration.fit(method, blocks, codes, lengths, model.classes, model.weight)
+                    lengths = block_lengths(model.family, rows)
+                    given = model.classes, model.weight
+                    calibration = select_calibration(method, blocks, codes, lengths, *given, simplify=automatic)
             return self.use(Predictor(replace(model, calibration=calibration), predictor.density))
 
     def without_ledger(self) -> Self:

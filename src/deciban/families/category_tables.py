@@ -241,7 +241,7 @@ class CategoricalDensity(Density):
     def with_gaps(self, X: Codes) -> Array:
         """(n,) whether a row misses some, but not all, features of a joint table."""
         missing = X.values < 0
-        return missing.any(axis=1) & ~missing.all(axis=1) & bool(self.features)
+        return np.asarray(missing.any(axis=1) & ~missing.all(axis=1) & bool(self.features))
 
     def _marginals(self, X: Codes) -> Iterator[tuple[Array, Array]]:
         """Yield rows of a joint table with gaps, and the log probability (m, K) of the values that they have."""
