@@ -24,10 +24,10 @@ from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
 from deciban.model.choose import ASKED, choose_blocks
-from deciban.model.judge import left_out_blocks
+from deciban.model.cross_fit import fit_calibration
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
-from deciban.model.predictor import Predictor, block_lengths
+from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.columns import KINDS
@@ -101,7 +101,7 @@ def _fit(
     model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
     predictor = Predictor(model, model.density())
     if method is not None and len(stats.rows) > 1:
-        calibration = calibrate(predictor, start, method)
+        calibration = calibrate(predictor, start, method, request.calibrate == "auto")
         predictor = Predictor(replace(model, calibration=calibration), predictor.density)
     return predictor, given
 
@@ -303,16 +303,12 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
     return (own or "offsets") if len(parts) == 1 else "blocks"
 
 
-def calibrate(predictor: Predictor, start: Lesson, method: str) -> Calibration:
-    """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or a sample of 20,000."""
-    model = predictor.model
+def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
+    """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
     at = chosen_rows(len(start.members))
-    rows, members = start.rows, start.members
-    if len(at) < len(members):
-        rows, members = rows[at], members.take(at)
-    scores = left_out_blocks(predictor, rows, members)
-    lengths = block_lengths(model.family, rows)
-    return Calibration.fit(method, scores, members.codes, lengths, model.classes, model.weight)
+    if len(at) < len(start.members):
+        start = Lesson(start.batch, start.rows[at], start.members.take(at))
+    return fit_calibration(predictor, start, method, automatic)
 
 
 def automatic_method(model: Model) -> str:
