@@ -7,7 +7,7 @@ import threading
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,34 +16,33 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
-from deciban.evaluate.report import Evaluation
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.evidence.explanation import Explanation
 from deciban.families.abilities import HasChoices, ability
-from deciban.families.known import KnownDensities
-from deciban.families.names import brief
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
-from deciban.model import explain as explaining
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
-from deciban.model.fit_checks import FitReport, check_fit
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
-from deciban.model.scorer import DocumentScorer
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import is_place
 from deciban.read.labels import place_labels
 from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
 from deciban.statistics import Array
-from deciban.store import save
-from deciban.store.classifier import Stored, record_of
+
+if TYPE_CHECKING:
+    from deciban.evaluate.report import Evaluation
+    from deciban.evidence.explanation import Explanation
+    from deciban.model.explain import Discriminant
+    from deciban.model.fit_checks import FitReport
+    from deciban.model.scorer import DocumentScorer
+    from deciban.store.classifier import Stored
 
 
 class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
@@ -148,6 +147,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         >>> round(float(np.exp(clf.llr([[174.0]], "m", "f"))[0]), 3)
         4.504
         """
+        from deciban.families.known import KnownDensities
+
         for name, density in densities.items():
             if not isinstance(density, Density) or density.K != 1:
                 raise InputError(f"{name!r}: {density!r} is not one known density. Use for example Gaussian.of(0, 1).")
@@ -220,6 +221,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @property
     def families_(self) -> dict[Any, str]:
         """For each block its family, and why; keys are a column, or a tuple of columns."""
+        from deciban.families.names import brief
+
         model = self.model_
         if isinstance(model.family, Product):
             keys: list[Any] = [key[0] if len(key) == 1 else key for key in model.family.keys]
@@ -603,10 +606,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         ranked = over is None and len(self.classes_) > 2
         pair = None if ranked else self.class_pair(over, against)
-        return explaining.explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
+        from deciban.model.explain import explain
+
+        return explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
 
     @one_model
-    def discriminant(self, over: Hashable = None, against: Hashable = None) -> explaining.Discriminant:
+    def discriminant(self, over: Hashable = None, against: Hashable = None) -> Discriminant:
         """Return the llr as a linear or quadratic formula of x.
 
         Parameters
@@ -621,7 +626,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Discriminant
             A, b and c with llr(x) = xᵀA x + xᵀb + c; A is None where it is linear.
         """
-        return explaining.discriminant(self.predictor_, *self.class_pair(over, against))
+        from deciban.model.explain import discriminant
+
+        return discriminant(self.predictor_, *self.class_pair(over, against))
 
     @one_model
     def scorer(self, prior: PriorLike | None = None) -> DocumentScorer:
@@ -645,6 +652,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         'spam'
         """
         predictor = self.predictor_
+        from deciban.model.scorer import DocumentScorer
+
         return DocumentScorer(predictor.density, self.classes_, self.log_prior(prior), predictor.model.calibration)
 
     @one_model
@@ -832,6 +841,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             given = self.prior if prior is None else prior
             one_each = isinstance(given, str) and given == "learnt"
             wanted = np.exp(log_prior) if one_each else np.exp(self.log_prior(given))
+        from deciban.evaluate.report import Evaluation
+
         return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
 
     @one_model
@@ -941,6 +952,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         FitReport
             What does not look like the model, in words, with a remedy.
         """
+        from deciban.model.fit_checks import check_fit
+
         return check_fit(self.predictor_, self._table(X), y, random_state)
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -954,6 +967,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         note : str, default=""
             A remark that is kept in the file.
         """
+        from deciban.store import save
+
         save(self, path, note=note)
 
     def stored(self) -> Stored:
@@ -964,6 +979,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Stored
             Parameters and model.
         """
+        from deciban.store.classifier import record_of
+
         return record_of(self)
 
     def released(self) -> Self:

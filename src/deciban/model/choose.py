@@ -20,16 +20,9 @@ import numpy as np
 from deciban.errors import DecibanError, InputError
 from deciban.evidence.scores import convert, log_posterior
 from deciban.families.abilities import HasCandidates, Refines, ability
-from deciban.families.bernoulli import Bernoulli
-from deciban.families.binned import Binned
-from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
-from deciban.families.multinomial import Multinomial
-from deciban.families.names import named
-from deciban.families.poisson import Poisson
 from deciban.families.product import Block, Key, Product, as_key
 from deciban.families.protocol import Density, Family, Rule
-from deciban.families.transformed import Transformed
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
@@ -40,7 +33,6 @@ from deciban.read.reservoir import chosen_rows
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
-from deciban.text import Text
 
 BINS = (5, 10, 20, 40)
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
@@ -108,6 +100,10 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
 
 def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
     """Return the families that a column of numbers may have, the simpler ones first."""
+    from deciban.families.binned import Binned
+    from deciban.families.poisson import Poisson
+    from deciban.families.transformed import Transformed
+
     seen = X[~np.isnan(X)]
     found: dict[str, Family[Any]] = {"normal": Gaussian("diagonal")}
     if kind == "number" and len(seen) and seen.min() > 0:
@@ -122,6 +118,8 @@ def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
 
 def best_bins(X: Array, members: Members) -> int:
     """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
+    from deciban.families.binned import Binned
+
     best, least, label_loss, K = BINS[0], np.inf, LabelLoss(members), members.K
     for bins in BINS:
         if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * K > len(X)):
@@ -151,6 +149,9 @@ class LabelLoss:
 
 def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
     """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
+    from deciban.families.binned import Binned
+    from deciban.families.poisson import Poisson
+
     stats: Any = family.collect(X, members)
     family = family.choose(stats, (X, members))
     own = np.arange(len(X)), members.codes
@@ -186,6 +187,9 @@ def choose_blocks(
     first: Batch, schema: Schema, asked: Mapping[Any, Family[Any]], rule: Rule, together: bool = True
 ) -> list[Block]:
     """Choose the blocks of a typed table from its first rows; `together`: whether columns may vary together."""
+    from deciban.families.categorical import Categorical
+    from deciban.text import Text
+
     blocks = [Block(as_key(key), family, ASKED) for key, family in asked.items()]
     taken = {name for block in blocks for name in block.columns}
     names, codes = encode_labels(first.labels, len(first.table))
@@ -272,6 +276,10 @@ def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Ch
 
 def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[Key, Family[Any]]]:
     """Return candidates: all measurements as they are, or transformed; and those that are smooth by themselves."""
+    from deciban.families.binned import Binned
+    from deciban.families.poisson import Poisson
+    from deciban.families.transformed import Transformed
+
     many = tuple(name for name in choices if len(np.unique(sample.column(name))) > DISTINCT)[:WIDEST]
     smooth = tuple(name for name in many if not isinstance(choices[name].family, Binned | Poisson))
     found: list[tuple[Key, Family[Any]]] = []
@@ -286,6 +294,8 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
 
 def _transform(family: Family[Any]) -> str:
     """Return how a column enters a block: as it is by itself; by a power where it is binned."""
+    from deciban.families.transformed import Transformed
+
     if isinstance(family, Transformed):
         return str(family.by)
     return "none" if isinstance(family, Gaussian) else "yeo-johnson"
@@ -348,6 +358,9 @@ def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
         return resolve(families, Batch(table, None), None, None, "mean")[0]
+    from deciban.families.bernoulli import Bernoulli
+    from deciban.families.categorical import Categorical
+
     kinds = [table.kind(j) for j in range(table.shape[1])]
     gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
     wanted: list[tuple[str, bool, Family[Any]]] = [
@@ -366,8 +379,12 @@ def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
 
 def _block_of_array(table: Table) -> Block:
     if table.texts:
+        from deciban.text import Text
+
         return Block((), Text(), "texts: words, their transform and pseudo-count by leave-one-out log loss")
     if table.sparse:
+        from deciban.families.multinomial import Multinomial
+
         return Block((), Multinomial(), "sparse input: counts of events")
     if _has_gaps(table.pick()):
         return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
@@ -375,7 +392,11 @@ def _block_of_array(table: Table) -> Block:
 
 
 def _family(value: Any) -> Any:
-    return named(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    from deciban.families.names import named
+
+    return named(value)
 
 
 def _is_kind(value: object) -> bool:
