@@ -71,7 +71,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
         of the digests.
     kinds : dict of {column: kind or Family}, optional
-        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family.
+        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family. For the
+        label column of a file, a number: the label is a number and is split into so many ranges, the classes.
 
     Attributes
     ----------
@@ -243,6 +244,16 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """Which calibration there is, and whether it is out of date."""
         calibration = self.model_.calibration
         return f"calibration: {'none' if calibration is None else calibration.state(self.model_.weight)}"
+
+    @property
+    def standing_(self) -> str:
+        """In one line: what `unlearn` can check, and whether choices and calibration still stand."""
+        checked = (
+            "unlearn checks rows by the ledger"
+            if self.model_.ledger is not None
+            else "unlearn cannot check rows: there is no ledger, only impossible sums are refused"
+        )
+        return f"{checked}; choices {self.choices_}; {self.calibration_state_}"
 
     # -- learning --------------------------------------------------------------------------------------------------
     def fit(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:

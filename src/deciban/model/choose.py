@@ -26,7 +26,7 @@ from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
-from deciban.read.columns import KINDS, NUMBERS
+from deciban.read.columns import DECLARABLE, NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
@@ -310,7 +310,7 @@ def schema_reader(
     if not automatic and not from_file:
         return None
     if automatic:
-        return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
+        return lambda table, label: _automatic_schema(table, label, kinds or {})
     families = families.families if isinstance(families, Product) else families
     if isinstance(families, Mapping):
         return lambda table, label: Schema.infer(table, label, _kinds(families))
@@ -318,6 +318,13 @@ def schema_reader(
     return lambda table, label: Schema.infer(
         table, label, {str(name): wanted for name in table.columns if str(name) != label}
     )
+
+
+def _automatic_schema(table: Table, label: str | None, kinds: Mapping[Any, Any]) -> Schema:
+    """Return the schema of a table whose columns are examined; a number as kind of the label splits it into ranges."""
+    bins = kinds.get(label)
+    others = {key: value for key, value in kinds.items() if key != label}
+    return Schema.infer(table, label, _kinds(others), bins if isinstance(bins, int) else None)
 
 
 def resolve(
@@ -339,7 +346,8 @@ def resolve(
         if schema is None:
             block = _block_of_array(table)
             return block.family, [block]
-        asked = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
+        features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
+        asked = {key: _family(value) for key, value in features.items() if not _is_kind(value)}
         blocks = choose_blocks(first, schema, asked, rule, together)
         keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
         return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
@@ -400,7 +408,7 @@ def _family(value: Any) -> Any:
 
 
 def _is_kind(value: object) -> bool:
-    return isinstance(value, str) and value in KINDS
+    return isinstance(value, str) and value in DECLARABLE
 
 
 def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
