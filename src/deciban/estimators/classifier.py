@@ -7,7 +7,7 @@ import threading
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,27 +16,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
-from deciban.evaluate.report import Evaluation
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.evidence.explanation import Explanation
 from deciban.families.abilities import HasCandidates, HasChoices, ability
-from deciban.families.known import KnownDensities
-from deciban.families.names import brief
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
-from deciban.model import explain as explaining
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
 from deciban.model.cross_fit import fit_calibration, select_calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
-from deciban.model.fit_checks import FitReport, check_fit
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
-from deciban.model.scorer import DocumentScorer
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import PLACES
 from deciban.read.labels import place_labels
@@ -44,8 +37,14 @@ from deciban.read.numbers import row_weights
 from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
 from deciban.statistics import Array
-from deciban.store import save
-from deciban.store.classifier import Stored, record_of
+
+if TYPE_CHECKING:
+    from deciban.evaluate.report import Evaluation
+    from deciban.evidence.explanation import Explanation
+    from deciban.model.explain import Discriminant
+    from deciban.model.fit_checks import FitReport
+    from deciban.model.scorer import DocumentScorer
+    from deciban.store.classifier import Stored
 
 
 class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
@@ -74,7 +73,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
         of the digests.
     kinds : dict of {column: kind or Family}, optional
-        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family.
+        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family. For the
+        label column of a file, a number: the label is a number and is split into so many ranges, the classes.
 
     Attributes
     ----------
@@ -150,6 +150,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         >>> round(float(np.exp(clf.llr([[174.0]], "m", "f"))[0]), 3)
         4.504
         """
+        from deciban.families.known import KnownDensities
+
         for name, density in densities.items():
             if not isinstance(density, Density) or density.K != 1:
                 raise InputError(f"{name!r}: {density!r} is not one known density. Use for example Gaussian.of(0, 1).")
@@ -222,6 +224,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @property
     def families_(self) -> dict[Any, str]:
         """For each block its family, and why; keys are a column, or a tuple of columns."""
+        from deciban.families.names import brief
+
         model = self.model_
         if isinstance(model.family, Product):
             keys: list[Any] = [key[0] if len(key) == 1 else key for key in model.family.keys]
@@ -243,6 +247,16 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """Which calibration there is, and whether it is out of date."""
         calibration = self.model_.calibration
         return f"calibration: {'none' if calibration is None else calibration.state(self.model_.weight)}"
+
+    @property
+    def standing_(self) -> str:
+        """In one line: what `unlearn` can check, and whether choices and calibration still stand."""
+        checked = (
+            "unlearn checks rows by the ledger"
+            if self.model_.ledger is not None
+            else "unlearn cannot check rows: there is no ledger, only impossible sums are refused"
+        )
+        return f"{checked}; choices {self.choices_}; {self.calibration_state_}"
 
     # -- learning --------------------------------------------------------------------------------------------------
     def fit(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -627,10 +641,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         ranked = over is None and len(self.classes_) > 2
         pair = None if ranked else self.class_pair(over, against)
-        return explaining.explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
+        from deciban.model.explain import explain
+
+        return explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
 
     @one_model
-    def discriminant(self, over: Hashable = None, against: Hashable = None) -> explaining.Discriminant:
+    def discriminant(self, over: Hashable = None, against: Hashable = None) -> Discriminant:
         """Return the llr as a linear or quadratic formula of x.
 
         Parameters
@@ -645,7 +661,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Discriminant
             A, b and c with llr(x) = xᵀA x + xᵀb + c; A is None where it is linear.
         """
-        return explaining.discriminant(self.predictor_, *self.class_pair(over, against))
+        from deciban.model.explain import discriminant
+
+        return discriminant(self.predictor_, *self.class_pair(over, against))
 
     @one_model
     def scorer(self, prior: PriorLike | None = None) -> DocumentScorer:
@@ -669,6 +687,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         'spam'
         """
         predictor = self.predictor_
+        from deciban.model.scorer import DocumentScorer
+
         return DocumentScorer(predictor.density, self.classes_, self.log_prior(prior), predictor.model.calibration)
 
     @one_model
@@ -850,6 +870,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             chosen = self._chosen_by_labels(raw)
             likelihood, codes, log_prior = self._left_out(X, y, groups, None, raw)
             wanted = np.exp(self._unless_given(prior, log_prior))
+        from deciban.evaluate.report import Evaluation
+
         return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
 
     @one_model
@@ -959,6 +981,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         FitReport
             What does not look like the model, in words, with a remedy.
         """
+        from deciban.model.fit_checks import check_fit
+
         return check_fit(self.predictor_, self._table(X), y, random_state)
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -972,6 +996,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         note : str, default=""
             A remark that is kept in the file.
         """
+        from deciban.store import save
+
         save(self, path, note=note)
 
     def stored(self) -> Stored:
@@ -982,6 +1008,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Stored
             Parameters and model.
         """
+        from deciban.store.classifier import record_of
+
         return record_of(self)
 
     def released(self) -> Self:

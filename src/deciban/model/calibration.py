@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, NotAvailableError
+from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
 from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
 from deciban.evaluate.scale_fit import informative_penalty
 from deciban.statistics import Array
@@ -127,8 +127,8 @@ class Calibration:
     def _refuse_others(self, classes: Sequence[Any]) -> None:
         if tuple(classes) != self.classes:
             raise InputError(
-                f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}. "
-                "Calibrate again: recalibrate(X, y)."
+                f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}.",
+                remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
             )
 
 

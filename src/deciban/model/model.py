@@ -423,8 +423,12 @@ def _places(wanted: Sequence[Any], names: Sequence[Any], what: str) -> Array:
 def _merged_ledger(one: Ledger | None, two: Ledger | None) -> Ledger | None:
     if (one is None) != (two is None):
         raise MergeError(
-            "one of the models has a ledger and the other does not, so the ledger of the sum would lack rows. "
-            "Fit both with a ledger, or drop the ledger of the one that has it: clf.without_ledger()."
+            "one of the models has a ledger and the other does not, so the ledger of the sum would lack rows.",
+            remedy=Remedy(
+                "Fit both with a ledger, or drop the ledger of the one that has it: ",
+                Argument("without_ledger", python="clf.without_ledger()"),
+                ".",
+            ),
         )
     return None if one is None or two is None else one.merge(two)
 
