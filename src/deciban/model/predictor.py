@@ -87,7 +87,9 @@ class Predictor:
 
     @property
     def scores_batches_first(self) -> bool:
-        """Whether batches are scored before they are learnt: models of text are."""
+        """Whether batches are scored before they are learnt: models of text are, once they have learnt rows."""
+        if self.model.weight == 0:
+            return False
         return any(ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family))
 
     def prequential(self, lesson: Lesson, log_prior: Array) -> Prequential:
