@@ -49,7 +49,7 @@ class Case:
     more: int = 0  # rows added where few would leave a class nearly singular: no two ways agree to nine digits there
 
     def data(self, seed: int, n: int = 40, K: int = 3, weighted: bool = False, gaps: bool = False):
-        """(frozen family, encoded X, members): every class has rows."""
+        """(resolved family, encoded X, members): every class has rows."""
         rng = np.random.default_rng(seed)
         codes = np.concatenate([np.arange(K), rng.integers(0, K, max(n - K, 0))])[:n]
         rng.shuffle(codes)
@@ -59,8 +59,8 @@ class Case:
         weight = rng.uniform(0.3, 2.5, n) if weighted else None
         X = self.family.encode(raw, [f"x{j}" for j in range(np.shape(raw)[1])])
         members = Members.hard(codes, K, weight)
-        family = self.family.choose(self.family.collect(X, members), (X, members))
-        return family, X, members
+        stats = self.family.collect(X, members)
+        return self.family.choose(stats, (X, members)).resolve(stats), X, members
 
     def __repr__(self) -> str:
         return self.name

@@ -21,7 +21,7 @@ def blobs(n=60, D=3, K=3, seed=0, apart=2.0, at=0.0):
 def fitted(structure, X, members, **choices):
     family = Gaussian(structure, **choices)
     stats = family.collect(X, members)
-    return family.choose(stats, (X, members)), stats
+    return family.choose(stats, (X, members)).resolve(stats), stats
 
 
 def gaussian_truth(family, stats, X, rule):

@@ -90,15 +90,13 @@ def test_two_halves_merge_into_the_whole():
     assert a.merge(b).stats_.same(b.merge(a).stats_)
 
 
-def test_a_gaussian_merges_with_the_first_ones_choices():
+def test_two_gaussian_fits_add_to_the_fit_of_both():
     X, y = load_iris(return_X_y=True)
     odd = np.arange(150) % 2 == 1
     a = GenerativeClassifier(Gaussian()).fit(X[odd], y[odd])
     b = GenerativeClassifier(Gaussian()).fit(X[~odd], y[~odd])
-    with pytest.raises(MergeError, match="keep='left'"):
-        a + b
-    whole = GenerativeClassifier(a.family_).fit(X, y)
-    for merged in (a.merge(b, keep="left"), a + GenerativeClassifier(a.family_).fit(X[~odd], y[~odd])):
+    whole = GenerativeClassifier(Gaussian()).fit(X, y)
+    for merged in (a + b, b + a, a.merge(b, keep="left")):
         np.testing.assert_allclose(merged.predict_proba(X), whole.predict_proba(X), rtol=1e-9, atol=1e-12)
 
 

@@ -217,7 +217,7 @@ def test_the_strength_is_the_best_one(by):
     rng = np.random.default_rng(1)
     X, members = np.stack([rng.choice(6, 400), rng.choice(3, 400)], axis=1), Members.hard(rng.integers(0, 8, 400), 8)
     stats = learnt(Categorical(), X, members)
-    chosen = Categorical(by).choose(stats)
+    chosen = Categorical(by).resolve(stats)
 
     def score(strength):
         family = Categorical(strength)

@@ -121,5 +121,5 @@ def test_sums_alone_cannot_choose():
         Gaussian("auto").choose(stats)
     with pytest.raises(NotAvailableError, match="needs rows"):
         Gaussian("auto").estimate(stats, "mean")
-    chosen = Gaussian("tied").choose(stats)
+    chosen = Gaussian("tied").choose(stats).resolve(stats)
     assert chosen.structure == "tied"

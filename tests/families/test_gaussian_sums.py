@@ -109,7 +109,7 @@ def test_integer_data_have_integer_sums():
     family = Gaussian()
     whole = family.collect(X, Members.one_group(500))
     assert (whole.second == np.round(whole.second)).all()
-    family = family.choose(whole)
+    family = family.choose(whole).resolve(whole)
     parts = [family.collect(X[rows], Members.one_group(250)) for rows in (order[:250], order[250:])]
     assert (parts[0] + parts[1]).same(whole)
 

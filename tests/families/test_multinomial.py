@@ -180,14 +180,14 @@ def test_the_strength_is_the_best_one(by, base):
         return np.sum(X * np.log(left / (X.sum(axis=1, keepdims=True) - 1 + alpha0)))
 
     best = minimize_scalar(lambda at: -score(np.exp(at)), bounds=(-6, 6), method="bounded", options={"xatol": 1e-8})
-    chosen = Multinomial(by, base=base).choose(stats)
+    chosen = Multinomial(by, base=base).resolve(stats)
     assert chosen.pseudo_count == pytest.approx(np.exp(best.x), rel=1e-3)
     assert chosen == Multinomial(chosen.pseudo_count, base=base)
 
 
 def test_nothing_counted_leaves_the_strength_at_one():
     stats = Multinomial().collect(np.zeros((2, 3)), Members.one_group(2))
-    assert Multinomial("evidence").choose(stats).pseudo_count == 1.0
+    assert Multinomial("evidence").resolve(stats).pseudo_count == 1.0
 
 
 @pytest.mark.parametrize("rule", ["mean", "predictive"])

@@ -30,7 +30,7 @@ def guess(family, X, M=3, seed=1):
     rng = np.random.default_rng(seed)
     members = Members.soft(rng.dirichlet(np.ones(M), X.shape[0]))
     stats = family.collect(X, members)
-    frozen = family.choose(stats)
+    frozen = family.choose(stats).resolve(stats)
     return frozen, MixtureDensity(np.log(rng.dirichlet(np.ones(M))), frozen.estimate(stats, "map"))
 
 

@@ -20,7 +20,7 @@ from deciban.evaluate.report import Evaluation
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
 from deciban.evidence.explanation import Explanation
-from deciban.families.abilities import HasChoices, ability
+from deciban.families.abilities import HasCandidates, HasChoices, ability
 from deciban.families.known import KnownDensities
 from deciban.families.names import brief
 from deciban.families.product import BlockRows, Product, blocks_of
@@ -29,6 +29,7 @@ from deciban.model import explain as explaining
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
+from deciban.model.cross_fit import fit_calibration, select_calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.fit_checks import FitReport, check_fit
 from deciban.model.ledger import Key, Ledger
@@ -37,8 +38,9 @@ from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.model.scorer import DocumentScorer
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
-from deciban.read.files import is_place
+from deciban.read.files import PLACES
 from deciban.read.labels import place_labels
+from deciban.read.numbers import row_weights
 from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
 from deciban.statistics import Array
@@ -224,7 +226,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         if isinstance(model.family, Product):
             keys: list[Any] = [key[0] if len(key) == 1 else key for key in model.family.keys]
         else:
-            keys = ["all texts" if ability_to_score_documents(model) else f"all {len(model.reader.columns)} columns"]
+            texts = ability(model.family, HasCandidates) is not None
+            keys = ["all texts" if texts else f"all {len(model.reader.columns)} columns"]
         blocks = zip(keys, blocks_of(model.family), model.reasons)
         return {key: f"{brief(family)}: {reason.text}" for key, (family,), reason in blocks}
 
@@ -522,17 +525,19 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             predictor, calibration = self._predictor, None
             model = predictor.model
             if method is not None:
+                automatic = method == "auto" and self.calibrate in ("auto", None)
                 method = automatic_method(model) if method == "auto" else method
                 if learnt:
                     left = judge.leave_out(predictor, self._batch(X, y, sample_weight), None, self._key())
-                    blocks, codes, rows = left.blocks, left.lesson.members.codes, left.lesson.rows
+                    calibration = fit_calibration(predictor, left.lesson, method, automatic)
                 else:
                     X, y = self._labelled(X, y)
                     table = self._table(X)
                     rows = model.encode(table)
                     blocks, codes = predictor.block_scores(rows), place_labels(y, len(table), model.classes)
-                lengths = block_lengths(model.family, rows)
-                calibration = Calibration.fit(method, blocks, codes, lengths, model.classes, model.weight)
+                    lengths = block_lengths(model.family, rows)
+                    given = model.classes, model.weight
+                    calibration = select_calibration(method, blocks, codes, lengths, *given, simplify=automatic)
             return self.use(Predictor(replace(model, calibration=calibration), predictor.density))
 
     def without_ledger(self) -> Self:
@@ -569,6 +574,25 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         predictor = self.predictor_
         rows = predictor.model.encode(self._table(X))
         return predictor.log_likelihood(rows, raw) if constant else predictor.scores(rows, raw)
+
+    def log_marginal(self, X: RowsLike, prior: PriorLike | None = None) -> Array:  # type: ignore[override]
+        """Return log Σ_c P(c) f(x|c): how well the model as a whole explains each row.
+
+        The densities are not calibrated: calibrated log-likelihoods compare classes, and do not integrate to one.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log densities of the rows.
+        """
+        return super().log_marginal(X, prior, raw=True)
 
     @one_model
     def explain(
@@ -715,10 +739,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         ndarray
             What `method` returns.
         """
-        likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw)
-        given = self.prior if prior is None else prior
-        learnt = isinstance(given, str) and given == "learnt"
-        return self.answer(method, likelihood, log_prior if learnt else self.log_prior(given), cost)
+        likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw, method == "log_likelihood")
+        return self.answer(method, likelihood, self._unless_given(prior, log_prior), cost)
 
     @one_model
     def cross_val_predict(
@@ -763,9 +785,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
         fitted = self if self.__sklearn_is_fitted__() else clone(self).fit(X, y, sample_weight)
         X, y = fitted._labelled(X, y)
-        table = fitted._table(X)
-        batch = Batch(table, y, fitted._weights(sample_weight, len(table)))
-        lesson = fitted.model_.lesson(batch)
+        lesson = fitted.model_.lesson(fitted._given(X, y, sample_weight))
         names = np.array(lesson.members.classes.names)
         n, codes = len(lesson.members), lesson.members.codes
         folds = [test for _, test in check_cv(cv, np.asarray(y), classifier=True).split(np.zeros(n), codes, groups)]
@@ -777,7 +797,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             wanted = scores.log_probability(decisions.resolve_prior(given, names, rows_per_class))
             return answer(method, likelihood, wanted, names, costs)
 
-        return judge.cross_validate(fitted.model_, lesson, folds, answered)
+        return judge.cross_validate(fitted.model_, lesson, folds, answered, method == "log_likelihood")
 
     @one_model
     def evaluate(  # type: ignore[override]
@@ -829,9 +849,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         else:
             chosen = self._chosen_by_labels(raw)
             likelihood, codes, log_prior = self._left_out(X, y, groups, None, raw)
-            given = self.prior if prior is None else prior
-            one_each = isinstance(given, str) and given == "learnt"
-            wanted = np.exp(log_prior) if one_each else np.exp(self.log_prior(given))
+            wanted = np.exp(self._unless_given(prior, log_prior))
         return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
 
     @one_model
@@ -919,9 +937,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         target = model.encode(self._table(row))
         if target.shape[0] != 1:
             raise InputError(f"influence is on one row's answer, and {target.shape[0]} were given.")
-        table = self._table(X)
-        batch = Batch(table, y, self._weights(sample_weight, len(table)))
-        return judge.influence(predictor, target, judge.known_lesson(model, batch), one, other)
+        return judge.influence(
+            predictor, target, judge.known_lesson(model, self._given(X, y, sample_weight)), one, other
+        )
 
     @one_model
     def check_fit(self, X: RowsLike, y: LabelsLike, *, random_state: np.random.Generator | int | None = 0) -> FitReport:
@@ -1068,7 +1086,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def _note_columns(self, X: Any, given: Rows, reader: Reader) -> None:
         """Set n_features_in_ and feature_names_in_ as scikit-learn does."""
-        if not (is_place(X) or isinstance(X, Table)):
+        if not isinstance(X, (*PLACES, Table)):
             validate_data(self, _as_given(X, given.X), reset=True, skip_check_array=True)
             return
         self.__dict__.pop("feature_names_in_", None)
@@ -1082,7 +1100,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         schema = self.schema_
         if isinstance(X, TypedTable) or (schema is None and isinstance(X, Table)):
             return X
-        if schema is not None and (is_place(X) or isinstance(X, Table)):
+        if schema is not None and isinstance(X, (*PLACES, Table)):
             return typed_rows(X, schema)
         table = Table.of(X)
         if schema is not None and table.framed and schema.label in table.columns and schema.label not in schema.names:
@@ -1112,23 +1130,27 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         batch = self._batch(X, y, None)
         return batch.table, batch.labels
 
-    @staticmethod
-    def _weights(sample_weight: Any, n: int) -> Array | None:
-        from deciban.read.numbers import row_weights
-
-        return row_weights(sample_weight, n)
+    def _given(self, X: Any, y: Any, sample_weight: Any) -> Batch:
+        """Return rows with labels as one batch, of which rows of weight 0 are a part."""
+        table = self._table(X)
+        return Batch(table, y, row_weights(sample_weight, len(table)))
 
     def _left_out(
-        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False, constant: bool = False
     ) -> tuple[Array, Array, Array]:
         """Return scores without each row or its group (n, K), its class (n,), and the log prior without it (n, K)."""
         predictor = self.predictor_
-        X, y = self._labelled(X, y)
-        table = self._table(X)
-        batch = Batch(table, y, self._weights(sample_weight, len(table)))
+        batch = self._given(*self._labelled(X, y), sample_weight)
         left = judge.leave_out(predictor, batch, groups, self._key())
         likelihood = predictor.calibrated(left.blocks, left.lesson.rows, raw)
+        if constant:  # terms that no parameter changes, such as the coefficient of a multinomial
+            likelihood = likelihood + np.reshape(predictor.density.log_base(left.lesson.rows), (-1, 1))
         return likelihood, left.lesson.members.codes, left.log_prior
+
+    def _unless_given(self, prior: PriorLike | None, left_out: Array) -> Array:
+        """Return the log prior without each row (n, K) where the learnt one is asked for, else the given one (K,)."""
+        given = self.prior if prior is None else prior
+        return left_out if isinstance(given, str) and given == "learnt" else self.log_prior(given)
 
     def _chosen_by_labels(self, raw: bool) -> list[str]:
         """Return what was chosen by looking at the labels of the rows that are judged."""
@@ -1155,15 +1177,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return likelihood, codes
 
 
-def ability_to_score_documents(model: Model) -> bool:
-    """Whether the model reads one column of texts."""
-    from deciban.families.abilities import HasCandidates
-
-    return ability(model.family, HasCandidates) is not None
-
-
 def _as_given(X: Any, table: Table) -> Any:
     """Return a frame without its column of labels, where that was one of its own; a list of texts as a column."""
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        return X
     if table.texts:
         return table.data
     return table.data.to_native() if table.framed and np.shape(X)[1] != table.shape[1] else X

@@ -19,7 +19,7 @@ from deciban.families.protocol import Family, Rows, Rule
 from deciban.latent.components import NOT_EXACT
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
-from deciban.model.choose import by_type
+from deciban.model.fit import by_type
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
 

@@ -347,15 +347,16 @@ class SemiSupervisedEM:
 def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lack: Array) -> SemiSupervisedEM:
     """EM with the family, rule and prior of a classifier that was fitted to the labelled rows `have`."""
     known = clf.stats_.family
-    block = model.encode(clf.family_, Table.of(_safe_indexing(X, have)), known)
+    family = clf.family_.resolve(known)  # EM holds the prior that the labelled rows gave
+    block = model.encode(family, Table.of(_safe_indexing(X, have)), known)
     codes = place_labels(labels[have].tolist(), len(have), clf.stats_.classes)
     members = Members.hard(codes, clf.stats_.axis, weight[have])
     # without unlabelled rows, no rows of the same kind
-    rest = model.encode(clf.family_, Table.of(_safe_indexing(X, lack if len(lack) else have[:1])), known)
-    rows = WeightedRows(clf.family_, rest if len(lack) else rest[:0], weight[lack])
+    rest = model.encode(family, Table.of(_safe_indexing(X, lack if len(lack) else have[:1])), known)
+    rows = WeightedRows(family, rest if len(lack) else rest[:0], weight[lack])
     if len(lack):
-        clf.family_.check(rest, [str(name) for name in clf.columns_], learning=True)
+        family.check(rest, [str(name) for name in clf.columns_], learning=True)
     learnt = isinstance(clf.prior, str) and clf.prior == "learnt"
     prior = None if learnt else resolve_prior(clf.prior, clf.classes_, clf.stats_.rows)
     rule: Rule = "mean" if clf.rule == "predictive" else clf.rule
-    return SemiSupervisedEM(clf.family_, block, members, rows, rule, prior)
+    return SemiSupervisedEM(family, block, members, rows, rule, prior)

@@ -455,6 +455,11 @@ def _members(kind: type) -> tuple[str, ...]:
     return tuple(name for name in vars(kind) if not name.startswith("_"))
 
 
+def needs_all_rows(family: object) -> bool:
+    """Whether the family iterates over all rows, as mixtures do; it then has no exact leave-one-out."""
+    return ability(family, Refines) is not None
+
+
 def parts_support(parts: Sequence[object], kind: type) -> bool:
     """Whether a composite of these parts has an ability: if one part has it, or if all must have it and do."""
     have = (ability(part, kind) is not None for part in parts)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from deciban.families.abilities import RunningSums, Streams, ability
-from deciban.families.protocol import Family, Rows, Rule, collect_checked
+from deciban.families.protocol import Family, Rows, Rule
 from deciban.statistics import Members
+from deciban.statistics.base import collect_checked
 
 
 class SumAccumulator:

@@ -26,7 +26,7 @@ from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPo
 from deciban.families.counts import linear_scores, log_gamma
 from deciban.families.dirichlet import left_over, log_prior, log_rising, log_theta, marginals, require_modes
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, refuse
 from deciban.statistics import Array, Axis, Labels, Members, Stats, summed
 
@@ -150,7 +150,7 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
     ) -> Array:
         # only the density of the row's own class changes, and equally for all rows of the same class and weight
         scores = (density or self.estimate(stats, rule)).log_density(X)
-        codes, weight = own_codes(members), members.row_weights()
+        codes, weight = members.own_codes(), members.row_weights()
         pairs, at = np.unique(codes + 1j * weight, return_inverse=True)
         if len(pairs) <= 2 * members.K:
             alike = BernoulliDensity(*self.without_row(stats, pairs.real.astype(np.intp), pairs.imag, rule))

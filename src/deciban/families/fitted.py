@@ -12,9 +12,10 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability
 from deciban.families.posterior import Posterior
 from deciban.families.product import footprint, without_ability
-from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule, collect_checked
+from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Members, Stats
+from deciban.statistics.base import collect_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)

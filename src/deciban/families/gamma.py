@@ -27,8 +27,9 @@ from deciban.errors import HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rows, Rule, classes_of, own_codes, require_rows
-from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 LARGEST_SHAPE = 1e6  # of values that do not vary within the classes
@@ -58,14 +59,14 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     Parameters
     ----------
     shape : float or array-like of shape (n_features,), optional
-        Shape α of each feature; 1 is the exponential distribution. If None, it is estimated from the rows of the first
-        fit, within classes, and frozen. Give the shape to a component of a mixture: the first sums of a mixture are not
+        Shape α of each feature; 1 is the exponential distribution. If None, it is estimated from the sums, within
+        classes. Give the shape to a component of a mixture: the first sums of a mixture are not
         divided into components, and their shape is too small.
     a : float, default=1.0
         Shape of the Gamma prior of the rate.
     b : float or array-like of shape (n_features,), optional
-        Rate of the Gamma prior of the rate. If None, it is chosen at the first fit, and frozen, so that the prior mean
-        a/b is the rate of all rows together, α divided by their mean.
+        Rate of the Gamma prior of the rate. If None, it is derived from the sums so that the prior mean a/b is the rate
+        of all rows together, α divided by their mean.
 
     Examples
     --------
@@ -74,7 +75,8 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     Marginal(mean 1.167, sd 0.441)
     >>> waits.density("ml").rate
     array([[1.2]])
-    >>> Gamma().fit([[1.5], [0.5], [3.0]]).family.shape.round(3)
+    >>> waits = Gamma().fit([[1.5], [0.5], [3.0]])
+    >>> waits.family.resolve(waits.stats).shape.round(3)
     array([2.231])
     """
 
@@ -110,7 +112,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
         _, log_total, _ = members.moments(np.log(X, dtype=float), origin)
         return GammaStats({"class": members.classes, "feature": Axis.of(X.shape[1])}, weight, total, log_total)
 
-    def choose(self, stats: GammaStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Gamma:
+    def resolve(self, stats: GammaStats) -> Gamma:
         shape = _estimate_shape(stats) if self.shape is None else self.shape
         if self.b is not None:
             return self if self.shape is not None else replace(self, shape=shape)
@@ -123,8 +125,8 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
         return replace(self, shape=shape, b=b)
 
     def _prior(self, stats: GammaStats) -> tuple[Array, Array]:
-        """Shape α and prior rate b, (D,) each; choices that are still open are made from these sums."""
-        chosen = self.choose(stats)
+        """Shape α and prior rate b, (D,) each; open values are derived from these sums."""
+        chosen = self.resolve(stats)
         D = stats.weight.shape[1]
         return np.broadcast_to(np.asarray(chosen.shape), D), np.broadcast_to(np.asarray(chosen.b), D)
 
@@ -157,7 +159,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     ) -> Array:
         # only the density of the row's own class changes: it is estimated from the sums without the row
         scores = (density or self.estimate(stats, rule)).log_density(X)
-        own, w = own_codes(members), members.row_weights()[:, None]
+        own, w = members.own_codes(), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 1.0).astype(float)
         weight = left_over(stats.weight[own], w * seen)
@@ -181,7 +183,9 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
 
     def log_prior(self, density: GammaDensity) -> float:
         if self.b is None:
-            raise HyperparameterError("Gamma(b=None) has no prior before its first fit. Give b, or call choose.")
+            raise HyperparameterError(
+                "the prior of Gamma(b=None) is derived from sums. Call resolve(stats), or give b."
+            )
         return float(np.sum(xlogy(self.a - 1.0, density.rate) - self.b * density.rate))
 
     def posterior(self, stats: GammaStats) -> Posterior:
@@ -195,7 +199,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
         return GammaDensity(shape, _draw(a, b, rng))
 
     def free_parameters(self, stats: GammaStats) -> int:
-        """Count the rates; the shape is given, or frozen at the first fit.
+        """Count the rates; the shape is given, or derived from the sums.
 
         Parameters
         ----------

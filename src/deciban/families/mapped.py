@@ -17,7 +17,8 @@ import numpy as np
 from deciban.families.abilities import Composite, HasDraws, HasLogPrior, HasParts, HasPosterior, ability
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
-from deciban.read.numbers import dense_numbers, refuse_infinite
+from deciban.read.numbers import refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, fixed, nested
 
 
@@ -165,12 +166,15 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Com
     def collect(self, X: Array, members: Members) -> MappedStats:
         map = self.frozen_map()
         map = self.find_map(X, members) if map is None else map
-        labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
+        labels = {"class": members.classes, "feature": Axis(range(X.shape[1]), X.shape[1])}
         return MappedStats(labels, map, self.inside(map).collect(self.mapped(X, map), members))
 
     def choose(self, stats: MappedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Self:
         inner_rows = None if rows is None else (self.mapped(rows[0], stats.map), rows[1])
         return self.frozen(stats.map, self.inside(stats.map).choose(stats.inner, inner_rows, rule))
+
+    def resolve(self, stats: MappedStats) -> Self:
+        return self.frozen(stats.map, self.inside(stats.map).resolve(stats.inner))
 
     def estimate(self, stats: MappedStats, rule: Rule) -> Density:
         return self._behind(stats, self.inside(stats.map).estimate(stats.inner, rule))
@@ -225,9 +229,9 @@ class MappedDensity(Density):
 
     def log_base(self, X: Array) -> Array:
         """Return the slope and the terms that the inner density leaves out, shape (n,)."""
-        return np.asarray(
-            self.family.log_slope(X, self.map).sum(axis=1) + self.inner.log_base(self.family.mapped(X, self.map))
-        )
+        map = self.map
+        slope, Z = self.family.log_slope(X, map), self.family.mapped(X, map)
+        return np.asarray(slope.sum(axis=1) + self.inner.log_base(Z))
 
     def parts(self, X: Array) -> Array:
         """Return the inner density's parts, shape (n, K, D)."""

@@ -43,7 +43,7 @@ from deciban.families.dirichlet import (
     word_prior,
 )
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import Matrix, counted_numbers, refuse, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
@@ -113,9 +113,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
         labels = {"class": members.classes, "word": Axis.of(X.shape[1])}
         return MultinomialStats(labels, members.total(X), members.weights(), np.zeros((members.K, 2)))
 
-    def choose(
-        self, stats: MultinomialStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
-    ) -> Multinomial:
+    def resolve(self, stats: MultinomialStats) -> Multinomial:
         if not isinstance(self.pseudo_count, str):
             return self
         base = np.ones(stats.counts.shape[1]) if self.base is None else self.base
@@ -151,7 +149,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
         alpha0 : float
             Their sum.
         """
-        chosen = self.choose(stats)
+        chosen = self.resolve(stats)
         return word_prior(chosen.pseudo_count, chosen.base, stats.counts.shape[1])
 
     def estimate(self, stats: MultinomialStats, rule: Rule) -> MultinomialDensity | PolyaDensity:
@@ -174,7 +172,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
     ) -> Array:
         # only the counts of the row's words in its own class change: O(entries)
         scores = (density or self.estimate(stats, rule)).log_density(X)
-        codes, w = own_codes(members), members.weight
+        codes, w = members.own_codes(), members.weight
         alpha, alpha0 = self.alpha(stats)
         rows: sp.csr_array = X if sp.issparse(X) else sp.csr_array(X)
         x, length = rows.data, row_totals(rows, rows.data)

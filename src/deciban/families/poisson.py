@@ -21,8 +21,9 @@ from deciban.errors import HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
-from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
+from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.read.numbers import refuse, refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, summed
 
 
@@ -42,8 +43,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     Parameters
     ----------
     shape : float or array-like of shape (n_features,), optional
-        Shape a of the Gamma prior: events in the pseudo-rows. If None, `rate` × the mean of all classes together,
-        frozen at the first fit.
+        Shape a of the Gamma prior: events in the pseudo-rows. If None, `rate` × the mean of all classes
+        together.
     rate : float, default=1.0
         Rate b of the Gamma prior: number of pseudo-rows.
 
@@ -83,7 +84,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
         return PoissonStats(labels, seen, total, np.zeros((*total.shape, 2)))
 
-    def choose(self, stats: PoissonStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Poisson:
+    def resolve(self, stats: PoissonStats) -> Poisson:
         return self if self.shape is not None else replace(self, shape=self._shape(stats))
 
     def _shape(self, stats: PoissonStats) -> float | Array:
@@ -119,7 +120,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     ) -> Array:
         # only the density of the row's own class changes
         scores = (density or self.estimate(stats, rule)).log_density(X)
-        own, w = own_codes(members), members.row_weights()[:, None]
+        own, w = members.own_codes(), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 0.0)
         weight, total = stats.weight[own] - w * seen, np.maximum(stats.total[own] - w * x, 0.0)
@@ -146,7 +147,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     def log_prior(self, density: PoissonDensity) -> float:
         if self.shape is None:
             raise HyperparameterError(
-                "the prior of Poisson(shape=None) is chosen at the first fit. Fit, or give shape."
+                "the prior of Poisson(shape=None) is derived from sums. Call resolve(stats), or give shape."
             )
         return float(np.sum(xlogy(self.shape - 1.0, density.rate) - self.rate * density.rate))
 

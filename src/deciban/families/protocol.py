@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVa
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import DecibanError, EmptyClassError, HyperparameterError, InputError
-from deciban.read.numbers import dense_numbers, refuse_infinite
-from deciban.read.tables import Columns
+from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
+from deciban.read.numbers import refuse_infinite
+from deciban.read.tables import Columns, dense_numbers
 from deciban.statistics import Array, Axis, Labels, Members, Stats
 
 if TYPE_CHECKING:
@@ -142,7 +142,9 @@ class Family(ABC, Generic[S]):
         refuse_infinite(X, columns)
 
     def choose(self, stats: S, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
-        """Make every open choice (origin, prior scale, structure) from the sums of the first rows.
+        """Make the open choices that are frozen at the first fit, such as the origin of sums or a structure.
+
+        They decide what is summed, or labels made them. What is a function of the sums is left to `resolve`.
 
         Parameters
         ----------
@@ -157,6 +159,24 @@ class Family(ABC, Generic[S]):
         -------
         Family
             The family with its choices made; itself if none is open.
+        """
+        return self
+
+    def resolve(self, stats: S) -> Self:
+        """Fill the open values that are derived from the sums, such as the mean of the prior.
+
+        `estimate` does so itself, from the sums that it is given. Leave-one-out, evidences, EM and influence hold the
+        values of the whole sums, so they work with a resolved family.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        Family
+            The family without open values; itself if none is open.
         """
         return self
 
@@ -184,15 +204,15 @@ class Family(ABC, Generic[S]):
         ndarray of shape (n, K)
             Row i holds log f(x_i|k) estimated without row i; −inf where its class has no density without it.
         """
-        scores = np.empty((len(members), members.K))
+        scores, family = np.empty((len(members), members.K)), self.resolve(stats)
         for i in range(len(members)):
             row = X[i : i + 1]
-            left = stats - self.collect(row, members.take(slice(i, i + 1)))
+            left = stats - family.collect(row, members.take(slice(i, i + 1)))
             try:
-                scores[i] = self.estimate(left, rule).log_density(row)[0]
+                scores[i] = family.estimate(left, rule).log_density(row)[0]
             except DecibanError:  # the class has no density without the row
-                scores[i] = self.estimate(stats, rule).log_density(row)[0]
-                scores[i, own_codes(members)[i]] = -np.inf
+                scores[i] = family.estimate(stats, rule).log_density(row)[0]
+                scores[i, members.own_codes()[i]] = -np.inf
         return scores
 
     def select(self, features: Array) -> Self:
@@ -255,21 +275,6 @@ def replaced(family: F, **hyper: object) -> F:
     return replace(family, **open_again, **hyper)
 
 
-def collect_checked(family: Family[S], X: Rows, members: Members, columns: Sequence[str]) -> S:
-    """Collect the sums; if one is not finite, raise the error that names the value."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = family.collect(X, members)
-    return finite(sums, family, X, columns)
-
-
-def finite(sums: S, family: Family[Any], X: Rows, columns: Sequence[str]) -> S:
-    """Return the sums if they are finite; otherwise raise the error that names the value."""
-    if not sums.finite:
-        family.check(X, columns, learning=True)
-        raise InputError("values are so large that their sums overflow. Rescale the columns.")
-    return sums
-
-
 def check_rule(rule: str) -> None:
     """Refuse a rule that is not one of the four."""
     if rule not in RULES:
@@ -279,13 +284,6 @@ def check_rule(rule: str) -> None:
 def classes_of(labels: Mapping[str, Labels]) -> Axis:
     """Return the classes among the axes of statistics; their axis is never ragged."""
     return cast(Axis, labels["class"])
-
-
-def own_codes(members: Members) -> Array:
-    """Return the class code of each row; soft members have none."""
-    if members.codes is None:
-        raise HyperparameterError("rows that belong to several classes cannot be left out. Use hard labels.")
-    return members.codes
 
 
 def require_rows(weight: Array, classes: Axis, family: str) -> None:

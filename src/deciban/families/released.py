@@ -110,7 +110,9 @@ def strip(family: Family[Any], stats: Any, density: Any, rule: Rule) -> tuple[An
     if isinstance(family, Released):
         return family, stats
     if not isinstance(family, Product):
-        return Released(family, density, rule, without_sums(stats)), ReleasedStats({"class": stats.labels["class"]})
+        return Released(family.resolve(stats), density, rule, without_sums(stats)), ReleasedStats(
+            {"class": stats.labels["class"]}
+        )
     parts = [strip(part, sums, inner, rule) for part, sums, inner in blocks_of(family, stats, density)]
     families = family.with_families(part for part, _ in parts)
     return families, ProductStats(stats.labels, {key: sums for key, (_, sums) in zip(stats.blocks, parts)})

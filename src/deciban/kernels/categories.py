@@ -10,14 +10,14 @@ import numpy as np
 
 from deciban.kernels.choice import (
     Array,
-    class_codes,
-    compiled,
     drop_zero_weights,
+    numpy_work,
     readable,
     row_blocks,
     row_weights,
     weights_or_empty,
 )
+from deciban.kernels.rows import class_codes
 
 # Codes from this on are refused: the table of counts would be as long.
 MOST_CATEGORIES = 2**20
@@ -36,13 +36,14 @@ class CategoryError(LookupError):
 
 def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
     """Σ w per class and category: (K, Σ sizes). Raises CategoryError at a value outside −1 … sizes[j] − 1."""
-    codes, weight, sizes = class_codes(codes, K), row_weights(weight), readable(sizes, np.int64)
-    if not compiled(X.size):
+    codes = class_codes(codes, K)
+    if X.size <= numpy_work.get():
         X = _integers(X)
         _check_codes(X, weight, sizes)
         return _category_counts(X, codes, weight, sizes, K)
     from deciban.kernels.categories_compiled import CountTable
 
+    weight, sizes = row_weights(weight), readable(sizes, np.int64)
     table = CountTable(sizes, K)
     for rows, block in row_blocks(X, NATIVE, np.int64):
         stop = table.add(block, 0, codes[rows], weights_or_empty(weight, rows))
@@ -57,15 +58,16 @@ def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int
 
     Raises CategoryError at a code below −1, or at 2**20 or more.
     """
-    codes, weight = class_codes(codes, K), row_weights(weight)
+    codes = class_codes(codes, K)
     limits = np.full(X.shape[1], MOST_CATEGORIES)
-    if not compiled(X.size):
+    if X.size <= numpy_work.get():
         X = _integers(X)
         _check_codes(X, weight, limits)
         sizes = _category_sizes(X, weight)
         return sizes, _category_counts(X, codes, weight, sizes, K)
     from deciban.kernels.categories_compiled import CHECKED_ROWS, CountTable
 
+    weight = row_weights(weight)
     # The first rows give sizes that are likely to suffice.
     first = _category_sizes(X[:CHECKED_ROWS], None if weight is None else weight[:CHECKED_ROWS])
     table = CountTable(np.minimum(first, MOST_CATEGORIES), K)
@@ -86,14 +88,13 @@ def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unsee
 
     `weights` is (Σ sizes, K). A missing value (−1) adds 0; any other value outside [0, sizes[j]) adds unseen[j, k].
     """
-    weights, unseen = readable(weights, np.float64), readable(unseen, np.float64)
-    starts, sizes = readable(starts, np.int64), readable(sizes, np.int64)
     # Below the weights one row of zeros for missing values, then the rows for unseen ones: each value adds one row.
     table = np.concatenate([weights, np.zeros((1, weights.shape[1])), unseen])
-    if not compiled(X.size * weights.shape[1]):
+    if X.size * weights.shape[1] <= numpy_work.get():
         return _category_scores(_integers(X), table, starts, sizes, len(weights))
     from deciban.kernels.categories_compiled import category_scores as run
 
+    starts, sizes = readable(starts, np.int64), readable(sizes, np.int64)
     scores, zero = np.empty((len(X), weights.shape[1])), np.zeros(weights.shape[1])
     for rows, block in row_blocks(X, NATIVE, np.int64):
         run(block, table, starts, sizes, len(weights), zero, scores[rows])
@@ -118,14 +119,12 @@ def _check_codes(X: Array, weight: Array | None, sizes: Array, first_row: int = 
 
 def _category_sizes(X: Array, weight: Array | None) -> Array:
     """Largest value of each column plus one."""
-    if weight is not None:
-        _, (X,) = drop_zero_weights(weight, X)
+    _, (X,) = drop_zero_weights(weight, X)
     return X.astype(np.int64).max(axis=0, initial=-1) + 1
 
 
 def _category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     total = int(sizes.sum())
     seen = X >= 0
     cell = (codes[:, None] * total + np.cumsum(sizes) - sizes + X)[seen]

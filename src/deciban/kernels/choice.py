@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ SMALL_WORK = 1_000_000
 # Rows converted at a time if an array has a type or layout that kernels do not read.
 CONVERTED_ROWS = 4096
 
-_forced: ContextVar[Body | None] = ContextVar("forced", default=None)
+# The most operations for which numpy runs; −1 or infinity if one version is forced.
+numpy_work: ContextVar[float] = ContextVar("numpy_work", default=SMALL_WORK - 1)
 
 
 @contextmanager
@@ -33,17 +33,16 @@ def forced(body: Body) -> Iterator[None]:
     """Use only the compiled or only the numpy versions, for any size of input: for tests that compare the two."""
     if body not in ("numba", "numpy"):
         raise ValueError(f"the body must be 'numba' or 'numpy', not {body!r}")
-    token = _forced.set(body)
+    token = numpy_work.set(-1 if body == "numba" else np.inf)
     try:
         yield
     finally:
-        _forced.reset(token)
+        numpy_work.reset(token)
 
 
 def compiled(work: float) -> bool:
     """Whether the compiled version runs for this many elementary operations."""
-    body = _forced.get()
-    return work >= SMALL_WORK if body is None else body == "numba"
+    return work > numpy_work.get()
 
 
 # -- arguments of kernels ----------------------------------------------------------------------------------------------
@@ -89,15 +88,6 @@ def row_blocks(X: Array, native: tuple[str, ...], otherwise: DTypeLike) -> Itera
         yield rows, readable(X[rows], dtype)
 
 
-def class_codes(codes: Array, K: int) -> Array:
-    """Return class codes as intp; IndexError if one is outside [0, K)."""
-    codes = readable(codes, np.intp)
-    # As unsigned integers, negative codes are large: one comparison checks both bounds.
-    if codes.size and codes.view(np.uintp).max() >= K:
-        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
-    return codes
-
-
 def row_weights(weight: Array | None) -> Array | None:
     """Return weights as float64, or None."""
     return None if weight is None else readable(weight, np.float64)
@@ -121,12 +111,6 @@ def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | Non
         return weight, arrays
     keep = weight != 0
     return weight[keep], tuple(array[keep] for array in arrays)
-
-
-def group_sums(rows: Array, codes: Array, K: int) -> Array:
-    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
-    n = len(rows)
-    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
 
 
 # -- threads of BLAS ---------------------------------------------------------------------------------------------------

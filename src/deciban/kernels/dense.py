@@ -9,10 +9,8 @@ import numpy as np
 
 from deciban.kernels.choice import (
     Array,
-    class_codes,
-    compiled,
     drop_zero_weights,
-    group_sums,
+    numpy_work,
     quiet,
     readable,
     readable_floats,
@@ -20,6 +18,7 @@ from deciban.kernels.choice import (
     row_weights,
     weights_or_empty,
 )
+from deciban.kernels.rows import class_codes, group_sums
 
 # Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
@@ -30,14 +29,15 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
 
     NaN and inf affect only the sums of their own class and feature, so finite sums show that the data were finite.
     """
-    codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
-    if not compiled(X.size):
+    codes = class_codes(codes, K)
+    if X.size <= numpy_work.get():
         return _class_moments(_floats(X), codes, weight, origin, K)
     from deciban.kernels.dense_compiled import add_moments
 
+    weight, origin = row_weights(weight), readable(origin, np.float64)
     first, second = np.zeros((2, K, len(origin)))
     for rows, block in row_blocks(X, NATIVE, np.float64):
-        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, first, second)
+        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, None, first, second)
     return first, second
 
 
@@ -45,14 +45,15 @@ def class_moments_with_gaps(
     X: Array, codes: Array, weight: Array | None, origin: Array, K: int
 ) -> tuple[Array, Array, Array]:
     """Σ w, Σ w (x−o) and Σ w (x−o)² per class over the values that are not NaN: (K, D) each. inf propagates."""
-    codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
-    if not compiled(X.size):
+    codes = class_codes(codes, K)
+    if X.size <= numpy_work.get():
         return _class_moments_with_gaps(_floats(X), codes, weight, origin, K)
-    from deciban.kernels.dense_compiled import add_moments_with_gaps
+    from deciban.kernels.dense_compiled import add_moments
 
+    weight, origin = row_weights(weight), readable(origin, np.float64)
     seen, first, second = np.zeros((3, K, len(origin)))
     for rows, block in row_blocks(X, NATIVE, np.float64):
-        add_moments_with_gaps(block, codes[rows], weights_or_empty(weight, rows), origin, seen, first, second)
+        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, seen, first, second)
     return seen, first, second
 
 
@@ -61,11 +62,12 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
 
     Within their class, NaN and inf propagate to first[d] and to row and column d of second.
     """
-    codes, weight, origin = class_codes(codes, K), row_weights(weight), readable(origin, np.float64)
-    if not compiled(X.size):
+    codes = class_codes(codes, K)
+    if X.size <= numpy_work.get():
         return _class_scatter(_floats(X), codes, weight, origin, K)
     from deciban.kernels.dense_compiled import class_scatter as run
 
+    weight, origin = row_weights(weight), readable(origin, np.float64)
     return run(row_blocks(X, NATIVE, np.float64), codes, weight, origin, K)
 
 
@@ -75,11 +77,11 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is the log density of a diagonal Gaussian over the
     features that are not missing. Differences are squared, not expanded, so no digits are lost far from zero.
     """
-    mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
-    if not compiled(X.size * len(mean)):
+    if X.size * len(mean) <= numpy_work.get():
         return _diagonal_scores(_floats(X), mean, half_precision, log_norm)
     from deciban.kernels.dense_compiled import diagonal_scores as run
 
+    mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
     scores = np.empty((len(X), len(mean)))
     for rows, block in row_blocks(X, NATIVE, np.float64):
         run(block, mean, half_precision, log_norm, scores[rows])
@@ -94,12 +96,12 @@ def diagonal_left_out(
     v = ((x − origin) − mean[k])² · precision[k] for the row's class k, and f = max(1 − share·v, least) is the factor by
     which a variance shrinks if the row, of this share (n,), is removed. NaN in the row makes the first result NaN.
     """
-    mean, precision, origin, share = readable_floats(mean, precision, origin, share)
     codes = class_codes(codes, len(mean))
-    if not compiled(X.size * len(mean)):  # counted as for scores of the rows, which are needed too
+    if X.size * len(mean) <= numpy_work.get():  # counted as for scores of the rows, which are needed too
         return _diagonal_left_out(_floats(X), codes, origin, mean, precision, share, least)
     from deciban.kernels.dense_compiled import diagonal_left_out as run
 
+    mean, precision, origin, share = readable_floats(mean, precision, origin, share)
     distance, log_factor, smallest = np.empty((3, len(X)))
     for rows, block in row_blocks(X, NATIVE, np.float64):
         out = distance[rows], log_factor[rows], smallest[rows]
@@ -115,11 +117,11 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
     covariance) saves a quarter of the time. `origin` is a point near the data: x and mean are taken relative to it
     before they are multiplied.
     """
-    mean, whitener, origin = readable_floats(mean, whitener, origin)
-    if not compiled(X.size * len(mean)):
+    if X.size * len(mean) <= numpy_work.get():
         return _whitened_distances(_floats(X), mean, whitener)
     from deciban.kernels.dense_compiled import whitened_distances as run
 
+    mean, whitener, origin = readable_floats(mean, whitener, origin)
     return run(row_blocks(X, NATIVE, np.float64), len(X), mean, whitener, origin)
 
 
@@ -130,8 +132,7 @@ def _floats(X: Array) -> Array:
 
 @quiet
 def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     weighted = Z if weight is None else Z * weight[:, None]
     return group_sums(weighted, codes, K), group_sums(weighted * Z, codes, K)
@@ -141,8 +142,7 @@ def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, 
 def _class_moments_with_gaps(
     X: Array, codes: Array, weight: Array | None, origin: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     seen = ~np.isnan(X)
     counted = seen * (1.0 if weight is None else weight[:, None])
     Z = np.where(seen, X - origin, 0.0)
@@ -151,8 +151,7 @@ def _class_moments_with_gaps(
 
 @quiet
 def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
     for k in np.unique(codes):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
-from deciban.kernels.choice import Array, class_codes, compiled, quiet, readable, row_weights, weights_or_empty
+from deciban.kernels.choice import Array, numpy_work, quiet, readable, row_weights, weights_or_empty
 
 # Labels with a wider range are sorted instead: a table of all values in between would not stay in the cache.
 WIDEST_SPAN = 65_536
@@ -26,18 +27,17 @@ def encode_integers(y: Array) -> tuple[Array, Array] | None:
     if not y.size:
         return y[:0], np.empty(0, np.intp)
     # Differences in 64 bits are right even if the labels' own type would overflow.
-    numbers = readable(y, np.int64)
-    if not compiled(LABEL_WORK * y.size):
+    if LABEL_WORK * y.size <= numpy_work.get():
         low, span = _range(y)
         if span > WIDEST_SPAN:
             return None
-        offsets, seen = numbers - low, np.zeros(span, bool)
+        offsets, seen = y.astype(np.int64) - low, np.zeros(span, bool)
         seen[offsets] = True
         rank = np.cumsum(seen, dtype=np.intp) - 1
         return (np.flatnonzero(seen) + low).astype(y.dtype), rank[offsets]
     from deciban.kernels.rows_compiled import mark_offsets, place_offsets
 
-    low, seen = 0, np.zeros(WIDEST_SPAN, np.bool_)
+    numbers, low, seen = readable(y, np.int64), 0, np.zeros(WIDEST_SPAN, np.bool_)
     if not mark_offsets(numbers, low, seen):  # most labels are small numbers; for others the minimum is needed
         low, span = _range(y)
         if span > WIDEST_SPAN:
@@ -57,57 +57,65 @@ def _range(y: Array) -> tuple[int, int]:
     return int(low.astype(np.int64)), int(y.max()) - int(low) + 1
 
 
+def class_codes(codes: Array, K: int) -> Array:
+    """Return class codes as intp that kernels can read; IndexError if one is outside [0, K)."""
+    if type(codes) is not np.ndarray or codes.dtype != np.intp or not codes.flags.carray:
+        codes = readable(codes, np.intp)
+    # As unsigned integers, negative codes are large: one comparison checks both bounds.
+    if codes.size and codes.view(np.uintp).max() >= K:
+        raise IndexError(f"class codes run from {codes.min()} to {codes.max()}; they must lie in [0, {K})")
+    return codes
+
+
 def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
     """Σ w per class: (K,)."""
-    codes, weight = class_codes(codes, K), row_weights(weight)
-    if not compiled(LABEL_WORK * codes.size):
+    codes = class_codes(codes, K)
+    if LABEL_WORK * codes.size <= numpy_work.get():
         return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
     from deciban.kernels.rows_compiled import add_class_weights
 
     sums = np.zeros((K, 8))
-    add_class_weights(codes, weights_or_empty(weight), sums)
+    add_class_weights(codes, weights_or_empty(row_weights(weight)), sums)
     return np.asarray(sums.sum(axis=1))
 
 
-def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    """Scores minus log Σ exp(scores) of their row. A row of −inf stays as it is. `out` may be `scores`."""
-    scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
-    if compiled(EXP_WORK * scores.size) and _writable(out):
-        from deciban.kernels.rows_compiled import log_softmax as run
+def group_sums(rows: Array, codes: Array, K: int) -> Array:
+    """Sum rows per group, in the order of the rows; the sum of an empty group is 0."""
+    n = len(rows)
+    return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
 
-        run(scores, out)
-    else:
-        out[...] = _log_softmax(scores)
-    return out
+
+def log_softmax(scores: Array, out: Array | None = None) -> Array:
+    """Scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores themselves."""
+    return _softmax(scores, True, out)
 
 
 def softmax(scores: Array, out: Array | None = None) -> Array:
-    """exp(scores) / Σ exp(scores) of each row. A row of −inf becomes 0. `out` may be `scores`."""
-    scores, out = readable(scores, np.float64), np.empty(scores.shape) if out is None else out
-    if compiled(EXP_WORK * scores.size) and _writable(out):
+    """exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
+    return _softmax(scores, False, out)
+
+
+def _softmax(scores: Array, logs: bool, out: Array | None) -> Array:
+    out = np.empty(scores.shape) if out is None else out
+    writable = type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
+    if EXP_WORK * scores.size > numpy_work.get() and writable:
         from deciban.kernels.rows_compiled import softmax as run
 
-        run(scores, out)
+        run(readable(scores, np.float64), logs, out)
     else:
-        out[...] = numpy_softmax(scores)
+        out[...] = _log_softmax(scores) if logs else numpy_softmax(scores)
     return out
 
 
 def log_sum_exp(scores: Array) -> Array:
     """Log Σ exp(scores) of each row: (n,)."""
-    scores = readable(scores, np.float64)
-    if not compiled(EXP_WORK * scores.size):
+    if EXP_WORK * scores.size <= numpy_work.get():
         return numpy_log_sum_exp(scores)
     from deciban.kernels.rows_compiled import log_sum_exp as run
 
     sums = np.empty(len(scores))
-    run(scores, sums)
+    run(readable(scores, np.float64), sums)
     return sums
-
-
-def _writable(out: Array) -> bool:
-    """Whether a kernel can write to an array; to others numpy assigns."""
-    return type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------

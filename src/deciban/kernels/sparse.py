@@ -11,15 +11,14 @@ import numpy as np
 
 from deciban.kernels.choice import (
     Array,
-    class_codes,
     compiled,
     drop_zero_weights,
-    group_sums,
     quiet,
     readable,
     row_weights,
     weights_or_empty,
 )
+from deciban.kernels.rows import class_codes, group_sums
 
 
 def checked_csr(data: Array, indices: Array, indptr: Array, V: int) -> tuple[Array, Array, Array]:

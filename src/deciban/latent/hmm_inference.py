@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, InputError
-from deciban.families.protocol import Family, Rule, collect_checked
+from deciban.families.protocol import Family, Rule
 from deciban.kernels import forced
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
 from deciban.kernels.choice import compiled as worth
@@ -32,6 +32,7 @@ from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.sequences import Group, SequenceRows
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Axis
+from deciban.statistics.base import collect_checked
 
 SHORT = 15  # iterations of each competing start
 START_KINDS = ((1, 0.5), (1, 0.0), (8, 0.8), (1, 0.2), (32, 0.5), (4, 0.0))  # (rows in a window, weight of staying)
@@ -369,4 +370,5 @@ def choose_family(rows: SequenceRows, states: Axis | None, rule: Rule) -> Family
     if not known or states is None:
         head, states = replace(head, states=np.zeros(head.n, dtype=np.intp)), Axis.of(1)
     block, members = head.known(states)
-    return rows.family.choose(collect_checked(rows.family, block, members, ()), (block, members), rule)
+    sums = collect_checked(rows.family, block, members, ())
+    return rows.family.choose(sums, (block, members), rule).resolve(sums)

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import Unmixable, ability
 from deciban.families.product import subset
-from deciban.families.protocol import Density, Family, Rows, Rule, collect_checked
+from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.latent import em
 from deciban.latent.components import (
     NOT_EXACT,
@@ -40,6 +40,7 @@ from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture_fit import MixtureFit, Start, check_start
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
+from deciban.statistics.base import collect_checked
 
 Criterion: TypeAlias = Literal["bic", "icl", "heldout"]
 FOLDS = 5  # of held-out likelihood
@@ -293,7 +294,7 @@ class Mixture(Family):
             raise InputError("there are no rows to learn from.")
         members = Members.one_group(n, weight)
         pooled = collect_checked(self.component, block, members, [str(j) for j in range(block.shape[1])])
-        return WeightedRows(self.component.choose(pooled, (block, members)), block, weight), start
+        return WeightedRows(self.component.choose(pooled, (block, members)).resolve(pooled), block, weight), start
 
     def _held_out_loss(self, X: ArrayLike, sample_weight: ArrayLike | None, options: dict[str, Any]) -> float:
         """Negative log-likelihood per row, each fold scored by a fit of the others under "mean", which excludes 0."""
@@ -323,7 +324,7 @@ class Mixture(Family):
         pooled = self.component.collect(X, members)
         if not pooled.finite:  # the caller finds out which value it was
             return self._each_class(X, members, _one_component)
-        frozen = replace(self, component=self.component.choose(pooled, (X, members)))
+        frozen = replace(self, component=self.component.choose(pooled, (X, members)).resolve(pooled))
         return frozen._each_class(X, members, frozen._fit_class)
 
     def choose(self, stats: MixtureStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
@@ -331,7 +332,8 @@ class Mixture(Family):
             return self
         if rows is None:
             raise NotAvailableError("a mixture is estimated by EM over rows, not from sums alone. Refit it.")
-        component = self.component.choose(self.component.collect(*rows), rows)
+        pooled = self.component.collect(*rows)
+        component = self.component.choose(pooled, rows).resolve(pooled)
         return replace(self, component=component, guess=stats)
 
     def refine(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:

@@ -18,12 +18,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, WeightError
-from deciban.families.protocol import Density, Family, Rows, collect_checked
+from deciban.families.protocol import Density, Family, Rows
 from deciban.kernels.choice import readable
 from deciban.read.categories import Codes, refuse_negative
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members, Stats
+from deciban.statistics.base import collect_checked
 
 SequenceInput: TypeAlias = ArrayLike | Sequence[ArrayLike]  # one table, or a list of sequences
 

@@ -41,16 +41,19 @@ LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not ke
 def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule) -> Family[Any]:
     """Return the family with the choices that must be made before rows are summed; in a product, block by block."""
     if isinstance(family, Product):
+        offers = [ability(block, HasCandidates) for block in family.families.values()]
+        if all(offer is None for offer in offers):
+            return family
         return family.with_families(chosen(block, part, members, rule) for block, part in blocks_of(family, X))
-    offers = ability(family, HasCandidates)
-    if offers is None or not offers.open:
+    own = ability(family, HasCandidates)
+    if own is None or not own.open:
         return family
     first, head = (X, members) if len(members) <= HEAD else (run_of_rows(X, 0, HEAD), members.take(slice(0, HEAD)))
-    lines = offers.candidates(first, head)
+    lines = own.candidates(first, head)
     if len(lines) == len(lines[0]) == 1:
         return lines[0][0]  # type: ignore[return-value]
     if len(np.unique(head.codes)) < 2:
-        return offers.without_labels(first, head)  # type: ignore[return-value]
+        return own.without_labels(first, head)  # type: ignore[return-value]
     rows = chosen_rows(len(head))
     if len(rows) < len(head):
         first, head = first[rows], head.take(rows)

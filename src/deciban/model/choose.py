@@ -11,29 +11,26 @@ decide, by the log loss of calibrated leave-one-out scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from deciban.errors import DecibanError, InputError
+from deciban.errors import DecibanError
 from deciban.evidence.scores import convert, log_posterior
-from deciban.families.abilities import HasCandidates, Refines, ability
-from deciban.families.bernoulli import Bernoulli
-from deciban.families.binned import Binned
+from deciban.families.abilities import HasCandidates, ability, needs_all_rows
+from deciban.families.binned import Binned, left_out_histograms
 from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
-from deciban.families.multinomial import Multinomial
-from deciban.families.names import named
 from deciban.families.poisson import Poisson
-from deciban.families.product import Block, Key, Product, as_key
+from deciban.families.product import Block, Key, as_key
 from deciban.families.protocol import Density, Family, Rule
 from deciban.families.transformed import Transformed
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
-from deciban.read.columns import KINDS, NUMBERS
+from deciban.read.columns import NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
@@ -50,10 +47,7 @@ JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
-KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 ASKED = "named by you"
-
-FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
 
 
 # -- one column of numbers -------------------------------------------------------------------------------------------
@@ -122,13 +116,10 @@ def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
 
 def best_bins(X: Array, members: Members) -> int:
     """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
-    best, least, label_loss, K = BINS[0], np.inf, LabelLoss(members), members.K
-    for bins in BINS:
-        if bins > BINS[0] and (bins >= 2 * len(np.unique(X)) or bins * ROWS_PER_BIN * K > len(X)):
-            break
-        family = Binned(bins)
-        stats: Any = family.collect(X, members)
-        loss = label_loss(family.leave_one_out(stats, X, members, "mean"))
+    most = min(2 * len(np.unique(X)), len(X) // (ROWS_PER_BIN * members.K) + 1)
+    tried = [bins for bins in BINS if bins == BINS[0] or bins < most]
+    best, least, label_loss = BINS[0], np.inf, LabelLoss(members)
+    for bins, loss in zip(tried, label_loss.of_each(left_out_histograms(X[:, 0], members, tried))):
         if loss < least - GAIN / len(X):
             best, least = bins, loss
     return best
@@ -142,28 +133,31 @@ class LabelLoss:
         with np.errstate(divide="ignore"):
             self.log_prior = np.log(members.weights()) - np.log(self.weight.sum())
 
-    def __call__(self, scores: Array) -> float:
-        """Return the loss of scores, shape (n, K)."""
+    def of_each(self, scores: Sequence[Array]) -> list[float]:
+        """Return the losses of several scores, shape (n, K) each."""
         with np.errstate(divide="ignore"):
-            posterior = log_posterior(scores, self.log_prior)
-        return float(np.average(-posterior[np.arange(len(scores)), self.codes], weights=self.weight))
+            posterior = log_posterior(np.concatenate(scores), self.log_prior)
+        own = posterior.reshape(len(scores), len(self.codes), -1)[:, np.arange(len(self.codes)), self.codes]
+        return [float(np.average(-each, weights=self.weight)) for each in own]
 
 
 def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
     """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
     stats: Any = family.collect(X, members)
-    family = family.choose(stats, (X, members))
-    own = np.arange(len(X)), members.codes
+    family = family.choose(stats)
+    own, weight = (np.arange(len(X)), members.codes), members.row_weights()
     density = family.estimate(stats, "mean")
     each = family.leave_one_out(stats, X, members, "mean", density)[own] + np.reshape(density.log_base(X), -1)
     if grid is not None and not isinstance(family, Poisson):
-        inside = 0.0 if isinstance(family, Binned) else _within_cell(density, X, own, grid)  # no cell crosses an edge
+        inside = (
+            0.0 if isinstance(family, Binned) else _within_cell(density, X, own, members.K, grid)
+        )  # no cell crosses an edge
         each = np.minimum(each + np.log(grid) + inside, 0.0)
     seen = ~np.isnan(X[:, 0])
-    return float(members.row_weights()[seen] @ each[seen])
+    return float(weight[seen] @ each[seen])
 
 
-def _within_cell(density: Density, X: Array, own: tuple[Array, Array], grid: float) -> Array:
+def _within_cell(density: Density, X: Array, own: tuple[Array, Array], K: int, grid: float) -> Array:
     """Return the log of the mean density over a cell, relative to the density at its middle."""
 
     def at(steps: Array) -> Array:
@@ -174,7 +168,7 @@ def _within_cell(density: Density, X: Array, own: tuple[Array, Array], grid: flo
         return scores + base.reshape(len(steps), -1)
 
     # All points in one call if that is little work: a small table must not need the compiled kernels.
-    calls = 1 if len(POINTS) * len(X) * density.K <= SMALL_WORK // 8 else len(POINTS)
+    calls = 1 if len(POINTS) * len(X) * K <= SMALL_WORK // 8 else len(POINTS)
     found = np.concatenate([at(steps) for steps in np.split(POINTS, calls)])
     with np.errstate(invalid="ignore"):
         relative = found - found[len(POINTS) // 2]
@@ -214,11 +208,6 @@ def choose_blocks(
     return [*(each for each in blocks if not set(each.columns) <= set(block.columns)), block]
 
 
-def needs_all_rows(family: Family[Any]) -> bool:
-    """Whether the family iterates over all rows, as mixtures do; it then has no exact leave-one-out."""
-    return ability(family, Refines) is not None
-
-
 class Sample:
     """Rows on which families are compared."""
 
@@ -241,7 +230,7 @@ class Sample:
         classes = tuple(range(self.members.K))
         lengths = [None] * len(scores)
         made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))
-        return self.label_loss(made.apply(scores, lengths, classes))
+        return self.label_loss.of_each([made.apply(scores, lengths, classes)])[0]
 
 
 def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], rule: Rule) -> Block | None:
@@ -289,107 +278,3 @@ def _transform(family: Family[Any]) -> str:
     if isinstance(family, Transformed):
         return str(family.by)
     return "none" if isinstance(family, Gaussian) else "yeo-johnson"
-
-
-# -- what the user asked for -----------------------------------------------------------------------------------------
-def schema_reader(
-    families: FamiliesLike, kinds: Mapping[Any, Any] | None, from_file: bool
-) -> Callable[[Table, str | None], Schema] | None:
-    """Return how the columns of a frame or file are typed; None where families were named for a table in memory."""
-    automatic = isinstance(families, str) and families == "auto"
-    if not automatic and not from_file:
-        return None
-    if automatic:
-        return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
-    families = families.families if isinstance(families, Product) else families
-    if isinstance(families, Mapping):
-        return lambda table, label: Schema.infer(table, label, _kinds(families))
-    wanted = KIND_FOR.get(type(families).__name__, "number")
-    return lambda table, label: Schema.infer(
-        table, label, {str(name): wanted for name in table.columns if str(name) != label}
-    )
-
-
-def resolve(
-    families: FamiliesLike,
-    first: Batch,
-    schema: Schema | None,
-    kinds: Mapping[Any, Any] | None,
-    rule: Rule,
-    together: bool = True,
-) -> tuple[Family[Any], list[Block]]:
-    """Return the family that `families` means for these first rows, and its blocks with their reasons."""
-    table = first.table
-    if isinstance(families, Family):
-        return families, [Block((), families, ASKED)]
-    if isinstance(families, Mapping):
-        product = Product({key: _family(value) for key, value in families.items()})
-        return product, [Block(key, family, ASKED) for key, family in zip(product.keys, product.families.values())]
-    if isinstance(families, str) and families == "auto":
-        if schema is None:
-            block = _block_of_array(table)
-            return block.family, [block]
-        asked = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
-        blocks = choose_blocks(first, schema, asked, rule, together)
-        keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
-        return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
-    raise InputError(
-        f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
-    )
-
-
-def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
-    """Whether a value is missing in a block whose columns were found to vary together."""
-    needed = {name for block in blocks if block.together for name in block.columns}
-    return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
-
-
-def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
-    """Return the family of rows without labels: a frame's columns by their types."""
-    if not (table.framed and isinstance(families, str) and families == "auto"):
-        return resolve(families, Batch(table, None), None, None, "mean")[0]
-    kinds = [table.kind(j) for j in range(table.shape[1])]
-    gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
-    wanted: list[tuple[str, bool, Family[Any]]] = [
-        ("number", False, Gaussian("auto")),
-        ("number", True, Gaussian("diagonal")),
-        ("yes/no", False, Bernoulli()),
-        ("category", False, Categorical()),
-    ]
-    found: dict[Any, Any] = {}
-    for kind, gappy, family in wanted:
-        columns = tuple(table.columns[j] for j in range(len(kinds)) if kinds[j] == kind and gaps[j] == gappy)
-        if columns:
-            found[columns] = family
-    return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
-
-
-def _block_of_array(table: Table) -> Block:
-    if table.texts:
-        return Block((), Text(), "texts: words, their transform and pseudo-count by leave-one-out log loss")
-    if table.sparse:
-        return Block((), Multinomial(), "sparse input: counts of events")
-    if _has_gaps(table.pick()):
-        return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
-    return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
-
-
-def _family(value: Any) -> Any:
-    return named(value) if isinstance(value, str) else value
-
-
-def _is_kind(value: object) -> bool:
-    return isinstance(value, str) and value in KINDS
-
-
-def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
-    """Return what columns must be for the families or kinds asked for."""
-    found: dict[str, str] = {}
-    for key, value in asked.items():
-        kind = value if _is_kind(value) else KIND_FOR.get(type(_family(value)).__name__, "number")
-        found |= dict.fromkeys([str(name) for name in as_key(key)], kind)
-    return found
-
-
-def _has_gaps(X: Any) -> bool:
-    return X.dtype.kind == "O" or (X.dtype.kind == "f" and bool(np.isnan(X).any()))

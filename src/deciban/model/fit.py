@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability
+from deciban.errors import InputError
+from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
-from deciban.families.product import Product, blocks_of
-from deciban.families.protocol import Family, Rows, Rule, check_rule
+from deciban.families.bernoulli import Bernoulli
+from deciban.families.categorical import Categorical
+from deciban.families.gaussian import Gaussian
+from deciban.families.multinomial import Multinomial
+from deciban.families.names import named
+from deciban.families.product import Block, Product, as_key, blocks_of
+from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import FamiliesLike, gap_in_block, needs_all_rows, resolve, schema_reader
-from deciban.model.judge import left_out_blocks
+from deciban.model.choose import ASKED, choose_blocks
+from deciban.model.cross_fit import fit_calibration
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
-from deciban.model.predictor import Predictor, block_lengths
+from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
-from deciban.read.files import is_place
+from deciban.read.columns import KINDS
+from deciban.read.files import PLACES
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import Reservoir, chosen_rows
-from deciban.read.tables import HEAD
+from deciban.read.schema import Schema
+from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
+from deciban.text import Text
+
+KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
+
+FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
 
 
 @dataclass(frozen=True)
@@ -46,30 +60,30 @@ def fit(
     request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None
 ) -> tuple[Predictor, GivenRows]:
     """Choose what is open from the first rows, sum over all rows, and calibrate."""
-    check_rule(request.rule)
-    fitted = _fit(request, X, y, sample_weight, together=True)
+    if request.rule not in RULES:
+        check_rule(request.rule)
+    fitted = _fit(request, X, y, sample_weight, vary_together=True)
     # a block whose columns vary together has a gap after the first rows: fit again without such blocks
-    return fitted or _fit(request, X, y, sample_weight, together=False)  # type: ignore[return-value]
+    return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
 
 
 def _fit(
-    request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None, together: bool
+    request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None, vary_together: bool
 ) -> tuple[Predictor, GivenRows] | None:
     """As `fit`; None if a later row has a gap in a block whose columns were found to vary together."""
     rule = request.rule
-    given = GivenRows(X, y, sample_weight, schema_reader(request.families, request.kinds, is_place(X)))
+    given = GivenRows(X, y, sample_weight, schema_reader(request.families, request.kinds, isinstance(X, PLACES)))
     batches: Iterator[Batch] = given.batches(parts=True)
-    first = next(batches)
-    with first.located():
-        readable_twice = together and not getattr(given.X, "stdin", False)
-        family, blocks = resolve(request.families, first, given.schema, request.kinds, rule, readable_twice)
-        if given.schema is not None and needs_all_rows(family):
-            first, batches = _joined(first, batches), iter(())
+    first, second = next(batches), next(batches, None)
+    with first.table.located():
+        readable_twice = vary_together and not getattr(given.X, "stdin", False)
+        family, blocks = asked_family(request.families, first, given.schema, request.kinds, rule, readable_twice)
+        method = calibration_method(request, family)
+        if second is not None and needs_all_rows(family):
+            first, second = together([first, second, *batches]), None
         start = lesson(family, first, None, request.classes)
-        second = next(batches, None)
-    columns, method = first.table.columns, calibration_method(request, family)
-    reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
-    with first.located():
+        columns = first.table.columns
+        reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
         ledger = None if request.key is None else ledger_of(first, request.key)
         if second is None:
             chosen_family, stats = fit_rows(family, start.rows, start.members, columns, rule)
@@ -88,7 +102,7 @@ def _fit(
     model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
     predictor = Predictor(model, model.density())
     if method is not None and len(stats.rows) > 1:
-        calibration = calibrate(predictor, start, method)
+        calibration = calibrate(predictor, start, method, request.calibrate == "auto")
         predictor = Predictor(replace(model, calibration=calibration), predictor.density)
     return predictor, given
 
@@ -149,12 +163,13 @@ def fit_rows(
     family: Family[Any], X: Rows, members: Members, columns: Sequence[Any], rule: Rule
 ) -> tuple[Family[Any], ModelStats]:
     """Choose from the first rows and sum over all rows in memory; one pass over the data."""
-    n = len(members)
-    family = chosen(family, X, members, rule)
-    candidate = ability(family, HasCandidates)
-    if candidate is not None and not candidate.open:
-        stats = collect(family, X, members, columns)
-        return family.choose(stats.family, None, rule), stats
+    n = len(members.codes)
+    if isinstance(family, Product) or ability(family, HasCandidates) is not None:
+        family = chosen(family, X, members, rule)
+        candidate = ability(family, HasCandidates)
+        if candidate is not None and not candidate.open:
+            stats = collect(family, X, members, columns)
+            return family.choose(stats.family, None, rule), stats
     head = X if n <= HEAD else run_of_rows(X, 0, HEAD)
     first = members if n <= HEAD else members.take(slice(0, HEAD))
     stats = collect(family, head, first, columns)
@@ -168,6 +183,110 @@ def fit_rows(
     return family, stats
 
 
+# -- what the user asked for -----------------------------------------------------------------------------------------
+def schema_reader(
+    families: FamiliesLike, kinds: Mapping[Any, Any] | None, from_file: bool
+) -> Callable[[Table, str | None], Schema] | None:
+    """Return how the columns of a frame or file are typed; None where families were named for a table in memory."""
+    automatic = isinstance(families, str) and families == "auto"
+    if not automatic and not from_file:
+        return None
+    if automatic:
+        return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
+    families = families.families if isinstance(families, Product) else families
+    if isinstance(families, Mapping):
+        return lambda table, label: Schema.infer(table, label, _kinds(families))
+    wanted = KIND_FOR.get(type(families).__name__, "number")
+    return lambda table, label: Schema.infer(
+        table, label, {str(name): wanted for name in table.columns if str(name) != label}
+    )
+
+
+def asked_family(
+    families: FamiliesLike,
+    first: Batch,
+    schema: Schema | None,
+    kinds: Mapping[Any, Any] | None,
+    rule: Rule,
+    together: bool = True,
+) -> tuple[Family[Any], list[Block]]:
+    """Return the family that `families` means for these first rows, and its blocks with their reasons."""
+    table = first.table
+    if isinstance(families, Family):
+        return families, [Block((), families, ASKED)]
+    if isinstance(families, Mapping):
+        product = Product({key: _family(value) for key, value in families.items()})
+        return product, [Block(key, family, ASKED) for key, family in zip(product.keys, product.families.values())]
+    if isinstance(families, str) and families == "auto":
+        if schema is None:
+            block = _block_of_array(table)
+            return block.family, [block]
+        asked = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
+        blocks = choose_blocks(first, schema, asked, rule, together)
+        keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
+        return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
+    raise InputError(
+        f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
+    )
+
+
+def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
+    """Whether a value is missing in a block whose columns were found to vary together."""
+    needed = {name for block in blocks if block.together for name in block.columns}
+    return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
+
+
+def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
+    """Return the family of rows without labels: a frame's columns by their types."""
+    if not (table.framed and isinstance(families, str) and families == "auto"):
+        return asked_family(families, Batch(table, None), None, None, "mean")[0]
+    kinds = [table.kind(j) for j in range(table.shape[1])]
+    gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
+    wanted: list[tuple[str, bool, Family[Any]]] = [
+        ("number", False, Gaussian("auto")),
+        ("number", True, Gaussian("diagonal")),
+        ("yes/no", False, Bernoulli()),
+        ("category", False, Categorical()),
+    ]
+    found: dict[Any, Any] = {}
+    for kind, gappy, family in wanted:
+        columns = tuple(table.columns[j] for j in range(len(kinds)) if kinds[j] == kind and gaps[j] == gappy)
+        if columns:
+            found[columns] = family
+    return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
+
+
+def _block_of_array(table: Table) -> Block:
+    if table.texts:
+        return Block((), Text(), "texts: words, their transform and pseudo-count by leave-one-out log loss")
+    if table.sparse:
+        return Block((), Multinomial(), "sparse input: counts of events")
+    if _has_gaps(table.pick()):
+        return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
+    return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
+
+
+def _family(value: Any) -> Any:
+    return named(value) if isinstance(value, str) else value
+
+
+def _is_kind(value: object) -> bool:
+    return isinstance(value, str) and value in KINDS
+
+
+def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
+    """Return what columns must be for the families or kinds asked for."""
+    found: dict[str, str] = {}
+    for key, value in asked.items():
+        kind = value if _is_kind(value) else KIND_FOR.get(type(_family(value)).__name__, "number")
+        found |= dict.fromkeys([str(name) for name in as_key(key)], kind)
+    return found
+
+
+def _has_gaps(X: Any) -> bool:
+    return X.dtype.kind == "O" or (X.dtype.kind == "f" and bool(np.isnan(X).any()))
+
+
 # -- calibration -----------------------------------------------------------------------------------------------------
 def calibration_method(request: Request, family: Family[Any]) -> str | None:
     """Return the calibrator to fit; "auto" calibrates text, and mixes of families that deciban chose itself."""
@@ -175,25 +294,22 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
         return request.calibrate
     if needs_all_rows(family):
         return None  # no row can be left out exactly
+    if not isinstance(family, Product):
+        offers = ability(family, HasCandidates)
+        return None if offers is None else offers.calibration
     parts = [ability(part, HasCandidates) for (part,) in blocks_of(family)]
     own = next((part.calibration for part in parts if part is not None), None)
-    if not isinstance(family, Product):
-        return own
     if not isinstance(request.families, str):
         return None if own is None else "blocks"
     return (own or "offsets") if len(parts) == 1 else "blocks"
 
 
-def calibrate(predictor: Predictor, start: Lesson, method: str) -> Calibration:
-    """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or a sample of 20,000."""
-    model = predictor.model
+def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
+    """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
     at = chosen_rows(len(start.members))
-    rows, members = start.rows, start.members
-    if len(at) < len(members):
-        rows, members = rows[at], members.take(at)
-    scores = left_out_blocks(predictor, rows, members)
-    lengths = block_lengths(model.family, rows)
-    return Calibration.fit(method, scores, members.codes, lengths, model.classes, model.weight)
+    if len(at) < len(start.members):
+        start = Lesson(start.batch, start.rows[at], start.members.take(at))
+    return fit_calibration(predictor, start, method, automatic)
 
 
 def automatic_method(model: Model) -> str:
@@ -210,10 +326,6 @@ def rechosen(model: Model, taken: Lesson) -> Family[Any]:
     asked: Any = model.asked if choices is None else choices.keep_choices(model.family, with_rows=True)
     asked = chosen(asked, taken.rows, taken.members, model.rule)
     return asked.choose(model.stats.family, (taken.rows, taken.members), model.rule)
-
-
-def _joined(first: Batch, batches: Iterator[Batch]) -> Batch:
-    return together([first, *batches])
 
 
 def _class_rows(members: Members) -> ModelStats:

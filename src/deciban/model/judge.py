@@ -16,13 +16,14 @@ from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearn
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, without_ability
-from deciban.families.protocol import Rows, finite
+from deciban.families.protocol import Rows
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.labels import Labels, place_labels
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
+from deciban.statistics.base import finite
 
 BLOCK = 2**22  # numbers processed at a time
 
@@ -107,6 +108,7 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
     if groups.shape != (len(members),):
         raise InputError(f"groups has shape {groups.shape}, but there are {len(members)} rows. Give one for each row.")
     model, columns = predictor.model, predictor.model.reader.columns
+    family = model.family.resolve(model.stats.family)
     _, codes = np.unique(groups, return_inverse=True)
     scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
     prior = np.empty((len(members), members.K))
@@ -114,7 +116,7 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
         at = np.flatnonzero(codes == group)
         left = model.stats - collect(model.family, rows[at], members.take(at), columns)
         try:
-            density = estimate(model.family, left, model.rule, columns)
+            density = estimate(family, left, model.rule, columns)
         except DecibanError as error:
             raise error.but(f"without group {groups[at[0]]!r}: ", *error.args) from None
         for part, found in zip(scores, predictor.block_scores(rows[at], density)):
@@ -129,10 +131,12 @@ def cross_validate(
     lesson: Lesson,
     folds: Sequence[Array],
     answer: Callable[[Array, Array], Array],
+    constant: bool = False,
 ) -> Array:
     """Answer for each fold by the sums of the others: one pass, k estimates, no refits; choices are kept.
 
-    `answer(scores, rows_per_class)` turns log-likelihoods (m, K) into what is asked for.
+    `answer(scores, rows_per_class)` turns log-likelihoods (m, K), with every constant if `constant`, into what is asked
+    for.
     """
     rows, members = lesson.rows, lesson.members
     columns = model.reader.columns
@@ -140,7 +144,10 @@ def cross_validate(
     answers = []
     for rest, fold in zip(all_but_one(parts), folds):
         density = estimate(model.family, rest, model.rule, columns)
-        answers.append(answer(density.log_density(rows[fold]), rest.rows))
+        scores = density.log_density(rows[fold])
+        if constant:
+            scores = scores + np.reshape(density.log_base(rows[fold]), (-1, 1))
+        answers.append(answer(scores, rest.rows))
     return np.concatenate(answers)[np.argsort(np.concatenate(folds), kind="stable")]
 
 
@@ -158,7 +165,7 @@ def llr_interval(
     if not 0 < level < 1:
         raise InputError(f"level={level}: give a probability between 0 and 1.")
     model = predictor.model
-    family = ability(model.family, HasDraws)
+    family = ability(model.family.resolve(model.stats.family), HasDraws)
     if family is None:
         raise NotAvailableError(
             f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "
@@ -173,7 +180,8 @@ def llr_interval(
 
 def influence(predictor: Predictor, target: Rows, lesson: Lesson, one: int, other: int) -> Array:
     """Return by how much the llr of one row changes if each learnt row is unlearnt, shape (n,); exact."""
-    model, members = predictor.model, lesson.members
+    members = lesson.members
+    model = replace(predictor.model, family=predictor.model.family.resolve(predictor.model.stats.family))
     model.stats.without(model.sums(lesson), NotLearntError)
     before = predictor.scores(target, raw=True)[0]
     changed = np.zeros(len(members))

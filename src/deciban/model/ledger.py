@@ -93,21 +93,23 @@ def row_hashes(
     """Return the hash of each row, shape (n,); the label of row i is names[codes[i]]."""
     head = key.digest(b"".join(_name(column, key) for column in columns))
     labels = [head + _name(name, key) for name in names]
-    n, hashes = len(table), np.empty(len(table), HASH)
+    n, width = table.shape
+    hashes = np.empty(n, HASH)
     each = np.ones(n) if weight is None else weight
     kinds, which = np.unique(codes + 1j * each, return_inverse=True)
     starts = [blake2b(labels[int(kind.real)] + pack("<d", kind.imag), key=key.secret, digest_size=16) for kind in kinds]
-    step = max(1, BLOCK // max(table.shape[1], 1))
+    step = max(1, BLOCK // max(width, 1))
     for at in range(0, n, step):
         rows = slice(at, min(at + step, n))
-        hashes[rows] = list(_digests(table.take(rows), [starts[k] for k in which[rows]], key))
+        some = table if n <= step else table.take(rows)
+        hashes[rows] = list(_digests(some, [starts[k] for k in which[rows]], key))
     return hashes
 
 
 def _digests(table: Table, starts: Sequence[blake2b], key: Key) -> Iterator[bytes]:
     """Yield the digest of each row; `starts` have been fed columns, label and weight."""
     rows, cells = _cells(table, key)
-    ends = np.cumsum(np.bincount(rows, minlength=len(table))) * CELL.itemsize
+    ends = np.cumsum(np.bincount(rows, minlength=len(starts))) * CELL.itemsize
     data, at = np.ascontiguousarray(cells).view(np.uint8).data, 0
     for start, end in zip(starts, ends.tolist()):
         digest = start.copy()

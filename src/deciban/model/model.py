@@ -16,10 +16,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import Argument, HyperparameterError, InputError, MergeError, NotLearntError, Remedy, SingularError
+from deciban.errors import (
+    Argument,
+    DecibanError,
+    HyperparameterError,
+    InputError,
+    MergeError,
+    NotLearntError,
+    Remedy,
+    SingularError,
+)
 from deciban.families.abilities import HasChoices, ability
 from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
-from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, collect_checked
+from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
@@ -29,6 +38,7 @@ from deciban.read.labels import Labels, encode_labels
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
+from deciban.statistics.base import collect_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,16 +224,7 @@ class Model:
             raise HyperparameterError(f"keep={keep!r} is not 'left', 'right' or None.")
         one, two = (self, other) if tuple(self.reader.columns) == tuple(other.reader.columns) else _widened(self, other)
         if keep is None and one.family != two.family:
-            raise MergeError(
-                "the models made different choices (prior scale, strength or structure) at their first fit.",
-                remedy=Remedy(
-                    "Name the model whose choices hold: ",
-                    Argument("keep", "left", "a.merge(b, keep='left')"),
-                    "; or fit the second with the choices of the first: ",
-                    Argument("like", python="a.blank().learn(…)"),
-                    ".",
-                ),
-            )
+            raise _different_choices(one, two)
         kept = two if keep == "right" else one
         reader = kept.reader
         if one.reader.schema is not None and two.reader.schema is not None:
@@ -323,6 +324,39 @@ class Model:
         return None, batch
 
 
+def _different_choices(one: Model, two: Model) -> MergeError:
+    """Return the error that names the columns whose families differ, and the call that makes the models alike."""
+    keys: Sequence[tuple[Any, ...]] = [()]
+    pairs = [(one.family, two.family)]
+    if isinstance(one.family, Product) and isinstance(two.family, Product) and one.family.keys == two.family.keys:
+        keys, pairs = one.family.keys, list(zip(one.family.families.values(), two.family.families.values()))
+    differ = [(key, first, second) for key, (first, second) in zip(keys, pairs) if first != second]
+    said = []
+    for key, first, second in differ[:5]:
+        where = f"column {', '.join(map(repr, key))}: " if key else ""
+        same = " with other choices" if repr(first) == repr(second) else ""
+        said.append(f"{where}{first!r} and {second!r}{same}")
+    more = f"; and {len(differ) - 5} more columns" if len(differ) > 5 else ""
+    remedy: list[str | Argument] = [
+        "Fit the second with the choices of the first: ",
+        Argument("like", python="a.blank().learn(…)"),
+        ".",
+    ]
+    try:
+        one.stats + two.stats
+    except DecibanError:
+        pass  # the sums themselves differ in kind, so no model's choices could hold for both
+    else:
+        held = Argument("keep", "left", "a.merge(b, keep='left')")
+        remedy = [*remedy[:2], "; or name the model whose choices hold: ", held, "."]
+    columns = [name for key, _, _ in differ for name in key]
+    return MergeError(
+        f"the models made different choices at their first fit. {'; '.join(said)}{more}.",
+        columns=columns or None,
+        remedy=Remedy(*remedy),
+    )
+
+
 # -- functions that a fit needs before there is a model --------------------------------------------------------------
 def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
     """Return the class axis of a batch: declared classes first, then those found."""
@@ -341,7 +375,7 @@ def encode(family: Family[Any], table: Table, stats: Stats | None = None) -> Row
 
 def lesson(family: Family[Any], batch: Batch, stats: Stats | None, declared: Sequence[Any] | None = None) -> Lesson:
     """Encode a batch, and place its labels on a class axis."""
-    names, codes = encode_labels(batch.labels, len(batch.table))
+    names, codes = encode_labels(batch.labels, batch.table.data.shape[0])
     axis = class_axis(names, declared)
     if tuple(axis.names) != names:
         codes = axis.positions(class_axis(names, None))[codes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from deciban.read.labels import encode_labels
 from deciban.statistics import Array
 
 
+@dataclass(eq=False)
 class Predictor:
     """A model and its density, which is estimated when it is first needed.
 
@@ -28,36 +30,34 @@ class Predictor:
     ----------
     model : Model
         The model.
-    density : Density, optional
+    known : Density, optional
         The density of the model, where it is known already.
     check : callable, optional
         Checks the numbers of a model that came from a file; called once, before the density is estimated.
     """
 
-    def __init__(
-        self, model: Model, density: Density | None = None, check: Callable[[Model], Density] | None = None
-    ) -> None:
-        self.model = model
-        self._density, self._check = density, check
+    model: Model
+    known: Density | None = None
+    check: Callable[[Model], Density] | None = None
 
     def next(self, model: Model) -> Predictor:
         """Return the predictor of another model, with the checks that are still to be made."""
-        return Predictor(model, check=self._check)
+        return Predictor(model, check=self.check)
 
     @property
     def density(self) -> Density:
         """The densities of all classes under the model's rule."""
-        if self._density is None:
+        if self.known is None:
             self.verify()
-            self._density = self.model.density()
-        return self._density
+            self.known = self.model.density()
+        return self.known
 
     def verify(self) -> None:
         """Check the numbers of a model that came from a file, if that was not done yet."""
-        check = self._check
+        check = self.check
         if check is not None:
-            self._density = check(self.model)
-            self._check = None  # only now: another thread must not use numbers that are not checked yet
+            self.known = check(self.model)
+            self.check = None  # only now: another thread must not use numbers that are not checked yet
 
     # -- scores ----------------------------------------------------------------------------------------------------
     def block_scores(self, rows: Rows, density: Density | None = None) -> list[Array]:
@@ -87,10 +87,10 @@ class Predictor:
 
     @property
     def scores_batches_first(self) -> bool:
-        """Whether batches are scored before they are learnt: models of text are, once they have learnt rows."""
-        if self.model.weight == 0:
-            return False
-        return any(ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family))
+        """Whether batches are scored before they are learnt: models of text that have rows are."""
+        return self.model.weight > 0 and any(
+            ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family)
+        )
 
     def prequential(self, lesson: Lesson, log_prior: Array) -> Prequential:
         """Return the running log loss with a batch that is not learnt yet."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import HERE, DecibanError, InputError
-from deciban.read.files import is_place, open_source
+from deciban.read.files import PLACES, open_source
 from deciban.read.labels import Labels, labelled_rows, one_label_a_row
 from deciban.read.numbers import row_weights
 from deciban.read.schema import Schema, TypedTable
@@ -72,7 +72,7 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.label = self.y if isinstance(self.y, str) else None
-        if is_place(self.X):
+        if isinstance(self.X, PLACES):
             self.X = source = open_source(self.X)
             if not isinstance(self.y, str):
                 raise source.refusal(
@@ -86,7 +86,7 @@ class Rows:
         table = Table.of(self.X)
         if isinstance(self.y, str):
             table, self.y = split_label(table, self.y)
-        if _is_array(table):
+        if table.framed and _is_array(table):
             self.reader = None
         self.X, self.y, self.weight = with_weight(table, self.y, self.weight)
 
@@ -158,7 +158,7 @@ def together(batches: Sequence[Batch]) -> Batch:
 
 def typed_rows(X: Source | str | os.PathLike[str] | Any, schema: Schema) -> TypedTable:
     """All rows of a frame, a table or a file, typed by a schema; labels are not read."""
-    if not is_place(X):
+    if not isinstance(X, PLACES):
         return schema.apply(Table.of(X))
     return stacked([schema.apply(table) for table in with_progress(open_source(X))])
 
@@ -199,10 +199,10 @@ def split_label(table: Table, name: str) -> tuple[Table, Array]:
 
 def with_weight(table: Table, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
     """Rows, labels and weights without the rows of weight 0."""
-    n = len(table)
+    n = table.data.shape[0]
     if n == 0:
         raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
-    weight = row_weights(sample_weight, n)
+    weight = None if sample_weight is None else row_weights(sample_weight, n)
     if weight is None or weight.all() or y is None:
         return table, y, weight
     kept = np.flatnonzero(weight)
@@ -215,7 +215,7 @@ def with_weight(table: Table, y: Any, sample_weight: ArrayLike | None) -> tuple[
 
 def _is_array(table: Table) -> bool:
     """Whether a frame is no more than an array: numbers in columns without names."""
-    return table.framed and not table.named and all(table.kind(j) == "number" for j in range(table.shape[1]))
+    return not table.named and all(table.kind(j) == "number" for j in range(table.shape[1]))
 
 
 def _check_labels(labels: Labels, name: str, source: Source) -> None:

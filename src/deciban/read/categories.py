@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from deciban.errors import DomainError, InputError, column_error, shortlist
-from deciban.read.numbers import column_name
-from deciban.read.tables import array_of
+from deciban.read.tables import array_of, column_name
 
 Array = NDArray[Any]
 MISSING = -1

@@ -49,9 +49,7 @@ def open_source(
     return source(what, **({"delimiter": "\t"} if kind == "tsv" else {}) | options)
 
 
-def is_place(what: object) -> bool:
-    """Whether it is a path or a source, and not the rows themselves."""
-    return isinstance(what, str | os.PathLike | Source)
+PLACES = (str, os.PathLike, Source)  # types of what stands for rows: a path or a source, not the rows themselves
 
 
 def _source_class(kind: str) -> Any:

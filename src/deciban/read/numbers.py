@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import HERE, DomainError, InputError, NotANumberError, WeightError, column_error
-from deciban.read.tables import Columns, array_of
+from deciban.errors import HERE, DomainError, WeightError, column_error
+from deciban.read.tables import Columns, array_of, column_name, dense_numbers, refuse_complex
 
 Array = NDArray[Any]
 Matrix: TypeAlias = Array | sp.csr_array  # (n, D), dense or sparse
@@ -21,51 +21,14 @@ def is_sparse(X: object) -> TypeGuard[sp.csr_array]:
     return bool(sp.issparse(X))
 
 
-def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
-    """X as an (n, D) array of float64 or float32; anything that is not a number is an error.
-
-    >>> dense_numbers([[1, None], [2, 3]], ["a", "b"])
-    array([[ 1., nan],
-           [ 2.,  3.]])
-    """
-    if isinstance(X, Columns):
-        X = X.numbers()
-    if sp.issparse(X):
-        raise InputError(
-            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
-            remedy="Use one of them, or X.toarray().",
-        )
-    X = np.asarray(X)
-    if X.ndim == 1:
-        X = X[:, None]
-    if X.ndim != 2:
-        raise InputError(
-            f"expected a table of rows and columns, got an array of shape {X.shape}.", remedy="Reshape it."
-        )
-    if X.dtype in (np.float64, np.float32):
-        return X
-    _refuse_complex(X)
-    try:
-        return X.astype(np.float64)
-    except (TypeError, ValueError):
-        raise _not_a_number(X, columns) from None
-
-
 def numbers(X: Matrix | Columns, columns: Sequence[str]) -> Any:
     """Dense as `dense_numbers`, sparse as CSR of float64; for families that take both."""
     X = array_of(X)
     if not is_sparse(X):
         return dense_numbers(X, columns)
     X = X.tocsr()
-    _refuse_complex(X)
+    refuse_complex(X)
     return X if X.dtype == np.float64 else X.astype(np.float64)
-
-
-def _refuse_complex(X: Matrix) -> None:
-    if X.dtype.kind == "c":
-        raise InputError(
-            "Complex data not supported: features must be real numbers.", remedy="Take real and imaginary parts."
-        )
 
 
 def find_bad(X: Matrix, bad: Callable[[Array], Array]) -> tuple[int, int, float] | None:
@@ -96,23 +59,6 @@ def refuse_infinite(X: Matrix, columns: Sequence[str]) -> None:
     """Raise a DomainError for the first infinite value."""
     must = "values must be finite, infinity is not a measurement"
     refuse(X, columns, np.isinf, must, "Drop the row, or mark the value missing (NaN).")
-
-
-def column_name(columns: Sequence[Any], column: int) -> Any:
-    """A column's name; its position where it has no name."""
-    return columns[column] if column < len(columns) else column
-
-
-def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
-    """The error for the first value that float() does not take."""
-    for row, column in np.ndindex(X.shape):
-        try:
-            float(X[row, column])
-        except (TypeError, ValueError) as error:
-            name, why = column_name(columns, column), f", which is not a number ({error})."
-            remedy = "Declare the column Categorical(), or convert it."
-            return column_error(NotANumberError, name, f"holds {X[row, column]!r}", remedy, row, why)
-    return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 
 
 # -- rounding ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Kinds are yes/no, category, count, number, text and date; columns that are ident
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -35,10 +35,10 @@ class TypedColumns:
 
     rows: int
     values: tuple[Values, ...]  # (d,)
+    shape: tuple[int, int] = field(init=False)  # n, d
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows, len(self.values)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", (self.rows, len(self.values)))
 
 
 @dataclass(frozen=True, eq=False)

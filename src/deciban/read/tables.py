@@ -7,15 +7,15 @@ it keeps the origin of its rows, so that errors name the place of a row in the i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import DecibanError, InputError, column_error
+from deciban.errors import DecibanError, InputError, NotANumberError, column_error
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -51,6 +51,16 @@ class Origin:
         if isinstance(self.rows, range) and isinstance(rows, slice):
             return Origin(self.rows[rows], self.source)
         return Origin(np.asarray(self.rows)[rows], self.source)
+
+    @contextmanager
+    def locating(self) -> Iterator[None]:
+        """Context in which errors about rows of the table name the place of the row in the input."""
+        try:
+            yield
+        except DecibanError as error:
+            if error.place is not None:
+                raise
+            raise self.located(error).with_traceback(error.__traceback__) from error.__cause__
 
     def located(self, error: DecibanError) -> DecibanError:
         """An error about a row of the table, with the place of the row in the input."""
@@ -149,15 +159,9 @@ class Table:
     def __len__(self) -> int:
         return self.data.shape[0]
 
-    @contextmanager
-    def located(self) -> Iterator[None]:
+    def located(self) -> AbstractContextManager[None]:
         """Context in which errors about rows of this table name the place of the row in the input."""
-        try:
-            yield
-        except DecibanError as error:
-            if self.origin is None or error.place is not None:
-                raise
-            raise self.origin.located(error).with_traceback(error.__traceback__) from error.__cause__
+        return nullcontext() if self.origin is None else self.origin.locating()
 
     def origin_of(self, rows: RowIndex) -> Origin:
         """The origin of some of the rows."""
@@ -270,6 +274,61 @@ class Columns:
 def array_of(X: Any) -> Any:
     """The array or sparse matrix of selected columns; anything else as it is."""
     return X.numbers() if isinstance(X, Columns) else X
+
+
+def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
+    """X as an (n, D) array of float64 or float32; anything that is not a number is an error.
+
+    >>> dense_numbers([[1, None], [2, 3]], ["a", "b"])
+    array([[ 1., nan],
+           [ 2.,  3.]])
+    """
+    if isinstance(X, Columns):
+        X = X.numbers()
+    if sp.issparse(X):
+        raise InputError(
+            "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
+            remedy="Use one of them, or X.toarray().",
+        )
+    X = np.asarray(X)
+    if X.ndim == 1:
+        X = X[:, None]
+    if X.ndim != 2:
+        raise InputError(
+            f"expected a table of rows and columns, got an array of shape {X.shape}.", remedy="Reshape it."
+        )
+    if X.dtype in (np.float64, np.float32):
+        return X
+    refuse_complex(X)
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        raise _not_a_number(X, columns) from None
+
+
+def column_name(columns: Sequence[Any], column: int) -> Any:
+    """A column's name; its position where it has no name."""
+    return columns[column] if column < len(columns) else column
+
+
+def refuse_complex(X: Any) -> None:
+    """Raise an InputError if an array or matrix holds complex numbers."""
+    if X.dtype.kind == "c":
+        raise InputError(
+            "Complex data not supported: features must be real numbers.", remedy="Take real and imaginary parts."
+        )
+
+
+def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
+    """The error for the first value that float() does not take."""
+    for row, column in np.ndindex(X.shape):
+        try:
+            float(X[row, column])
+        except (TypeError, ValueError) as error:
+            name, why = column_name(columns, column), f", which is not a number ({error})."
+            remedy = "Declare the column Categorical(), or convert it."
+            return column_error(NotANumberError, name, f"holds {X[row, column]!r}", remedy, row, why)
+    return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 
 
 def stacked(tables: Sequence[T]) -> T:

@@ -8,7 +8,7 @@ removed when their counts return to zero, so that learning rows and unlearning t
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeAlias, overload, runtime_checkable
 
@@ -211,22 +211,16 @@ class Ragged:
     """
 
     parts: tuple[Axis, ...]
+    sizes: Array = field(init=False, repr=False, compare=False)  # (D,) number of names of each part
+    starts: Array = field(init=False, repr=False, compare=False)  # (D,) position of the first name of each part
+    size: int = field(init=False, repr=False, compare=False)  # number of names of all parts
     along: ClassVar[str] = "feature"  # the axis whose selection selects whole parts
 
-    @property
-    def sizes(self) -> Array:
-        """(D,) number of names of each part."""
-        return np.array([part.size for part in self.parts], dtype=np.intp)
-
-    @property
-    def starts(self) -> Array:
-        """(D,) position of the first name of each part."""
-        return np.cumsum(self.sizes) - self.sizes
-
-    @property
-    def size(self) -> int:
-        """Number of names of all parts."""
-        return int(self.sizes.sum())
+    def __post_init__(self) -> None:
+        sizes = np.array([len(part.names) for part in self.parts], dtype=np.intp)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "starts", np.cumsum(sizes) - sizes)
+        object.__setattr__(self, "size", int(sizes.sum()))
 
     @property
     def undeclared(self) -> Array:

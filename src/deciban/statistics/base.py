@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from itertools import accumulate
 from operator import add
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from deciban.errors import DecibanError, MergeError, UnlearnError
+from deciban.errors import DecibanError, InputError, MergeError, UnlearnError
 from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
 TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
@@ -31,6 +31,7 @@ KINDS = ("sum", "fixed", "nested")
 
 StatsField: TypeAlias = Field[Any]
 T = TypeVar("T", bound="Stats")
+T_co = TypeVar("T_co", bound="Stats", covariant=True)
 
 
 def summed(*axes: str, floor: bool = False) -> Any:
@@ -353,6 +354,31 @@ class Stats:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{axis} {names.size}" for axis, names in self.labels.items())
         return f"{type(self).__name__}({sizes})"
+
+
+class Collects(Protocol[T_co]):
+    """What sums rows, and names the first value that it cannot sum: a family."""
+
+    def collect(self, X: Any, members: Any) -> T_co:
+        """Return the sums of rows."""
+
+    def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
+        """Raise an error that names the first bad value."""
+
+
+def collect_checked(family: Collects[T], X: Any, members: Any, columns: Sequence[str]) -> T:
+    """Collect the sums of rows; if one is not finite, raise the error that names the value."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = family.collect(X, members)
+    return finite(sums, family, X, columns)
+
+
+def finite(sums: T, family: Collects[Any], X: Any, columns: Sequence[str]) -> T:
+    """Return the sums if they are finite; otherwise raise the error that names the value."""
+    if not sums.finite:
+        family.check(X, columns, learning=True)
+        raise InputError("values are so large that their sums overflow. Rescale the columns.")
+    return sums
 
 
 def align(a: T, b: T) -> tuple[T, T]:

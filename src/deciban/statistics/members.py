@@ -7,7 +7,7 @@ Hard members belong to one group each, with a weight (class labels). Soft member
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban import kernels
+from deciban.errors import HyperparameterError
 from deciban.statistics.axes import Array, Axis
 
 
@@ -46,6 +47,10 @@ class Members:
     codes: Array = None  # type: ignore[assignment]  # None for soft members, of which no code reads it
     weight: Array | None = None
     shares: Array | None = None
+    K: int = field(init=False)  # number of groups
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "K", len(self.classes.names))
 
     @classmethod
     def hard(cls, codes: ArrayLike, classes: int | Axis, weight: ArrayLike | None = None) -> Members:
@@ -130,11 +135,6 @@ class Members:
         weighted = parts[0].weight is not None
         return cls.hard(codes, axis, np.concatenate([part.row_weights() for part in parts]) if weighted else None)
 
-    @property
-    def K(self) -> int:
-        """Number of groups."""
-        return len(self.classes.names)
-
     def __len__(self) -> int:
         return len(self.codes if self.shares is None else self.shares)
 
@@ -154,6 +154,18 @@ class Members:
         parts = {name: getattr(self, name) for name in ("codes", "weight", "shares")}
         return replace(self, **{name: part[rows] for name, part in parts.items() if part is not None})
 
+    def own_codes(self) -> Array:
+        """Give the group of each row; a HyperparameterError for soft members.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Groups, from 0 to K − 1.
+        """
+        if self.codes is None:
+            raise HyperparameterError("rows that belong to several classes cannot be left out. Use hard labels.")
+        return self.codes
+
     def row_weights(self) -> Array:
         """Give the weight of each row.
 
@@ -164,7 +176,7 @@ class Members:
         """
         if self.shares is not None:
             return np.asarray(self.shares.sum(axis=1))
-        return np.ones(len(self)) if self.weight is None else self.weight
+        return np.ones(len(self.codes)) if self.weight is None else self.weight
 
     def weights(self) -> Array:
         """Give the weight of each group.
@@ -251,10 +263,11 @@ class Members:
         first, second = kernels.class_moments(X, self.codes, self.weight, origin, self.K)
         if np.isnan(first).any():
             return kernels.class_moments_with_gaps(X, self.codes, self.weight, origin, self.K)
-        return np.repeat(self.weights()[:, None], X.shape[1], axis=1), first, second
+        weight = kernels.class_weights(self.codes, self.weight, self.K)
+        return np.repeat(weight[:, None], X.shape[1], axis=1), first, second
 
-    def scatter(self, X: Array, origin: Array) -> tuple[Array, Array]:
-        """Sum deviations from an origin and their outer products per group.
+    def scatter(self, X: Array, origin: Array) -> tuple[Array, Array, Array]:
+        """Sum weights, deviations from an origin and their outer products per group.
 
         Parameters
         ----------
@@ -265,12 +278,16 @@ class Members:
 
         Returns
         -------
+        weight : ndarray of shape (K,)
+            Σ w.
         first : ndarray of shape (K, D)
             Σ w(x−o).
         second : ndarray of shape (K, D, D)
             Σ w(x−o)(x−o)ᵀ.
         """
         if self.shares is None:
-            return kernels.class_scatter(X, self.codes, self.weight, origin, self.K)
+            first, second = kernels.class_scatter(X, self.codes, self.weight, origin, self.K)
+            return kernels.class_weights(self.codes, self.weight, self.K), first, second
         Z = np.asarray(X, dtype=float) - origin
-        return self.shares.T @ Z, np.stack([(Z * share[:, None]).T @ Z for share in self.shares.T])
+        second = np.stack([(Z * share[:, None]).T @ Z for share in self.shares.T])
+        return np.asarray(self.shares.sum(axis=0)), self.shares.T @ Z, second

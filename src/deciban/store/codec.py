@@ -43,7 +43,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
-        self.names: dict[type, str] = {}  # what the file calls each class
+        self.names = registry.names()  # what the file calls each class
         self.places: dict[int, str] = {}  # identity of a family or density that is being saved → its path
 
     def encode(self, value: object, at: str) -> Any:

@@ -64,6 +64,11 @@ def name_of(cls: type) -> str:
     )
 
 
+def names() -> dict[type, str]:
+    """Return the names in files of the classes of deciban that have been imported."""
+    return {cls: name for name, cls in _collect().items()}
+
+
 def find(name: str) -> type:
     """Return the class with this name in files.
 

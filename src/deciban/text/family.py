@@ -414,7 +414,7 @@ class Text(Family[TextStats]):
             chosen = self._usual() if rows is None else self.without_labels(*rows)
         if chosen.pseudo_count not in ("evidence", "loo"):
             return chosen
-        prior = Multinomial(chosen.pseudo_count).choose(word_sums(chosen, stats).sums)  # type: ignore[arg-type]
+        prior = Multinomial(chosen.pseudo_count).resolve(word_sums(chosen, stats).sums)  # type: ignore[arg-type]
         return replace(chosen, pseudo_count=prior.pseudo_count)
 
     def chosen_by_labels(self) -> list[str]:

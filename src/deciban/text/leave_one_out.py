@@ -30,7 +30,7 @@ from deciban.families.dirichlet import (
     numerator,
     word_prior,
 )
-from deciban.families.protocol import Family, Rule, own_codes
+from deciban.families.protocol import Family, Rule
 from deciban.kernels.choice import compiled, weights_or_empty
 from deciban.statistics import Array, Members
 from deciban.text.counting import TextRows
@@ -122,7 +122,7 @@ def removal_of(
     text: Text, learnt: LearntWords, stats: TextStats, X: TextRows, counted: sp.csr_array, members: Members, rule: Rule
 ) -> PlainRemoval | CompiledRemoval:
     """Return what leaves the counts with each document, in the form in which the reading and the rule need it."""
-    own, K = own_codes(members), len(learnt.whole)
+    own, K = members.own_codes(), len(learnt.whole)
     one_probability = text.reading != "bernoulli" and rule_of(text, rule) != "predictive"
     # the kernel drops words that leave, and needs terms that do not depend on a document's other words
     if one_probability and text.kind != "growing" and not text.terms.unit and compiled(counted.nnz * K):
@@ -294,7 +294,7 @@ class CompiledRemoval:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
         V = len(self.learnt.totals)
         alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
-        codes = own_codes(self.members)
+        codes = self.members.own_codes()
         scores = _normalised(self._word_scores(alpha), self.learnt, codes, alpha, alpha0, self.rule)
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
@@ -302,7 +302,7 @@ class CompiledRemoval:
     def _word_scores(self, alpha: Array) -> WordScores:
         from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores, shifted_counts
 
-        rows, learnt, codes = self.counted, self.learnt, own_codes(self.members)
+        rows, learnt, codes = self.counted, self.learnt, self.members.own_codes()
         (n, K), some = (len(codes), len(learnt.whole)), alpha[self.used]
         shift = {"ml": np.zeros(len(some)), "map": some - 1.0}.get(self.rule, some)
         factors = np.empty(0) if learnt.idf is None else learnt.idf[self.used]

@@ -19,7 +19,7 @@ from deciban import kernels
 from deciban.errors import HyperparameterError
 from deciban.families.protocol import Density
 from deciban.linalg import EPS, whiten
-from deciban.read.numbers import Matrix, is_sparse
+from deciban.read.numbers import Matrix
 from deciban.statistics import Array
 
 FAR = 1e4  # standard deviations of the origin from zero, beyond which origin + mean loses digits
@@ -249,7 +249,7 @@ class DiagonalNormal(AxisDensity):
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""
         log_norm = -0.5 * np.log(2 * np.pi * self.variance)
-        if is_sparse(X):
+        if not isinstance(X, np.ndarray):
             return np.asarray(log_norm.sum(axis=1) - 0.5 * self.distances(X))
         half = 0.5 / self.variance
         return from_origin(
@@ -258,7 +258,7 @@ class DiagonalNormal(AxisDensity):
 
     def parts(self, X: Matrix) -> Array:
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
-        X = X.toarray() if is_sparse(X) else X
+        X = X if isinstance(X, np.ndarray) else X.toarray()
         parts = [elliptical(self.squares(X, k) / v, np.log(v), None, 1) for k, v in enumerate(self.variance)]
         return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))
 
@@ -291,7 +291,7 @@ class DiagonalStudent(AxisDensity):
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""
-        if is_sparse(X):
+        if not isinstance(X, np.ndarray):
             return self._sparse(X)
         return self.dense_scores(X, self.dof, pooled=False)
 
@@ -309,7 +309,7 @@ class DiagonalStudent(AxisDensity):
 
     def parts(self, X: Matrix) -> Array:
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
-        X = X.toarray() if is_sparse(X) else X
+        X = X if isinstance(X, np.ndarray) else X.toarray()
         each = enumerate(zip(self.variance, self.dof))
         parts = [elliptical(self.squares(X, k) / v, np.log(v), f, 1) for k, (v, f) in each]
         return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))
@@ -328,7 +328,7 @@ class SphericalStudent(AxisDensity):
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""
-        if is_sparse(X):
+        if not isinstance(X, np.ndarray):
             return elliptical(self.distances(X), np.log(self.variance).sum(axis=1), self.dof, X.shape[1])
         return self.dense_scores(X, self.dof[:, None], pooled=True)
 

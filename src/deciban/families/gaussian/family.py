@@ -14,15 +14,21 @@ from numpy.typing import ArrayLike
 from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning, column_error
 from deciban.families.abilities import HasChoices, HasDraws, HasEvidence, HasLogPrior, HasPosterior, SharesParameters
 from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density
-from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior
-from deciban.families.gaussian.prior import Prior, axis_log_prior, matrix_log_prior, pooled_mean, pooled_target
+from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior, Prior
 from deciban.families.gaussian.structure import AUTO_FEATURES, choose_structure
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal, collect_full
+from deciban.families.gaussian.sums import (
+    DiagonalStats,
+    GaussianStats,
+    collect_diagonal,
+    collect_full,
+    pooled_mean,
+    pooled_target,
+)
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule
-from deciban.linalg import EPS
-from deciban.read.numbers import Matrix, column_name, dense_numbers, find_bad, numbers, refuse, refuse_infinite
-from deciban.read.tables import array_of
+from deciban.linalg import EPS, whiten
+from deciban.read.numbers import Matrix, find_bad, numbers, refuse, refuse_infinite
+from deciban.read.tables import column_name, dense_numbers
 from deciban.statistics import Array, Members
 
 Structure: TypeAlias = Literal["full", "diagonal", "spherical", "tied", "tied diagonal", "tied spherical", "auto"]
@@ -51,7 +57,7 @@ class Gaussian(
     """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
     The prior is worth `strength` rows with the `target` covariance, and `kappa` rows at the mean of all rows. Its mean
-    and scale are taken from the first rows and frozen.
+    and scale are derived from the sums, unless they are given.
 
     Parameters
     ----------
@@ -68,9 +74,9 @@ class Gaussian(
     keep : {"structure", "full"}, default="structure"
         Sums to keep: those that the structure needs, or those from which every structure can be estimated.
     mean : array-like of shape (n_features,), optional
-        Prior mean. If None, the mean of all rows, frozen at the first fit.
+        Prior mean. If None, the mean of all rows.
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
-        Target covariance, or its diagonal. If None, it is computed by `target`, frozen at the first fit.
+        Target covariance, or its diagonal. If None, it is computed by `target` from all rows.
     origin : array-like of shape (n_features,), optional
         Point about which sums are collected. If None, a point near the first rows.
 
@@ -126,10 +132,11 @@ class Gaussian(
 
     # -- rows ------------------------------------------------------------------------------------------------------
     def encode(self, X: Input, columns: Sequence[str], stats: AnyGaussianStats | None = None) -> Matrix:
-        given = array_of(X)
-        if self._complete or not sp.issparse(given):
-            return dense_numbers(given, columns)
-        sparse: sp.csr_array = numbers(given, columns)
+        if self._complete:
+            return dense_numbers(X, columns)
+        sparse: Matrix = numbers(X, columns)
+        if isinstance(sparse, np.ndarray):
+            return sparse
         if not sparse.has_canonical_format:
             sparse = sparse.copy()
             sparse.sum_duplicates()
@@ -161,8 +168,6 @@ class Gaussian(
         frozen = replace(
             self,
             keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
-            mean=pooled_mean(stats) if self.mean is None else self.mean,
-            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
             origin=stats.origin if self.origin is None else self.origin,
         )
         if self.structure != "auto":
@@ -173,7 +178,16 @@ class Gaussian(
                 "Name the structure, or choose again with the rows."
             )
         keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else "structure"
-        return choose_structure(replace(frozen, keep=keep), stats, *rows, rule, own_scale=self.scale is not None)
+        return choose_structure(replace(frozen, keep=keep), stats, *rows, rule)
+
+    def resolve(self, stats: AnyGaussianStats) -> Gaussian:
+        if self.mean is not None and self.scale is not None:
+            return self
+        return replace(
+            self,
+            mean=pooled_mean(stats) if self.mean is None else self.mean,
+            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
+        )
 
     @property
     def shared(self) -> bool:
@@ -204,7 +218,7 @@ class Gaussian(
             self.choose(stats)  # raises the error that rows are needed
         prior = None if rule == "ml" else self._prior(stats)
         if not self._matrix:
-            return CellPosterior.of(stats.diagonal(), prior, self._tied, "spherical" in self.structure)
+            return CellPosterior.of(stats, prior, self._tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
             raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
         return MatrixPosterior.of(stats, prior, self._tied)
@@ -240,14 +254,14 @@ class Gaussian(
     def log_prior(self, density: NormalDensity | DiagonalNormal) -> float:
         if self.scale is None or self.mean is None:
             raise HyperparameterError(
-                "the prior of this Gaussian is chosen at the first fit. Fit, or give mean and scale."
+                "the prior of this Gaussian is derived from sums. Call resolve(stats), or give mean and scale."
             )
         D = density.mean.shape[1]
         target = self.scale if self.scale.ndim == 2 else np.broadcast_to(self.scale, D)
         prior = Prior(self.kappa, self.strength, np.broadcast_to(self.mean, D) - density.origin, target)
         if isinstance(density, DiagonalNormal):
-            return axis_log_prior(prior, density, self._tied, "spherical" in self.structure)
-        return matrix_log_prior(prior, density)
+            return _axis_log_prior(prior, density, self._tied, "spherical" in self.structure)
+        return _matrix_log_prior(prior, density)
 
     def posterior(self, stats: AnyGaussianStats) -> Posterior:
         """Describe the posterior of means and covariances.
@@ -290,3 +304,32 @@ class Gaussian(
         array([[0.05395]])
         """
         return known_density(mean, covariance)
+
+
+# -- the log prior, up to a constant -----------------------------------------------------------------------------------
+#   Σ ~ inverse-Wishart(ν0, Ψ0)      −½[(ν0 + D + 1) log|Σ| + tr Ψ0Σ⁻¹]        once per covariance
+#   μ | Σ ~ Normal(m0, Σ/κ0)         −½[log|Σ| + κ0 (μ−m0)ᵀΣ⁻¹(μ−m0)]          once per mean
+# For diagonal and spherical covariances, the inverse-Wishart is an inverse gamma.
+def _matrix_log_prior(prior: Prior, density: NormalDensity) -> float:
+    """Return the log prior of full or tied covariances; `prior.mean` is relative to the density's origin."""
+    D, shared = density.mean.shape[1], len(density.scale)
+    root = whiten(density.scale)
+    spread = np.sqrt(density.divisor[:shared])
+    whitener = root.whitener * spread[:, None, None]  # of Σ = scale/divisor
+    log_det = root.log_det - 2 * D * np.log(spread)
+    trace = np.einsum("kde,df,kfe->k", whitener, prior.strength * prior.matrix, whitener)
+    inner = np.einsum("kd,kde->ke", density.mean - prior.mean, np.broadcast_to(whitener, (density.K, D, D)))
+    covariances = ((prior.strength + 2 * D + 2) * log_det + trace).sum()
+    means = np.broadcast_to(log_det, density.K).sum() + prior.kappa * (inner**2).sum()
+    return float(-0.5 * (covariances + means))
+
+
+def _axis_log_prior(prior: Prior, density: DiagonalNormal, tied: bool, pooled: bool) -> float:
+    """Return the log prior of diagonal or spherical variances; `prior.mean` is relative to the density's origin."""
+    D = density.mean.shape[1]
+    own = density.variance[: 1 if tied else None, : 1 if pooled else None]  # each variance once
+    nu = prior.strength * (D if pooled else 1) + 2
+    psi = prior.strength * (prior.variances.sum(keepdims=True) if pooled else prior.variances)
+    variances = ((nu + 2) * np.log(own) + psi / own).sum()
+    off = (density.mean - prior.mean) ** 2 / density.variance
+    return float(-0.5 * (variances + np.log(density.variance).sum() + prior.kappa * off.sum()))

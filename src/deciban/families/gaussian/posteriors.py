@@ -18,22 +18,23 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, multigammaln
 
+from deciban import kernels
 from deciban.errors import SingularError
 from deciban.families.gaussian.densities import (
+    BLOCK_CELLS,
     DiagonalNormal,
     DiagonalStudent,
     MatrixDensity,
     NormalDensity,
     SphericalStudent,
     StudentDensity,
+    axis_scores,
     distances,
     elliptical,
 )
-from deciban.families.gaussian.leave_one_out import leave_one_out
-from deciban.families.gaussian.prior import Prior
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
+from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, OriginSums
 from deciban.families.posterior import Marginal
-from deciban.families.protocol import Density, Rule, classes_of, own_codes, require_rows
+from deciban.families.protocol import Density, Rule, classes_of, require_rows
 from deciban.linalg import (
     EPS,
     Whitened,
@@ -47,8 +48,32 @@ from deciban.linalg import (
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Members
 
+ALONE = 1e-12  # share of κ, or of ψ, below which a difference is only rounding
 COVARIANCE_DRAWS = 2000
 MOST_DRAWN = 2e7  # values in all draws of covariances
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Normal–inverse-Wishart prior with ν0 = strength + D + 1 and Ψ0 = strength × target.
+
+    The posterior mean of a covariance is then (strength × target + scatter)/(strength + n).
+    """
+
+    kappa: float
+    strength: float
+    mean: Array  # (D,) m0, from the origin of the sums
+    target: Array  # (D,) variances, or (D, D)
+
+    @property
+    def matrix(self) -> Array:
+        """(D, D) target covariance."""
+        return np.diag(self.target) if self.target.ndim == 1 else self.target
+
+    @property
+    def variances(self) -> Array:
+        """(D,) target variances."""
+        return self.target if self.target.ndim == 1 else self.target.diagonal()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +154,7 @@ class MatrixPosterior:
 
     def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
         """Return the scores, shape (n, K), from squared distances: removing a row is a rank-one update of Ψ."""
-        own, w = own_codes(members), members.row_weights()
+        own, w = members.own_codes(), members.row_weights()
         each = np.arange(len(own))
         root, D = self.root, X.shape[1]
         q = distances(X, self.stats.origin, self.mean, root.whitener, float(np.sqrt(np.max(self.nu))))
@@ -249,9 +274,9 @@ class CellPosterior:
     psi: Array  # (K or 1, D or 1)
 
     @classmethod
-    def of(cls, stats: DiagonalStats, prior: Prior | None, tied: bool, pooled: bool) -> CellPosterior:
+    def of(cls, sums: OriginSums, prior: Prior | None, tied: bool, pooled: bool) -> CellPosterior:
         """Update the prior by the sums: ψ = ψ0 + Σ(x−x̄)² + κ0n/(κ0+n)·(x̄−m0)², pooled."""
-        axes = (0,) * tied + (1,) * pooled
+        stats, axes = sums.diagonal(), (0,) * tied + (1,) * pooled
         n = stats.weight
         mean, psi = stats.scatter()
         nu = n.sum(axis=axes, keepdims=True)
@@ -296,8 +321,18 @@ class CellPosterior:
         return DiagonalStudent(self.stats.origin, self.mean, variance, np.broadcast_to(dof, (K, D)))
 
     def leave_one_out(self, X: Matrix, members: Members, rule: Rule) -> Array:
-        """Return the score of each row by the sums without it, shape (n, K)."""
-        return leave_one_out(self, X, members, rule)
+        """Return the scores, shape (n, K); sparse rows are made dense block by block, since every zero is a value."""
+        own, weight = members.own_codes(), members.row_weights()
+        scores = self.density(rule).log_density(X)
+        separate = not self.tied and not self.pooled and self.kappa.shape[1] == 1 and rule != "predictive"
+        if separate and isinstance(X, np.ndarray) and _leave_complete(self, X, own, weight, rule, scores):
+            return scores
+        block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
+        for at in range(0, X.shape[0], block):
+            rows = slice(at, at + block)
+            Z = X[rows] if isinstance(X, np.ndarray) else X[rows].toarray()
+            _leave(self, Z - self.stats.origin, own[rows], weight[rows, None], rule, scores[rows])
+        return scores
 
     def draw(self, rng: np.random.Generator) -> DiagonalNormal:
         """Draw variances from their inverse-gamma posteriors, then means given the variances."""
@@ -355,3 +390,84 @@ def _refuse_constant(psi: Array, stats: DiagonalStats, tied: bool) -> None:
         label=label,
         remedy=f"Use rule 'mean' (its prior keeps it regular){'' if tied else ', a tied structure'}, or drop columns.",
     )
+
+
+# -- leave-one-out of diagonal and spherical Gaussians: the row is subtracted from each variance -----------------------
+# κ' = κ − w        x − m' = (κ/κ')·u, u = x − m        ψ' = ψ − wκ/κ'·u², summed over the features that share ψ
+def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, rule: Rule, scores: Array) -> bool:
+    """Score rows without missing values by normals with a variance per class and feature, in one pass.
+
+    Return False, without changing the scores, if a value is missing. With v = u²/ψ, ψ'/ψ = f = 1 − wκ/κ'·v, and the
+    squared distance is (κ/κ')²·Σ v/f in units of ψ'.
+    """
+    D = X.shape[1]
+    kappa, least = posterior.kappa[own, 0], ALONE if posterior.prior is None else EPS
+    left = kappa - w
+    alone = left <= ALONE * kappa  # no other row has a value here
+    step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
+    distance, log_left, smallest = kernels.diagonal_left_out(
+        X, own, posterior.stats.origin, posterior.mean, 1 / posterior.psi, w * step, least
+    )
+    if np.isnan(distance).any():
+        return False
+    nu = posterior.nu[own, 0] - w
+    divisor, _ = posterior.read(rule, left, np.where(nu > 0, nu, 1.0) if posterior.prior is None else nu)
+    mine = elliptical(distance * step**2 * divisor, posterior.log_psi[own] + log_left - D * np.log(divisor), None, D)
+    undefined = posterior.prior is None and (alone | (smallest <= least))
+    scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
+    return True
+
+
+def _leave(posterior: CellPosterior, Z: Array, own: Array, w: Array, rule: Rule, scores: Array) -> None:
+    """Overwrite the scores that change: of the row's own class, and of all classes if variances are tied."""
+    share = np.zeros_like(own) if posterior.tied else own
+    seen = ~np.isnan(Z)
+    mask = None if seen.all() else seen
+    weight = w if mask is None else w * seen
+    kappa, psi = posterior.kappa[own], posterior.psi[share]
+    left = kappa - weight
+    alone = left <= ALONE * kappa  # no other row has a value here
+    step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
+    u = Z - posterior.mean[own]
+    if mask is not None:
+        u[~seen] = 0.0
+    squares = u * u
+    removed, gone = weight * step * squares, weight
+    if posterior.pooled:
+        removed = removed.sum(axis=1, keepdims=True)
+        gone = np.broadcast_to(weight, Z.shape).sum(axis=1, keepdims=True)
+    rest, nu = psi - removed, posterior.nu[share] - gone
+    undefined = np.zeros(len(own), dtype=bool)
+    if posterior.prior is None:
+        constant = (rest <= ALONE * psi) & (gone > 0)
+        undefined = alone.any(axis=1) | constant.any(axis=1)
+        rest[constant], left[alone], nu = 1.0, 1.0, np.where(nu > 0, nu, 1.0)
+    else:
+        np.maximum(rest, EPS * psi, out=rest)  # the prior keeps ψ positive, also after rounding
+    if posterior.tied:
+        kept = scores[undefined]
+        _rescore_all(posterior, Z, rest, nu, mask, rule, scores)
+        scores[undefined] = kept
+    divisor, dof = posterior.read(rule, left, nu)
+    mine = axis_scores(squares * step**2, rest / divisor, dof, mask, posterior.pooled)
+    scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
+
+
+def _rescore_all(
+    posterior: CellPosterior, Z: Array, psi: Array, nu: Array, seen: Array | None, rule: Rule, scores: Array
+) -> None:
+    """Score every class, with the ψ of each row."""
+    if rule == "predictive":
+        for j, mean in enumerate(posterior.mean):
+            divisor, dof = posterior.read(rule, posterior.kappa[j], nu)
+            scores[:, j] = axis_scores((Z - mean) ** 2, psi / divisor, dof, seen, posterior.pooled)
+        return
+    divisor, _ = posterior.read(rule, posterior.kappa[0], nu)
+    precision = np.broadcast_to(divisor / psi, Z.shape)
+    if seen is not None:
+        Z, precision = np.where(seen, Z, 0.0), np.where(seen, precision, 0.0)
+    norm = axis_scores(np.zeros_like(Z), psi / divisor, None, seen, posterior.pooled)
+    for j, mean in enumerate(posterior.mean):
+        off = Z - mean
+        off *= off
+        scores[:, j] = norm - 0.5 * np.einsum("nd,nd->n", off, precision)

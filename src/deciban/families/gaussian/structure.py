@@ -13,7 +13,6 @@ import numpy as np
 
 from deciban import kernels
 from deciban.errors import DecibanError
-from deciban.families.gaussian.prior import pooled_target
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.families.protocol import Rule
 from deciban.read.numbers import Matrix
@@ -29,13 +28,14 @@ MOST_WORK = 3e8  # multiplications per candidate; with more rows, an even select
 GAIN = 1.0  # nats, over all rows: the least gain for which a structure with more parameters is preferred
 
 
-def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule, own_scale: bool = False) -> list[Gaussian]:
+def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Gaussian]:
     """Return structures from the fewest to the most parameters, each with the given prior and with stronger ones.
 
     A target covariance is worth a tenth of the rows of a class, or as many; for tied structures a hundredth or a tenth
     of all rows. Shrinkage to the tied covariance lies between a quadratic and a linear discriminant; shrinkage to the
-    spherical one helps where columns hardly vary. A scale that was given (`own_scale`) is the only target.
+    spherical one helps where columns hardly vary. A scale that was given is the only target.
     """
+    own_scale = family.scale is not None
     K, full = stats.weight.shape[0], not isinstance(stats, DiagonalStats)
     rows = float(np.max(stats.weight.reshape(K, -1).sum(axis=0), initial=0.0))
     some, many = max(rows / K / 10, 0.1), max(rows / K, 1.0)
@@ -55,18 +55,14 @@ def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule, own_scale:
     return found
 
 
-def choose_structure(
-    family: Gaussian, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, own_scale: bool
-) -> Gaussian:
-    """Return the candidate with the least loss; `own_scale`: the scale of the prior was given by the user."""
+def choose_structure(family: Gaussian, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule) -> Gaussian:
+    """Return the candidate with the least loss."""
     X, members, weight = _judged(stats, X, members)
     fallback = replace(family, structure="diagonal" if members.K == 1 else "tied diagonal")
     best, least = fallback, np.inf
     if not len(members):
         return best
-    for one in candidates(family, stats, rule, own_scale):
-        if not own_scale:
-            one = replace(one, scale=pooled_target(stats, one.target))
+    for one in candidates(family, stats, rule):
         try:
             scores = one.leave_one_out(stats, X, members, rule)
         except DecibanError:  # singular under rule "ml"

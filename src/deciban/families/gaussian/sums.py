@@ -16,10 +16,11 @@ from deciban import kernels
 from deciban.errors import DecibanError
 from deciban.families.protocol import classes_of
 from deciban.linalg import EPS
-from deciban.read.numbers import Matrix, is_sparse
+from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Axis, Labels, Members, Stats, fixed, summed
 from deciban.statistics.base import TOLERANCE
 
+FLOOR = 1e-9  # variance of a constant column, relative to the largest variance
 ORIGIN_ROWS = 1024  # number of rows from which the origin is chosen, to save a pass over all rows
 
 
@@ -137,13 +138,12 @@ class GaussianStats(OriginSums):
 def collect_full(X: Array, members: Members, origin: Array | None) -> GaussianStats:
     """Collect sums of deviations and of their products."""
     origin = place_origin(X, members) if origin is None else origin
-    first, second = members.scatter(X, origin)
-    return GaussianStats(_labels(X, members), members.weights(), first, second, origin)
+    return GaussianStats(_labels(X, members), *members.scatter(X, origin), origin)
 
 
 def collect_diagonal(X: Matrix, members: Members, origin: Array | None) -> DiagonalStats:
     """Collect sums of deviations and of their squares; in a sparse table every zero is a value, the origin is zero."""
-    if not is_sparse(X):
+    if isinstance(X, np.ndarray):
         origin = place_origin(X, members) if origin is None else origin
         return DiagonalStats(_labels(X, members), *members.moments(X, origin), origin)
     if members.codes is None:
@@ -173,4 +173,44 @@ def place_origin(X: Array, members: Members) -> Array:
 
 
 def _labels(X: Matrix, members: Members) -> dict[str, Labels]:
-    return {"class": members.classes, "feature": Axis.of(X.shape[1])}
+    return {"class": members.classes, "feature": Axis(range(X.shape[1]), X.shape[1])}
+
+
+# -- what the prior takes from the sums --------------------------------------------------------------------------------
+def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
+    """(D,) mean of all rows."""
+    each = stats.diagonal()
+    n = each.weight.sum(axis=0)
+    return np.asarray(stats.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0))
+
+
+def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
+    """Return the target of the prior, (D,) or (D, D): the covariance within classes, in the form of `target`."""
+    variances = pooled_variances(stats.diagonal())
+    if target == "spherical":
+        return np.full_like(variances, variances.mean() if variances.size else 1.0)
+    if target == "diagonal" or isinstance(stats, DiagonalStats):
+        return variances
+    _, scatter = stats.scatter()
+    matrix = scatter.sum(axis=0) / max(stats.weight.sum(), 1.0)
+    np.fill_diagonal(matrix, variances)
+    return np.asarray(matrix)
+
+
+def pooled_variances(stats: DiagonalStats) -> Array:
+    """Return the variances within classes, (D,), all of them positive.
+
+    If no class has two rows, these are the variances of all rows. A constant column gets `FLOOR` times the largest
+    variance, or times the largest squared origin if all columns are constant, so that every density is finite. A column
+    with at most one value gets the largest variance.
+    """
+    n = stats.weight.sum(axis=0)
+    _, scatter = stats.scatter()
+    within = scatter.sum(axis=0)
+    total = np.maximum(stats.second.sum(axis=0) - stats.first.sum(axis=0) ** 2 / np.where(n > 0, n, 1.0), 0.0)
+    alone = (stats.weight > 0).sum(axis=0) >= n  # no class has two rows
+    noise = (16 + np.sqrt(n)) * EPS * stats.second.sum(axis=0)
+    variance = np.where(alone & (total > noise), total, within) / np.where(n > 0, n, 1.0)
+    magnitude = (stats.origin**2).max(initial=0.0)
+    largest = variance.max(initial=0.0) or magnitude or 1.0
+    return np.where(variance > 0, variance, np.where(n > 1, FLOOR * largest, largest))
