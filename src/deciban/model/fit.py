@@ -92,6 +92,7 @@ def _fit(
                 return None
             sums.add(batch)
         chosen_family, stats, ledger, sample = sums.family, sums.total(), sums.ledger, sums.sample()
+        del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
     model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
     predictor = Predictor(model, model.density())
