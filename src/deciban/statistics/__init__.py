@@ -2,11 +2,13 @@
 
 from deciban.statistics.axes import Array, Axis, Labels, LazyNames, Ragged
 from deciban.statistics.base import Stats, align, all_but_one, fixed, nested, summed
+from deciban.statistics.exact import ExactSums
 from deciban.statistics.members import Members
 
 __all__ = [
     "Array",
     "Axis",
+    "ExactSums",
     "Labels",
     "LazyNames",
     "Members",

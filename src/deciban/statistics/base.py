@@ -16,7 +16,7 @@ words are united, and each sum moves to the position of its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from itertools import accumulate
 from operator import add
 from typing import Any, Self, TypeAlias, TypeVar
@@ -38,14 +38,14 @@ def summed(*axes: str, floor: bool = False) -> Any:
     return field(metadata={"axes": axes, "kind": "sum", "floor": floor})
 
 
-def fixed(*axes: str) -> Any:
+def fixed(*axes: str, default: Any = MISSING) -> Any:
     """Declare a field that is not added and must be equal in both statistics, such as the origin of the sums."""
-    return field(metadata={"axes": axes, "kind": "fixed", "floor": False})
+    return field(default=default, metadata={"axes": axes, "kind": "fixed", "floor": False})
 
 
-def nested() -> Any:
+def nested(default: Any = MISSING) -> Any:
     """Declare a field that holds a statistic, or a dict of statistics."""
-    return field(metadata={"axes": (), "kind": "nested", "floor": False})
+    return field(default=default, metadata={"axes": (), "kind": "nested", "floor": False})
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -112,14 +112,14 @@ def _stats(stats: Stats) -> None:
     require(isinstance(stats.labels.get("class"), Axis), called, "a class axis")
     for f, held in stats.items():
         where = f"{called}.{f.name}"
+        if held is None:  # a released family has names and no sums
+            continue
         if f.metadata["kind"] == "nested":
             parts = list(held.values()) if isinstance(held, dict) else [held]
             require(all(isinstance(part, Stats) for part in parts), where, "statistics")
             if called in ("ModelStats", "ProductStats"):
                 same = all(part.labels["class"] == stats.labels["class"] for part in parts)
                 require(same, where, "the classes of the whole")
-            continue
-        if held is None:  # a released family has names and no sums
             continue
         require(isinstance(held, np.ndarray) and held.dtype.kind in "fiu", where, "an array of numbers")
         axes = f.metadata["axes"]

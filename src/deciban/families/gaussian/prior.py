@@ -49,11 +49,12 @@ def pooled_mean(stats: GaussianStats | DiagonalStats) -> Array:
     """(D,) mean of all rows."""
     each = stats.diagonal()
     n = each.weight.sum(axis=0)
-    return np.asarray(stats.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0))
+    return np.asarray(each.origin + each.first.sum(axis=0) / np.where(n > 0, n, 1.0))
 
 
 def pooled_target(stats: GaussianStats | DiagonalStats, target: str) -> Array:
     """Return the target of the prior, (D,) or (D, D): the covariance within classes, in the form of `target`."""
+    stats = stats.whole()
     variances = pooled_variances(stats.diagonal())
     if target == "spherical":
         return np.full_like(variances, variances.mean() if variances.size else 1.0)

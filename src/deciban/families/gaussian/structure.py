@@ -59,19 +59,20 @@ def choose_structure(
     family: Gaussian, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, own_scale: bool
 ) -> Gaussian:
     """Return the candidate with the least loss; `own_scale`: the scale of the prior was given by the user."""
-    X, members, weight = _judged(stats, X, members)
+    whole = stats.whole()
+    X, members, weight = _judged(whole, X, members)
     fallback = replace(family, structure="diagonal" if members.K == 1 else "tied diagonal")
     best, least = fallback, np.inf
     if not len(members):
         return best
-    for one in candidates(family, stats, rule, own_scale):
+    for one in candidates(family, whole, rule, own_scale):
         if not own_scale:
-            one = replace(one, scale=pooled_target(stats, one.target))
+            one = replace(one, scale=pooled_target(whole, one.target))
         try:
             scores = one.leave_one_out(stats, X, members, rule)
         except DecibanError:  # singular under rule "ml"
             continue
-        loss = _loss(scores, stats, members, weight)
+        loss = _loss(scores, whole, members, weight)
         if loss < least - GAIN / weight.sum():
             best, least = one, loss
     return best
