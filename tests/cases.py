@@ -22,6 +22,7 @@ from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
 from deciban.families.gamma import Gamma
 from deciban.families.gaussian import Gaussian
+from deciban.families.gaussian.sums import OriginSums
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.transformed import Transformed
@@ -59,11 +60,21 @@ class Case:
         weight = rng.uniform(0.3, 2.5, n) if weighted else None
         X = self.family.encode(raw, [f"x{j}" for j in range(np.shape(raw)[1])])
         members = Members.hard(codes, K, weight)
-        family = self.family.choose(self.family.collect(X, members), (X, members))
-        return family, X, members
+        stats = self.family.collect(X, members)
+        family = self.family.choose(stats, (X, members))
+        return resolved(family, stats), X, members
 
     def __repr__(self) -> str:
         return self.name
+
+
+def resolved(family, stats):
+    """The family with the values that it would derive from these sums: laws hold for a family that is held."""
+    if isinstance(family, Gaussian):
+        return family.resolve(stats)
+    if isinstance(family, Transformed) and isinstance(stats.inner, OriginSums):
+        return family.frozen(stats.map, family.inside(stats.map).resolve(stats.inner))
+    return family
 
 
 def with_gaps(raw, rng):
@@ -76,7 +87,7 @@ def with_gaps(raw, rng):
 
 def close(a: Stats, b: Stats, exact: bool = False, rtol: float = 1e-9) -> None:
     """Two statistics agree, to the bit or nearly."""
-    a, b = align(a, b)
+    a, b = align(a.whole(), b.whole())
     for f, values in a.items():
         theirs = getattr(b, f.name)
         if isinstance(values, Stats):

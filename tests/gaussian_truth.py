@@ -21,12 +21,13 @@ def blobs(n=60, D=3, K=3, seed=0, apart=2.0, at=0.0):
 def fitted(structure, X, members, **choices):
     family = Gaussian(structure, **choices)
     stats = family.collect(X, members)
-    return family.choose(stats, (X, members)), stats
+    return family.choose(stats, (X, members)).resolve(stats), stats
 
 
 def gaussian_truth(family, stats, X, rule):
     if hasattr(X, "toarray"):
         X = X.toarray()
+    stats = stats.whole()
     Z = X - stats.origin
     tied, kind = family.structure.startswith("tied"), family.structure.removeprefix("tied ")
     truth = matrix_truth if kind in ("full", "tied") else axes_truth

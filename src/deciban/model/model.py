@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import Argument, HyperparameterError, InputError, MergeError, NotLearntError, Remedy, SingularError
-from deciban.families.abilities import HasChoices, ability
+from deciban.families.abilities import HasChoices, ability, with_frame
 from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, collect_checked
 from deciban.families.released import is_released, refuse, strip
@@ -178,7 +178,8 @@ class Model:
     def learn(self, lesson: Lesson, key: Secret = None) -> Model:
         """Add rows; new classes may arrive."""
         ledger = None if self.ledger is None else learn_batch(self.ledger, lesson.batch, self.reader.columns, key)
-        return self._with(self.stats + self.sums(lesson), ledger=ledger)
+        stats = self.stats + self.sums(lesson)
+        return self._with(stats, family=with_frame(self.family, stats.family), ledger=ledger)
 
     def unlearn(self, batch: Batch, key: Secret = None) -> Model:
         """Remove rows that were learnt before; NotLearntError where the ledger or the sums show that they were not."""

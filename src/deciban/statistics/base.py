@@ -143,6 +143,16 @@ class Stats:
         """
         return self
 
+    def whole(self) -> Self:
+        """Return sums from which parameters are estimated, also where some rows are summed apart.
+
+        Returns
+        -------
+        Stats
+            The sums of all rows; by default themselves.
+        """
+        return self.map_fields(lambda values, _: _map_parts(values, lambda part: part.whole()), kinds=("nested",))
+
     def same(self, other: Self) -> bool:
         """Tell whether names and sums are identical, to the bit.
 

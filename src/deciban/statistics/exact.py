@@ -128,8 +128,10 @@ class ExactSums(Stats):
         ones, cells = np.ones((len(classes), 1)), np.arange(self.digits.shape[1])
         pairs = cells + 1, np.zeros_like(cells)
         axis: Any = self.labels["class"]
+        product, error = two_product(high, np.full_like(high, factor))
         parts = [
-            ExactSums.of_products(np.hstack([ones, part * factor]), None, classes, pairs, axis) for part in (high, low)
+            ExactSums.of_products(np.hstack([ones, part]), None, classes, pairs, axis)
+            for part in (product, error + low * factor)
         ]
         return replace(parts[0] + parts[1], rounded=rounded)  # type: ignore[return-value]
 

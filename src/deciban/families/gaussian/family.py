@@ -12,7 +12,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning, column_error
-from deciban.families.abilities import HasChoices, HasDraws, HasEvidence, HasLogPrior, HasPosterior, SharesParameters
+from deciban.families.abilities import (
+    HasChoices,
+    HasDraws,
+    HasEvidence,
+    HasFrame,
+    HasLogPrior,
+    HasPosterior,
+    SharesParameters,
+)
 from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior
 from deciban.families.gaussian.prior import Prior, axis_log_prior, matrix_log_prior, pooled_mean, pooled_target
@@ -54,7 +62,7 @@ _NO_PRODUCTS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(
-    Family[AnyGaussianStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasChoices, SharesParameters
+    Family[AnyGaussianStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasChoices, HasFrame, SharesParameters
 ):
     """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
@@ -180,12 +188,10 @@ class Gaussian(
     def choose(
         self, stats: AnyGaussianStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
     ) -> Gaussian:
-        frozen = replace(
-            self,
-            keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
-            mean=pooled_mean(stats) if self.mean is None else self.mean,
-            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
-        ).framed(stats)
+        keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else self.keep
+        frozen = replace(self, keep=keep if not self._complete else self.keep)
+        if stats.placed:  # until enough rows were seen, the prior follows the sums
+            frozen = frozen.resolve(stats).framed(stats)
         if self.structure != "auto":
             return frozen
         if rows is None:
@@ -193,8 +199,31 @@ class Gaussian(
                 "structure='auto' is chosen by leaving rows out, so it needs rows, not sums alone. "
                 "Name the structure, or choose again with the rows."
             )
-        keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else "structure"
-        return choose_structure(replace(frozen, keep=keep), stats, *rows, rule, own_scale=self.scale is not None)
+        keep = "full" if isinstance(stats, GaussianStats) else "structure"
+        known = replace(frozen.resolve(stats), keep=keep)
+        best = choose_structure(known, stats, *rows, rule, own_scale=self.scale is not None)
+        return best if stats.placed else replace(best, mean=self.mean, scale=self.scale)
+
+    def resolve(self, stats: AnyGaussianStats) -> Gaussian:
+        """Fill the prior mean and scale, where they were not given, from the sums.
+
+        Parameters
+        ----------
+        stats : GaussianStats or DiagonalStats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        Gaussian
+            The family with its prior.
+        """
+        if self.mean is not None and self.scale is not None:
+            return self
+        return replace(
+            self,
+            mean=pooled_mean(stats) if self.mean is None else self.mean,
+            scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
+        )
 
     def framed(self, stats: AnyGaussianStats) -> Gaussian:
         if self.origin is not None or not stats.placed:
@@ -262,7 +291,7 @@ class Gaussian(
         scores = self._posterior(stats, rule).leave_one_out(X, members, rule)
         far = far_rows(X, stats.frame)
         if len(far):  # the rank-one step would lose the digits of the other rows: subtract such a row from the sums
-            scores[far] = super().leave_one_out(stats, X[far], members.take(far), rule)
+            scores[far] = Family.leave_one_out(self.resolve(stats), stats, X[far], members.take(far), rule)
         return scores
 
     def log_evidence(self, stats: AnyGaussianStats) -> Array:

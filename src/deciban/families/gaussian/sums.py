@@ -487,8 +487,9 @@ def place_frame(head: Array, X: Array | None = None) -> Frame:
         origin[d], scale = _median_and_scale(values)
         if not scale and X is not None and len(X) > len(head):
             scale = _median_and_scale(np.asarray(X[:, d], dtype=float), origin[d])[1]
+        varies = scale > 0
         scale = 2.0 ** np.ceil(np.log2(scale or abs(origin[d]) or 1.0))
-        if abs(origin[d]) < 2.0**52 * scale:
+        if varies and abs(origin[d]) < 2.0**52 * scale:
             origin[d] = np.round(origin[d] / scale) * scale
         reach[d] = min(FAR * scale, LARGEST)
     return Frame(origin, reach)
