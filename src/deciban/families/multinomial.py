@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from deciban import kernels
-from deciban.errors import HyperparameterError
+from deciban.errors import DecibanError, HyperparameterError
 from deciban.families.abilities import Counts, HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts, log_gamma
 from deciban.families.dirichlet import (
@@ -55,6 +55,9 @@ class MultinomialStats(Stats):
     counts: Array = summed("class", "word", floor=True)  # Σ w·x
     rows: Array = summed("class", floor=True)  # Σ w
     coefficient: Array = summed("class", "digit")  # Σ w·log L!/Πx!, as two numbers that add exactly
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        self._refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
-from deciban.errors import HyperparameterError, NoModeError
+from deciban.errors import DecibanError, HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
@@ -33,6 +34,9 @@ class PoissonStats(Stats):
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that have a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
     log_factorial: Array = summed("class", "feature", "digit")  # Σ w·log x!   two numbers that add exactly
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        self._refuse_lost_digits("total", other, self.weight - other.weight, error, least=1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from deciban.errors import DecibanError, MergeError, UnlearnError
 from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
 TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
+LOST = 1e6  # a sum this many times larger than what stays of it leaves fewer than nine digits
 KINDS = ("sum", "fixed", "nested")
 
 StatsField: TypeAlias = Field[Any]
@@ -109,10 +110,12 @@ class Stats:
         Raises
         ------
         UnlearnError
-            If a sum that cannot be negative would be: the rows were never learnt.
+            If a sum that cannot be negative would be: the rows were never learnt; or if the rows are so large that
+            their rounding would falsify the sums of the rows that stay.
         """
         a, b = align(self, other)
         a._refuse_negative(b, error)
+        a._refuse_lost(b, error)
         return a._combine(b, _subtract_to_zero).tidy().pruned()
 
     def require(self, other: Self, error: type[DecibanError] = UnlearnError) -> None:
@@ -355,6 +358,33 @@ class Stats:
                         f"{self._position(f, at)} would have {f.name} {left[at]:.6g}; these rows were never learnt by "
                         "this model. Nothing was changed: unlearn only rows that were learnt, with their labels."
                     )
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        """Refuse rows whose rounding would falsify what stays; by default only nested statistics can have such rows."""
+        for f, values in self.items():
+            if f.metadata["kind"] == "nested":
+                _zip_parts(values, getattr(other, f.name), lambda a, b: a._refuse_lost(b, error))
+
+    def _refuse_lost_digits(
+        self, name: str, other: Self, rows: Array, error: type[DecibanError], least: float = 0.0
+    ) -> None:
+        """Refuse to remove so much from a sum of values that fewer than nine digits of the rest are right.
+
+        `rows` is the weight that stays; a rest below `least` counts as `least`. Sums of integers below 2⁵³ are exact.
+        """
+        was, taken = getattr(self, name), getattr(other, name)
+        if (was < LOST * np.maximum(was - taken, least)).all():  # the usual case
+            return
+        exact = (was == np.rint(was)) & (taken == np.rint(taken)) & (was < 2**53)
+        lost = (taken > 0) & (rows > 0) & ~exact & ~(was < LOST * np.maximum(was - taken, least))
+        if lost.any():
+            at = tuple(np.argwhere(lost)[0])
+            f = next(f for f in self.stats_fields() if f.name == name)
+            raise error(
+                f"{self._position(f, at)}: these rows hold {taken[at]:.6g} of {was[at]:.6g} in all, and the rounding of "
+                "that sum would falsify the rest.",
+                remedy="Nothing was changed: fit again without these rows.",
+            )
 
     def _position(self, f: StatsField, at: tuple[int, ...]) -> str:
         """A position in a field as text: class 'spam', word 'buy'."""

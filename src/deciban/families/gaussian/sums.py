@@ -247,8 +247,21 @@ class OriginSums(Stats):
             k, d = wrong[0]
             what = "sums without any rows" if gone[k, d] else f"a negative variance ({scatter[k, d]:.6g} in all)"
             self._never_learnt(f"class {self._class(k)!r}, feature {d} would have {what}", error)
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        """Refuse near rows whose rounding would falsify the variance of the rows that stay.
+
+        A class far from the origin has lost such digits anyway, also in a fit without the rows.
+        """
         near = self._near_squares()
-        lost = ~gone & (scatter > left.noise()) & (4 * EPS * near > DIGITS * scatter) & (near > 64 * left.second)
+        taken = other._near_squares()
+        if not (near > 64 * (near - taken)).any():  # the usual case
+            return
+        left = self._combine(other, np.subtract).diagonal()
+        _, scatter = left.scatter()
+        rest = np.where(scatter > 0, scatter, self._unit(left) ** 2)
+        lost = (4 * EPS * near > DIGITS * rest) & (near > 64 * left.second) & (taken != 0)
+        lost &= left.weight > TOLERANCE * self.diagonal().weight
         if lost.any():
             k, d = np.argwhere(lost)[0]
             raise error(
@@ -257,6 +270,12 @@ class OriginSums(Stats):
                 f"({near[k, d]:.6g}) would falsify.",
                 remedy="Nothing was changed: fit again without these rows.",
             )
+
+    def _unit(self, left: DiagonalStats) -> Array:
+        """(D,) scale of a column, with which the rounding of a constant column is compared."""
+        rows = left.weight.sum(axis=0)
+        size = np.sqrt(left.second.sum(axis=0) / np.where(rows > 0, rows, 1.0))
+        return np.where(self.reach < LARGEST, self.reach / FAR, np.where(size > 0, size, 1.0))
 
     def _refuse_far(self, other: Self, error: type[DecibanError]) -> None:
         """Refuse values that were never learnt, and far rows whose sums were rounded by decay."""
