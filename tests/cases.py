@@ -22,7 +22,6 @@ from deciban.families.binned import Binned
 from deciban.families.categorical import Categorical
 from deciban.families.gamma import Gamma
 from deciban.families.gaussian import Gaussian
-from deciban.families.gaussian.sums import OriginSums
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.transformed import Transformed
@@ -62,19 +61,10 @@ class Case:
         members = Members.hard(codes, K, weight)
         stats = self.family.collect(X, members)
         family = self.family.choose(stats, (X, members))
-        return resolved(family, stats), X, members
+        return family.resolve(stats), X, members
 
     def __repr__(self) -> str:
         return self.name
-
-
-def resolved(family, stats):
-    """The family with the values that it would derive from these sums: laws hold for a family that is held."""
-    if isinstance(family, Gaussian):
-        return family.resolve(stats)
-    if isinstance(family, Transformed) and isinstance(stats.inner, OriginSums):
-        return family.frozen(stats.map, family.inside(stats.map).resolve(stats.inner))
-    return family
 
 
 def with_gaps(raw, rng):
@@ -90,6 +80,8 @@ def close(a: Stats, b: Stats, exact: bool = False, rtol: float = 1e-9) -> None:
     a, b = align(a.whole(), b.whole())
     for f, values in a.items():
         theirs = getattr(b, f.name)
+        if f.metadata["kind"] == "peak":  # a bound of the rounding so far, not a sum
+            continue
         if isinstance(values, Stats):
             close(values, theirs, exact, rtol)
         elif isinstance(values, dict):

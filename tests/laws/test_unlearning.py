@@ -21,7 +21,7 @@ from deciban.families.transformed import Transformed
 from deciban.statistics import Members
 
 each_case = pytest.mark.parametrize("case", CASES, ids=repr)
-runs = settings(max_examples=6, deadline=None)
+runs = settings(max_examples=4, deadline=None)
 # Not refused, whatever the values: rows of dense tables that are summed exactly when they are far from the others.
 NEVER_REFUSED = [case for case in CASES if isinstance(case.family, Gaussian) and "sparse" not in case.name]
 

@@ -358,4 +358,4 @@ def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lac
     learnt = isinstance(clf.prior, str) and clf.prior == "learnt"
     prior = None if learnt else resolve_prior(clf.prior, clf.classes_, clf.stats_.rows)
     rule: Rule = "mean" if clf.rule == "predictive" else clf.rule
-    return SemiSupervisedEM(clf.family_, block, members, rows, rule, prior)
+    return SemiSupervisedEM(clf.family_.resolve(known), block, members, rows, rule, prior)

@@ -29,7 +29,7 @@ from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, classes_of, own_codes, require_rows
 from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
-from deciban.statistics import Array, Axis, Members, Stats, summed
+from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 from deciban.statistics.base import TOLERANCE
 
 LARGEST_SHAPE = 1e6  # of values that do not vary within the classes
@@ -43,6 +43,7 @@ class GammaStats(Stats):
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that had a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
     log_total: Array = summed("class", "feature")  # Σ w·log x
+    peak: Array | None = peak("total", "class", "feature")  # the largest value of `total`
 
     def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         left = self.weight - other.weight

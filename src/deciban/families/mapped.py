@@ -172,6 +172,9 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
         inner_rows = None if rows is None else (self.mapped(rows[0], stats.map), rows[1])
         return self.frozen(stats.map, self.inside(stats.map).choose(stats.inner, inner_rows, rule))
 
+    def resolve(self, stats: MappedStats) -> Self:
+        return self.frozen(stats.map, self.inside(stats.map).resolve(stats.inner))
+
     def estimate(self, stats: MappedStats, rule: Rule) -> Density:
         return self._behind(stats, self.inside(stats.map).estimate(stats.inner, rule))
 

@@ -45,7 +45,7 @@ from deciban.families.dirichlet import (
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
 from deciban.read.numbers import Matrix, counted_numbers, refuse, row_sums, row_totals
-from deciban.statistics import Array, Axis, Members, Stats, summed
+from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +55,7 @@ class MultinomialStats(Stats):
     counts: Array = summed("class", "word", floor=True)  # Σ w·x
     rows: Array = summed("class", floor=True)  # Σ w
     coefficient: Array = summed("class", "digit")  # Σ w·log L!/Πx!, as two numbers that add exactly
+    peak: Array | None = peak("counts", "class", "word", weight="rows")  # the largest value of `counts`, where it was rounded
 
     def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         self._refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)

@@ -24,7 +24,7 @@ from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, own_codes, require_rows
 from deciban.read.numbers import dense_numbers, refuse, refuse_infinite
-from deciban.statistics import Array, Axis, Members, Stats, summed
+from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +34,7 @@ class PoissonStats(Stats):
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that have a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
     log_factorial: Array = summed("class", "feature", "digit")  # Σ w·log x!   two numbers that add exactly
+    peak: Array | None = peak("total", "class", "feature", weight="weight")  # the largest value of `total`, where it was rounded
 
     def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         self._refuse_lost_digits("total", other, self.weight - other.weight, error, least=1.0)

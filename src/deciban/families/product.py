@@ -238,6 +238,9 @@ class Product(
             self._each(lambda f, s, x: f.choose(s, (x, members), rule), stats.blocks.values(), X.parts)
         )
 
+    def resolve(self, stats: ProductStats) -> Product:
+        return self.with_families(self._each(lambda f, s: f.resolve(s), stats.blocks.values()))
+
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
         return self._density(self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys))
 

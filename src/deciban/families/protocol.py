@@ -160,6 +160,21 @@ class Family(ABC, Generic[S]):
         """
         return self
 
+    def resolve(self, stats: S) -> Self:
+        """Fill the values that are derived from the sums, such as the mean of a prior.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        Family
+            The family with these values; itself if none is derived.
+        """
+        return self
+
     def leave_one_out(self, stats: S, X: Rows, members: Members, rule: Rule, density: Density | None = None) -> Array:
         """Score each row by the sums without it.
 

@@ -174,7 +174,8 @@ def llr_interval(
 def influence(predictor: Predictor, target: Rows, lesson: Lesson, one: int, other: int) -> Array:
     """Return by how much the llr of one row changes if each learnt row is unlearnt, shape (n,); exact."""
     model, members = predictor.model, lesson.members
-    model.stats.without(model.sums(lesson), NotLearntError)
+    model.stats.require(model.sums(lesson), NotLearntError)
+    model = replace(model, family=model.family.resolve(model.stats.family))
     before = predictor.scores(target, raw=True)[0]
     changed = np.zeros(len(members))
     sharing = ability(model.family, SharesParameters)

@@ -28,7 +28,7 @@ from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
 TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
 LOST = 1e6  # a sum this many times larger than what stays of it leaves fewer than nine digits
-KINDS = ("sum", "fixed", "nested")
+KINDS = ("sum", "fixed", "nested", "peak")
 
 StatsField: TypeAlias = Field[Any]
 T = TypeVar("T", bound="Stats")
@@ -42,6 +42,15 @@ def summed(*axes: str, floor: bool = False) -> Any:
 def fixed(*axes: str, default: Any = MISSING) -> Any:
     """Declare a field that is not added and must be equal in both statistics, such as the origin of the sums."""
     return field(default=default, metadata={"axes": axes, "kind": "fixed", "floor": False})
+
+
+def peak(of: str, *axes: str, weight: str | None = None) -> Any:
+    """Declare a field that holds the largest value that the sum `of` ever had, where it was rounded; None for nowhere.
+
+    Rounding errors of a sum are in proportion to it, and stay when rows are unlearnt. Sums of integers below 2⁵³ are
+    not rounded: they are recognised where the values are counts, by integers in the field `weight`.
+    """
+    return field(default=None, metadata={"axes": axes, "kind": "peak", "floor": False, "of": of, "weight": weight})
 
 
 def nested(default: Any = MISSING) -> Any:
@@ -87,7 +96,8 @@ class Stats:
 
     def __mul__(self, factor: float) -> Self:
         return self.map_fields(
-            lambda values, _: _map_parts(values, lambda part: part * factor), kinds=("sum", "nested")
+            lambda values, _: None if values is None else _map_parts(values, lambda part: part * factor),
+            kinds=("sum", "nested", "peak"),
         )
 
     __rmul__ = __mul__
@@ -179,7 +189,7 @@ class Stats:
         return all(
             all(part.finite for part in _parts(values))
             if f.metadata["kind"] == "nested"
-            else bool(np.isfinite(values).all())
+            else values is None or bool(np.isfinite(values).all())
             for f, values in self.items()
         )
 
@@ -209,7 +219,7 @@ class Stats:
         def pick(values: Any, f: StatsField) -> Any:
             if f.metadata["kind"] == "nested":
                 return _map_parts(values, lambda part: part.select(axis, index) if axis == "class" else part)
-            for at, name in enumerate(f.metadata["axes"]):
+            for at, name in enumerate(f.metadata["axes"] if values is not None else ()):
                 if name in places:
                     values = np.take(values, places[name], axis=at)
             return values
@@ -258,7 +268,7 @@ class Stats:
             return replace(self, labels=labels)
 
         def spread(values: Array, f: StatsField) -> Array:
-            for at, axis in enumerate(f.metadata["axes"]):
+            for at, axis in enumerate(f.metadata["axes"] if values is not None else ()):
                 if axis in moved:
                     shape = (*values.shape[:at], labels[axis].size, *values.shape[at + 1 :])
                     larger = np.zeros(shape, dtype=values.dtype)
@@ -266,7 +276,7 @@ class Stats:
                     values = larger
             return values
 
-        return replace(self.map_fields(spread, kinds=("sum", "fixed")), labels=labels)
+        return replace(self.map_fields(spread, kinds=("sum", "fixed", "peak")), labels=labels)
 
     def settle(self, other: Self) -> tuple[Self, Self]:
         """Make the fixed fields of two statistics equal; by default they must be.
@@ -338,6 +348,11 @@ class Stats:
                 new[f.name] = act(values, theirs)
             elif f.metadata["kind"] == "nested":
                 new[f.name] = _zip_parts(values, theirs, lambda a, b: a._combine(b, act))
+            elif f.metadata["kind"] == "peak":
+                of = f.metadata["of"]
+                counts = _are_counts(f, self, other)
+                sums = getattr(self, of), getattr(other, of), new[of]
+                new[f.name] = _highest([values, theirs, *(_rounded(each, counts) for each in sums)])
         return replace(self, **new)
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
@@ -373,16 +388,18 @@ class Stats:
         `rows` is the weight that stays; a rest below `least` counts as `least`. Sums of integers below 2⁵³ are exact.
         """
         was, taken = getattr(self, name), getattr(other, name)
-        if (was < LOST * np.maximum(was - taken, least)).all():  # the usual case
+        held = next(f for f in self.stats_fields() if f.metadata.get("of") == name)
+        counts = _are_counts(held, self, other)
+        most = _highest([getattr(self, held.name), _rounded(was, counts), _rounded(taken, counts)])
+        if most is None:
             return
-        exact = (was == np.rint(was)) & (taken == np.rint(taken)) & (was < 2**53)
-        lost = (taken > 0) & (rows > 0) & ~exact & ~(was < LOST * np.maximum(was - taken, least))
+        lost = (taken > 0) & (rows > 0) & (most > LOST * np.maximum(was - taken, least))
         if lost.any():
             at = tuple(np.argwhere(lost)[0])
             f = next(f for f in self.stats_fields() if f.name == name)
             raise error(
-                f"{self._position(f, at)}: these rows hold {taken[at]:.6g} of {was[at]:.6g} in all, and the rounding of "
-                "that sum would falsify the rest.",
+                f"{self._position(f, at)}: the sum has been {most[at]:.6g}, and its rounding would falsify what stays "
+                f"({was[at] - taken[at]:.6g}).",
                 remedy="Nothing was changed: fit again without these rows.",
             )
 
@@ -428,6 +445,29 @@ def all_but_one(parts: Sequence[T]) -> list[T]:
     return [after[1], *inner, before[-2]]
 
 
+def _are_counts(f: StatsField, *each: Stats) -> bool:
+    """Whether the sums of which `f` is the peak are sums of counts with integer weights."""
+    if f.metadata["weight"] is None:
+        return False
+    weights = [getattr(stats, f.metadata["weight"]) for stats in each]
+    return all(bool((weight == np.rint(weight)).all()) for weight in weights)
+
+
+def _rounded(sums: Array, counts: bool) -> Array | None:
+    """Sums that may have been rounded, 0 for the others; None if there is none."""
+    if not counts:
+        return sums
+    if sums.max(initial=0.0) < 2**53 and (sums == np.rint(sums)).all():
+        return None
+    return np.where((sums == np.rint(sums)) & (sums < 2**53), 0.0, sums)
+
+
+def _highest(each: Sequence[Array | None]) -> Array | None:
+    """The larger of several arrays, cell by cell; None stands for zeros."""
+    some = [one for one in each if one is not None]
+    return np.maximum.reduce(some) if some else None
+
+
 def _subtract_to_zero(a: Array, b: Array) -> Array:
     """A − b, where a remainder of pure rounding is exactly zero."""
     left = np.asarray(a - b)
@@ -448,6 +488,8 @@ def _zip_parts(a: Any, b: Any, act: Callable[[Any, Any], Any]) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(part, b[name]) for name, part in a.items())
     return a.same(b) if isinstance(a, Stats) else np.array_equal(a, b)

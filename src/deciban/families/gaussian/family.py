@@ -190,7 +190,7 @@ class Gaussian(
     ) -> Gaussian:
         keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else self.keep
         frozen = replace(self, keep=keep if not self._complete else self.keep)
-        if stats.placed:  # until enough rows were seen, the prior follows the sums
+        if stats.placed and self.origin is None:  # until enough rows were seen, the prior follows the sums
             frozen = frozen.resolve(stats).framed(stats)
         if self.structure != "auto":
             return frozen
@@ -202,21 +202,9 @@ class Gaussian(
         keep = "full" if isinstance(stats, GaussianStats) else "structure"
         known = replace(frozen.resolve(stats), keep=keep)
         best = choose_structure(known, stats, *rows, rule, own_scale=self.scale is not None)
-        return best if stats.placed else replace(best, mean=self.mean, scale=self.scale)
+        return best if frozen.mean is not None else replace(best, mean=self.mean, scale=self.scale)
 
     def resolve(self, stats: AnyGaussianStats) -> Gaussian:
-        """Fill the prior mean and scale, where they were not given, from the sums.
-
-        Parameters
-        ----------
-        stats : GaussianStats or DiagonalStats
-            Sums of the rows of each class.
-
-        Returns
-        -------
-        Gaussian
-            The family with its prior.
-        """
         if self.mean is not None and self.scale is not None:
             return self
         return replace(

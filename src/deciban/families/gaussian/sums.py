@@ -147,13 +147,20 @@ class OriginSums(Stats):
         """Return the sums of all rows, near and far, in float64; from these, parameters are estimated."""
         if self.far.empty:
             return self
+        together = self._together()
+        return together._emptied(together.weight)
+
+    def _together(self) -> Self:
+        """Return near plus far sums, in float64."""
+        if self.far.empty:
+            return self
         origin = self.frame.origin
         classes, *parts = self._far_about(origin)
         weight, first, second = self.weight.copy(), self.first.copy(), self.second.copy()
         for mine, part in zip((weight, first, second), parts):
             mine[classes] += part
         none = replace(self, origin=origin, reach=None, far=None, head=None)
-        return replace(none, weight=weight, first=first, second=second)._emptied(weight)
+        return replace(none, weight=weight, first=first, second=second)
 
     @abstractmethod
     def _emptied(self, weight: Array) -> Self:
@@ -233,15 +240,13 @@ class OriginSums(Stats):
             )
         else:
             self._refuse_far(other, error)
-            was, left = self.diagonal(), self._combine(other, np.subtract).diagonal()
+            was, left = self.diagonal(), self._combine(other, np.subtract)._together().diagonal()
         gone = left.weight <= TOLERANCE * was.weight
         mean = left.first / np.where(gone, 1.0, left.weight)
         scatter = left.second - np.where(gone, 0.0, left.first * mean)
         slack = TOLERANCE * was.second
-        if not exact:
-            over = (np.abs(left.second) > slack) | (np.abs(left.first) > TOLERANCE * np.sqrt(was.weight * was.second))
-        else:
-            over = left.weight < -TOLERANCE * np.maximum(was.weight, 1.0)
+        over = (np.abs(left.second) > slack) | (np.abs(left.first) > TOLERANCE * np.sqrt(was.weight * was.second))
+        over |= left.weight < -TOLERANCE * np.maximum(was.weight, 1.0)
         wrong = np.argwhere(np.where(gone, over, scatter < -slack))
         if len(wrong):
             k, d = wrong[0]
