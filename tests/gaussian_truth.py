@@ -27,6 +27,7 @@ def fitted(structure, X, members, **choices):
 def gaussian_truth(family, stats, X, rule):
     if hasattr(X, "toarray"):
         X = X.toarray()
+    stats = stats.whole()
     Z = X - stats.origin
     tied, kind = family.structure.startswith("tied"), family.structure.removeprefix("tied ")
     truth = matrix_truth if kind in ("full", "tied") else axes_truth

@@ -33,6 +33,7 @@ def test_the_mean_rule_weighs_target_and_scatter_by_strength_and_rows(structure)
 
 def log_joint(family, stats, mean, variance, structure):
     """Log posterior of means and variances, up to a constant, by SciPy."""
+    stats = stats.whole()
     n, first, second = stats.weight, stats.first, stats.second
     K, D = first.shape
     likelihood = -0.5 * (n * np.log(variance) + (second - 2 * mean * first + n * mean**2) / variance).sum()

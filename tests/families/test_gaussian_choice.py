@@ -16,7 +16,7 @@ from gaussian_truth import blobs, fitted
 
 def loss_of(structure, X, members, rule):
     family, stats = fitted(structure, X, members, keep="full")
-    rows, judged, weight = _judged(stats, X, members)
+    rows, judged, weight = _judged(stats.whole(), X, members)
     return _loss(family.leave_one_out(stats, rows, judged, rule), stats, judged, weight)
 
 
@@ -42,8 +42,8 @@ def test_the_loss_is_that_of_refits():
         scores = family.estimate(family.collect(X[others], kept), "mean").log_density(X[i : i + 1])[0]
         joint = scores + np.log(kept.weights() / 29)
         losses.append(np.logaddexp.reduce(joint) - joint[members.codes[i]])
-    rows, judged, weight = _judged(stats, X, members)
-    loss = _loss(family.leave_one_out(stats, rows, judged, "mean"), stats, judged, weight)
+    rows, judged, weight = _judged(stats.whole(), X, members)
+    loss = _loss(family.leave_one_out(stats, rows, judged, "mean"), stats.whole(), judged, weight)
     assert loss == pytest.approx(np.mean(losses), rel=1e-9)
 
 
@@ -52,9 +52,9 @@ def test_weight_three_chooses_as_three_copies_do():
     rows = np.repeat(np.arange(30), 3)
     heavy = Members.hard(members.codes, 3, np.full(30, 3.0))
     stats = Gaussian("full").collect(X, heavy)
-    one, other = (_judged(stats, *pair) for pair in ((X, heavy), (X[rows], members.take(rows))))
-    for family in candidates(fitted("full", X, heavy)[0], stats, "mean"):
-        losses = [_loss(family.leave_one_out(stats, X, m, "mean"), stats, m, w) for X, m, w in (one, other)]
+    one, other = (_judged(stats.whole(), *pair) for pair in ((X, heavy), (X[rows], members.take(rows))))
+    for family in candidates(fitted("full", X, heavy)[0], stats.whole(), "mean"):
+        losses = [_loss(family.leave_one_out(stats, X, m, "mean"), stats.whole(), m, w) for X, m, w in (one, other)]
         assert losses[0] == pytest.approx(losses[1], rel=1e-9)
 
 

@@ -184,7 +184,8 @@ def test_another_reading_goes_on_learning(structure):
     read = replaced(family, structure=structure, strength=3.0).choose(stats)
     close(stats + read.collect(X, members), 2 * stats)
     assert replaced(read, target="tied").scale is None
-    assert Gaussian("auto").keep_choices(read, with_rows=False) == replace(read, mean=None, scale=None, origin=None)
+    open_again = replace(read, mean=None, scale=None, origin=None, reach=None)
+    assert Gaussian("auto").keep_choices(read, with_rows=False) == open_again
     narrow, sums = fitted("diagonal", X, members)
     with pytest.raises(NotAvailableError, match="keep='full'"):
         replaced(narrow, structure="full").choose(sums).estimate(sums, "mean")

@@ -39,6 +39,7 @@ class Projection:
     def apply(self, stats: GaussianStats) -> GaussianStats:
         """Return the statistics of the projected rows."""
         P = self.matrix
+        stats = stats.whole()
         labels = {**stats.labels, "feature": Axis.of(P.shape[1])}
         second = np.stack([P.T @ S @ P for S in stats.second])
         second = (second + second.transpose(0, 2, 1)) / 2
@@ -124,6 +125,7 @@ class PCA(_Projector):
         Projection
             Projection of rows and of statistics.
         """
+        stats = stats.whole()
         D, total = len(stats.origin), stats.weight.sum()
         d = _wanted(self.n, D)
         mean = stats.first.sum(axis=0) / total
@@ -206,6 +208,7 @@ class Fisher(_Projector):
         Projection
             Projection of rows and of statistics.
         """
+        stats = stats.whole()
         stats = stats.select("class", np.flatnonzero(stats.weight > 0))
         (K, D), total = stats.first.shape, stats.weight.sum()
         if K < 2:

@@ -176,6 +176,25 @@ class HasChoices(Protocol):
         """
 
 
+@runtime_checkable
+class HasFrame(Protocol):
+    """Families that sum about an origin, which is chosen once enough rows were seen."""
+
+    def framed(self, stats: Any) -> Self:
+        """Adopt the origin of the sums, if the family has none yet.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of all rows so far.
+
+        Returns
+        -------
+        Family
+            The family that collects later rows about the same origin; itself if nothing changes.
+        """
+
+
 class LeftOutScores(Protocol):
     """Leave-one-out scores by candidates that share their sums."""
 
@@ -432,7 +451,7 @@ class Composite(Protocol):
         """
 
 
-ONE_PART_IS_ENOUGH = (HasChoices, Streams, Refines, SharesParameters, Unmixable, HasFootprint, HasSubset)
+ONE_PART_IS_ENOUGH = (HasChoices, Streams, Refines, SharesParameters, Unmixable, HasFootprint, HasSubset, HasFrame)
 
 
 def ability(thing: object, kind: type[A]) -> A | None:
@@ -464,3 +483,9 @@ def parts_support(parts: Sequence[object], kind: type) -> bool:
     """Whether a composite of these parts has an ability: if one part has it, or if all must have it and do."""
     have = (ability(part, kind) is not None for part in parts)
     return any(have) if kind in ONE_PART_IS_ENOUGH else all(have)
+
+
+def with_frame(family: Any, stats: Any) -> Any:
+    """Return the family with the origin of the sums, where it sums about an origin and has none yet."""
+    framed = ability(family, HasFrame)
+    return family if framed is None else framed.framed(stats)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability
+from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability, with_frame
 from deciban.families.posterior import Posterior
 from deciban.families.product import footprint, without_ability
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
@@ -184,7 +184,8 @@ class Fitted:
         Fitted
             The family with the new sums.
         """
-        return replace(self, stats=self.stats + self._collect(X, sample_weight))
+        stats = self.stats + self._collect(X, sample_weight)
+        return replace(self, family=with_frame(self.family, stats), stats=stats)
 
     def unlearn(self, X: Input, sample_weight: ArrayLike | None = None) -> Fitted:
         """Subtract the sums of rows that were learnt before.

@@ -23,14 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln, polygamma, psi, xlogy
 
-from deciban.errors import OR_GAUSSIAN, HyperparameterError, NoModeError
+from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
-from deciban.statistics import Array, Axis, Members, Stats, summed
+from deciban.statistics import Array, Axis, Members, Stats, peak, summed
+from deciban.statistics.base import TOLERANCE
 
 LARGEST_SHAPE = 1e6  # of values that do not vary within the classes
 NEWTON_STEPS = 20  # Minka's step has all digits after about five
@@ -43,6 +44,11 @@ class GammaStats(Stats):
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that had a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
     log_total: Array = summed("class", "feature")  # Σ w·log x
+    peak: Array | None = peak("total", "class", "feature")  # the largest value of `total`
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        left = self.weight - other.weight
+        self._refuse_lost_digits("total", other, np.where(left > TOLERANCE * self.weight, left, 0.0), error)
 
     def tidy(self) -> Self:
         """Set the sums of classes without rows to zero."""

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from deciban.families.abilities import Composite, HasDraws, HasLogPrior, HasParts, HasPosterior, ability
+from deciban.families.abilities import Composite, HasDraws, HasFrame, HasLogPrior, HasParts, HasPosterior, ability
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
 from deciban.read.numbers import refuse_infinite
@@ -36,7 +36,7 @@ class MappedStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Composite):
+class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, HasFrame, Composite):
     """Base of the families of mapped values; each defines its map."""
 
     @abstractmethod
@@ -197,6 +197,12 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Com
     def draw(self, stats: MappedStats, rng: np.random.Generator) -> Density:
         inner: HasDraws = self.inside(stats.map)  # type: ignore[assignment]  # see `supports`
         return self._behind(stats, inner.draw(stats.inner, rng))
+
+    def framed(self, stats: MappedStats) -> Self:
+        old = self.inside(stats.map)
+        inner: HasFrame = old  # type: ignore[assignment]  # see `supports`
+        new: Any = inner.framed(stats.inner)
+        return self if new is old else self.frozen(stats.map, new)
 
     def _behind(self, stats: MappedStats, inner: Density) -> MappedDensity:
         family = self if self.frozen_map() is not None else self.frozen(stats.map, self.inside(stats.map))

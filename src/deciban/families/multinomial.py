@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from deciban import kernels
-from deciban.errors import Argument, HyperparameterError, Remedy
+from deciban.errors import Argument, DecibanError, HyperparameterError, Remedy
 from deciban.families.abilities import Counts, HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts, log_gamma
 from deciban.families.dirichlet import (
@@ -45,7 +45,7 @@ from deciban.families.dirichlet import (
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import Matrix, counted_numbers, refuse, row_sums, row_totals
-from deciban.statistics import Array, Axis, Members, Stats, summed
+from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +55,12 @@ class MultinomialStats(Stats):
     counts: Array = summed("class", "word", floor=True)  # Σ w·x
     rows: Array = summed("class", floor=True)  # Σ w
     coefficient: Array = summed("class", "digit")  # Σ w·log L!/Πx!, as two numbers that add exactly
+    peak: Array | None = peak(
+        "counts", "class", "word", weight="rows"
+    )  # the largest value of `counts`, where it was rounded
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        self._refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)
 
 
 @dataclass(frozen=True, eq=False)

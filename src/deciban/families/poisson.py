@@ -12,19 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
-from deciban.errors import OR_GAUSSIAN, HyperparameterError, NoModeError
+from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
-from deciban.statistics import Array, Axis, Members, Stats, summed
+from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +35,12 @@ class PoissonStats(Stats):
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that have a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
     log_factorial: Array = summed("class", "feature", "digit")  # Σ w·log x!   two numbers that add exactly
+    peak: Array | None = peak(
+        "total", "class", "feature", weight="weight"
+    )  # the largest value of `total`, where it was rounded
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        self._refuse_lost_digits("total", other, self.weight - other.weight, error, least=1.0)
 
 
 @dataclass(frozen=True, eq=False)

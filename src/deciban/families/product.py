@@ -21,6 +21,7 @@ from deciban.families.abilities import (
     HasDraws,
     HasEvidence,
     HasFootprint,
+    HasFrame,
     HasLogPrior,
     HasParts,
     HasPosterior,
@@ -133,6 +134,7 @@ class Product(
     HasDraws,
     HasLogPrior,
     HasFootprint,
+    HasFrame,
     HasChoices,
     HasSubset,
     Streams,
@@ -257,6 +259,12 @@ class Product(
 
     def footprint(self, X: BlockRows, members: Members) -> ProductStats:
         return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts))
+
+    def framed(self, stats: ProductStats) -> Product:
+        pairs = zip(self.families.values(), stats.blocks.values())
+        found = [part.framed(sums) if ability(part, HasFrame) else part for part, sums in pairs]
+        same = all(new is old for new, old in zip(found, self.families.values()))
+        return self if same else self.with_families(found)
 
     def refine(self, stats: ProductStats, X: BlockRows, members: Members) -> tuple[Product, ProductStats]:
         pairs = self._each(

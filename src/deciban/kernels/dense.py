@@ -67,8 +67,45 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
         return _class_scatter(_floats(X), codes, weight, origin, K)
     from deciban.kernels.dense_compiled import class_scatter as run
 
-    weight, origin = row_weights(weight), readable(origin, np.float64)
-    return run(row_blocks(X, NATIVE, np.float64), codes, weight, origin, K)
+    weight, origin, reach = row_weights(weight), readable(origin, np.float64), np.full(len(origin), np.inf)
+    return run(row_blocks(X, NATIVE, np.float64), codes, weight, origin, reach, K)[:2]
+
+
+def class_moments_within(
+    X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
+) -> tuple[Array, Array, Array, Array]:
+    """Σ w, Σ w (x−o) and Σ w (x−o)² per class, (K, D) each, of the rows with all |x−o| ≤ reach; and the other rows.
+
+    NaN is a missing value: it adds nothing, and is within reach.
+    """
+    codes = class_codes(codes, K)
+    if X.size <= numpy_work.get():
+        return _class_moments_within(_floats(X), codes, weight, origin, reach, K)
+    from deciban.kernels.dense_compiled import class_moments_within as run
+
+    weight, (origin, reach) = row_weights(weight), readable_floats(origin, reach)
+    complete = run(row_blocks(X, NATIVE, np.float64), len(X), codes, weight, origin, reach, K, False)
+    if complete is not None:
+        return complete
+    return run(row_blocks(X, NATIVE, np.float64), len(X), codes, weight, origin, reach, K, True)  # type: ignore[return-value]
+
+
+def class_scatter_within(
+    X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
+) -> tuple[Array, Array, Array]:
+    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class of the rows with all |x−o| ≤ reach, and the positions of the others.
+
+    NaN is within reach: it propagates as in `class_scatter`.
+    """
+    codes = class_codes(codes, K)
+    if X.size <= numpy_work.get():
+        X = _floats(X)
+        far = _beyond(X, weight, origin, reach)
+        return *_class_scatter(X, codes, _zero_at(weight, far, len(X)), origin, K), far
+    from deciban.kernels.dense_compiled import class_scatter as run
+
+    weight, (origin, reach) = row_weights(weight), readable_floats(origin, reach)
+    return run(row_blocks(X, NATIVE, np.float64), codes, weight, origin, reach, K)
 
 
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
@@ -147,6 +184,35 @@ def _class_moments_with_gaps(
     counted = seen * (1.0 if weight is None else weight[:, None])
     Z = np.where(seen, X - origin, 0.0)
     return group_sums(counted, codes, K), group_sums(counted * Z, codes, K), group_sums(counted * Z * Z, codes, K)
+
+
+@quiet
+def _class_moments_within(
+    X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
+) -> tuple[Array, Array, Array, Array]:
+    far = _beyond(X, weight, origin, reach)
+    weight = _zero_at(weight, far, len(X))
+    first, second = _class_moments(X, codes, weight, origin, K)
+    if np.isnan(first).any():
+        return *_class_moments_with_gaps(X, codes, weight, origin, K), far
+    seen = group_sums(np.ones((len(X), 1)) if weight is None else weight[:, None], codes, K)
+    return np.repeat(seen, len(origin), axis=1), first, second, far
+
+
+@quiet
+def _beyond(X: Array, weight: Array | None, origin: Array, reach: Array) -> Array:
+    """Positions of the rows with a value beyond reach."""
+    far = np.flatnonzero((np.abs(X - origin) > reach).any(axis=1))
+    return far if weight is None or not len(far) else far[weight[far] != 0]
+
+
+def _zero_at(weight: Array | None, rows: Array, n: int) -> Array | None:
+    """Weights with 0 for some rows."""
+    if not len(rows):
+        return weight
+    weight = np.ones(n) if weight is None else weight.copy()
+    weight[rows] = 0.0
+    return weight
 
 
 @quiet

@@ -57,6 +57,96 @@ def add_moments(
                 q[d] += v * z * z
 
 
+MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond reach by the size of the sums
+
+
+@kernel
+def _add_moments_within(
+    X: Array,
+    codes: Array,
+    weight: Array,
+    origin: Array,
+    limit: Array,
+    gaps: bool,
+    seen: Array,
+    first: Array,
+    second: Array,
+    hit: Array,
+) -> None:
+    """Add the moments of blocks of rows, except of those that may have a value beyond reach; mark these in `hit`.
+
+    A value beyond reach makes a sum of squares larger than its weight times reach², the limit.
+    """
+    n, D = X.shape
+    K = first.shape[0]
+    part = np.zeros((3, K, D))
+    for start in range(0, n, MOMENT_ROWS):
+        part[:] = 0.0
+        least = 1.0
+        for i in range(start, min(start + MOMENT_ROWS, n)):
+            _prefetch_row(X, i)
+            w = weight[i] if weight.size else 1.0
+            if w == 0:
+                continue
+            least = min(least, w)
+            x, m, s, q = X[i], part[0, codes[i]], part[1, codes[i]], part[2, codes[i]]
+            if gaps:
+                for d in range(D):
+                    z = x[d] - origin[d]
+                    z, v = (z, w) if x[d] == x[d] else (0.0, 0.0)
+                    m[d] += v
+                    s[d] += v * z
+                    q[d] += v * z * z
+            else:
+                for d in range(D):
+                    z = x[d] - origin[d]
+                    s[d] += w * z
+                    q[d] += w * z * z
+        over = 0
+        for k in range(K):
+            for d in range(D):
+                over += not part[2, k, d] <= least * limit[d]  # NaN counts as over
+        if over:
+            hit[start // MOMENT_ROWS] = True
+            continue
+        if gaps:
+            seen += part[0]
+        first += part[1]
+        second += part[2]
+
+
+def class_moments_within(
+    blocks: Blocks, n: int, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, gaps: bool
+) -> tuple[Array, Array, Array, Array] | None:
+    """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps but `gaps` is False."""
+    seen, first, second = np.zeros((3, K, len(origin)))
+    limit, far = 0.99 * reach * np.minimum(reach, 1e150), []
+    for rows, X in blocks:
+        hit = np.zeros(-(-len(X) // MOMENT_ROWS), np.bool_)
+        arrays = X, codes[rows], weights_or_empty(weight, rows), origin, limit
+        _add_moments_within(*arrays, gaps, seen, first, second, hit)
+        for start in np.flatnonzero(hit) * MOMENT_ROWS:
+            part = X[start : start + MOMENT_ROWS]
+            here = slice(rows.start + start, rows.start + start + len(part))
+            if not gaps and np.isnan(part).any():
+                return None
+            w = np.ones(len(part)) if weight is None else weight[here].copy()
+            with np.errstate(over="ignore", invalid="ignore"):
+                beyond = np.flatnonzero((np.abs(part - origin) > reach).any(axis=1) & (w != 0))
+            far.append(beyond + here.start)
+            w[beyond] = 0.0
+            add_moments(part, codes[here], w, origin, seen if gaps else None, first, second)
+    others = np.concatenate([*far, np.empty(0, np.intp)]).astype(np.intp)
+    if not gaps:
+        total = np.bincount(codes, weight, K).astype(float)
+        if len(others):
+            keep = np.ones(n, bool)
+            keep[others] = False
+            total = np.bincount(codes[keep], None if weight is None else weight[keep], K).astype(float)
+        seen = np.repeat(total[:, None], len(origin), axis=1)
+    return seen, first, second, others
+
+
 # -- scatter matrices --------------------------------------------------------------------------------------------------
 # The rows of a block are sorted by class; each class then is one BLAS call.
 SCATTER_ROWS = 2048  # rows of a block: with 50 columns, two copies fit in the second-level cache
@@ -65,8 +155,22 @@ SCATTER_BYTES = 2**26  # largest block
 
 
 @kernel
-def _sort_by_class(X: Array, codes: Array, weight: Array, origin: Array, ends: Array, Z: Array, first: Array) -> None:
-    """Write √w (x−o) to Z, sorted by class; class k ends at row ends[k]. Add Σ w (x−o) to first."""
+def _sort_by_class(
+    X: Array,
+    codes: Array,
+    weight: Array,
+    origin: Array,
+    reach: Array,
+    begins: Array,
+    ends: Array,
+    Z: Array,
+    first: Array,
+    far: Array,
+) -> int:
+    """Write √w (x−o) of the rows within reach to Z, sorted by class; class k is at begins[k] … ends[k].
+
+    Add Σ w (x−o) to first, write the positions of the other rows to far, and return their number.
+    """
     n, D = X.shape
     ends[:] = 0
     for i in range(n):
@@ -74,46 +178,58 @@ def _sort_by_class(X: Array, codes: Array, weight: Array, origin: Array, ends: A
             ends[codes[i]] += 1
     place = 0
     for k in range(ends.size):
+        begins[k] = place
         place += ends[k]
-        ends[k] = place - ends[k]
+        ends[k] = begins[k]
+    beyond = 0
     for i in range(n):
         w = weight[i] if weight.size else 1.0
         if w == 0:
             continue
         k = codes[i]
         x, z, s = X[i], Z[ends[k]], first[k]
-        ends[k] += 1
-        root = np.sqrt(w)
+        root, over = np.sqrt(w), 0
         for d in range(D):
             c = x[d] - origin[d]
-            s[d] += w * c
+            over += np.int64(abs(c) > reach[d])
             z[d] = root * c
+        if over:
+            far[beyond] = i
+            beyond += 1
+            continue
+        ends[k] += 1
+        for d in range(D):
+            s[d] += root * z[d]
+    return beyond
 
 
-def class_scatter(blocks: Blocks, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class, from blocks of the table."""
+def class_scatter(
+    blocks: Blocks, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
+) -> tuple[Array, Array, Array]:
+    """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class of the rows within reach, and the positions of the others."""
     from scipy.linalg.blas import dsyrk
 
     D = len(origin)
     size = min(max(SCATTER_ROWS, ROWS_PER_CLASS * K), max(1, SCATTER_BYTES // (8 * max(1, D))))
     first, second = np.zeros((K, D)), np.zeros((K, D, D))
-    ends, Z = np.empty(K, np.intp), np.empty((size, D))
+    begins, ends, beyond, Z = np.empty(K, np.intp), np.empty(K, np.intp), np.empty(size, np.intp), np.empty((size, D))
+    far = []
     with one_thread(D):
         for rows, X in blocks:
             for start in range(0, len(X) if D else 0, size):
                 here = slice(rows.start + start, min(rows.start + start + size, rows.stop))
-                weights = weights_or_empty(weight, here)
-                _sort_by_class(X[start : start + size], codes[here], weights, origin, ends, Z, first)
-                begin = 0
-                for k, end in enumerate(ends.tolist()):
+                arrays = X[start : start + size], codes[here], weights_or_empty(weight, here), origin, reach
+                count = _sort_by_class(*arrays, begins, ends, Z, first, beyond)
+                if count:
+                    far.append(beyond[:count] + here.start)
+                for k, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist())):
                     if end > begin:
                         # One triangle of Zᵀ Z, added in place: transposed views are in the order that BLAS expects.
                         dsyrk(1.0, Z[begin:end].T, 1.0, second[k].T, lower=1, overwrite_c=1)
-                    begin = end
     for S in second:
         below = np.tril_indices(D, -1)
         S[below] = S.T[below]
-    return first, second
+    return first, second, np.concatenate([*far, np.empty(0, np.intp)]).astype(np.intp)
 
 
 # -- Mahalanobis distances ---------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ class GaussianWithGaps(Gaussian):
     ) -> GaussianWithGaps:
         if self.guess is not None:
             return self
-        frozen = self._with_prior(stats if rows is None else collect_diagonal(*rows, self.origin))
+        frozen = self._with_prior(stats if rows is None else collect_diagonal(*rows, self._frame).whole())
         return replace(frozen, guess=stats)
 
     def refine(self, stats: ExpectedStats, X: Array, members: Members) -> tuple[GaussianWithGaps, ExpectedStats]:
@@ -237,9 +237,10 @@ class GaussianWithGaps(Gaussian):
 
     def _fit(self, X: Array, members: Members) -> ExpectedStats:
         """Expected sums at the end of EM."""
-        seen = collect_diagonal(X, members, self.origin)
+        seen = collect_diagonal(X, members, self._frame)
         if not seen.finite:  # the caller finds out which value it was
             return _not_finite(seen)
+        seen = seen.whole()
         family = self._with_prior(seen)
 
         def step(current: tuple[NormalDensity, Any]) -> tuple[tuple[NormalDensity, Any], float]:

@@ -294,6 +294,7 @@ class Mixture(Family):
             raise InputError("there are no rows to learn from.")
         members = Members.one_group(n, weight)
         pooled = collect_checked(self.component, block, members, [str(j) for j in range(block.shape[1])])
+        pooled = pooled.whole()
         return WeightedRows(self.component.choose(pooled, (block, members)).resolve(pooled), block, weight), start
 
     def _held_out_loss(self, X: ArrayLike, sample_weight: ArrayLike | None, options: dict[str, Any]) -> float:
@@ -324,6 +325,7 @@ class Mixture(Family):
         pooled = self.component.collect(X, members)
         if not pooled.finite:  # the caller finds out which value it was
             return self._each_class(X, members, _one_component)
+        pooled = pooled.whole()
         frozen = replace(self, component=self.component.choose(pooled, (X, members)).resolve(pooled))
         return frozen._each_class(X, members, frozen._fit_class)
 
@@ -332,7 +334,7 @@ class Mixture(Family):
             return self
         if rows is None:
             raise NotAvailableError("a mixture is estimated by EM over rows, not from sums alone. Refit it.")
-        pooled = self.component.collect(*rows)
+        pooled = self.component.collect(*rows).whole()
         component = self.component.choose(pooled, rows).resolve(pooled)
         return replace(self, component=component, guess=stats)
 

@@ -180,9 +180,9 @@ def llr_interval(
 
 def influence(predictor: Predictor, target: Rows, lesson: Lesson, one: int, other: int) -> Array:
     """Return by how much the llr of one row changes if each learnt row is unlearnt, shape (n,); exact."""
-    members = lesson.members
-    model = replace(predictor.model, family=predictor.model.family.resolve(predictor.model.stats.family))
-    model.stats.without(model.sums(lesson), NotLearntError)
+    model, members = predictor.model, lesson.members
+    model.stats.require(model.sums(lesson), NotLearntError)
+    model = replace(model, family=model.family.resolve(model.stats.family))
     before = predictor.scores(target, raw=True)[0]
     changed = np.zeros(len(members))
     sharing = ability(model.family, SharesParameters)

@@ -26,7 +26,7 @@ from deciban.errors import (
     Remedy,
     SingularError,
 )
-from deciban.families.abilities import HasChoices, ability
+from deciban.families.abilities import HasChoices, ability, with_frame
 from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.families.released import is_released, refuse, strip
@@ -188,7 +188,8 @@ class Model:
     def learn(self, lesson: Lesson, key: Secret = None) -> Model:
         """Add rows; new classes may arrive."""
         ledger = None if self.ledger is None else learn_batch(self.ledger, lesson.batch, self.reader.columns, key)
-        return self._with(self.stats + self.sums(lesson), ledger=ledger)
+        stats = self.stats + self.sums(lesson)
+        return self._with(stats, family=with_frame(self.family, stats.family), ledger=ledger)
 
     def unlearn(self, batch: Batch, key: Secret = None) -> Model:
         """Remove rows that were learnt before; NotLearntError where the ledger or the sums show that they were not."""

@@ -1,12 +1,14 @@
 """The algebra of sums: statistics with named axes, membership of rows in groups, and all-but-one sums."""
 
 from deciban.statistics.axes import Array, Axis, Labels, LazyNames, Ragged
-from deciban.statistics.base import Stats, align, all_but_one, fixed, nested, summed
+from deciban.statistics.base import Stats, align, all_but_one, fixed, nested, peak, summed
+from deciban.statistics.exact import ExactSums
 from deciban.statistics.members import Members
 
 __all__ = [
     "Array",
     "Axis",
+    "ExactSums",
     "Labels",
     "LazyNames",
     "Members",
@@ -16,5 +18,6 @@ __all__ = [
     "all_but_one",
     "fixed",
     "nested",
+    "peak",
     "summed",
 ]

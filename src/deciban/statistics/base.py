@@ -16,7 +16,7 @@ words are united, and each sum moves to the position of its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from itertools import accumulate
 from operator import add
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
@@ -27,7 +27,8 @@ from deciban.errors import DecibanError, InputError, MergeError, UnlearnError
 from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
 TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
-KINDS = ("sum", "fixed", "nested")
+LOST = 1e6  # a sum this many times larger than what stays of it leaves fewer than nine digits
+KINDS = ("sum", "fixed", "nested", "peak")
 
 StatsField: TypeAlias = Field[Any]
 T = TypeVar("T", bound="Stats")
@@ -39,14 +40,23 @@ def summed(*axes: str, floor: bool = False) -> Any:
     return field(metadata={"axes": axes, "kind": "sum", "floor": floor})
 
 
-def fixed(*axes: str) -> Any:
+def fixed(*axes: str, default: Any = MISSING) -> Any:
     """Declare a field that is not added and must be equal in both statistics, such as the origin of the sums."""
-    return field(metadata={"axes": axes, "kind": "fixed", "floor": False})
+    return field(default=default, metadata={"axes": axes, "kind": "fixed", "floor": False})
 
 
-def nested() -> Any:
+def peak(of: str, *axes: str, weight: str | None = None) -> Any:
+    """Declare a field that holds the largest value that the sum `of` ever had, where it was rounded; None for nowhere.
+
+    Rounding errors of a sum are in proportion to it, and stay when rows are unlearnt. Sums of integers below 2⁵³ are
+    not rounded: they are recognised where the values are counts, by integers in the field `weight`.
+    """
+    return field(default=None, metadata={"axes": axes, "kind": "peak", "floor": False, "of": of, "weight": weight})
+
+
+def nested(default: Any = MISSING) -> Any:
     """Declare a field that holds a statistic, or a dict of statistics."""
-    return field(metadata={"axes": (), "kind": "nested", "floor": False})
+    return field(default=default, metadata={"axes": (), "kind": "nested", "floor": False})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +97,8 @@ class Stats:
 
     def __mul__(self, factor: float) -> Self:
         return self.map_fields(
-            lambda values, _: _map_parts(values, lambda part: part * factor), kinds=("sum", "nested")
+            lambda values, _: None if values is None else _map_parts(values, lambda part: part * factor),
+            kinds=("sum", "nested", "peak"),
         )
 
     __rmul__ = __mul__
@@ -110,10 +121,12 @@ class Stats:
         Raises
         ------
         UnlearnError
-            If a sum that cannot be negative would be: the rows were never learnt.
+            If a sum that cannot be negative would be: the rows were never learnt; or if the rows are so large that
+            their rounding would falsify the sums of the rows that stay.
         """
         a, b = align(self, other)
         a._refuse_negative(b, error)
+        a._refuse_lost(b, error)
         return a._combine(b, _subtract_to_zero).tidy().pruned()
 
     def require(self, other: Self, error: type[DecibanError] = UnlearnError) -> None:
@@ -144,6 +157,16 @@ class Stats:
         """
         return self
 
+    def whole(self) -> Self:
+        """Return sums from which parameters are estimated, also where some rows are summed apart.
+
+        Returns
+        -------
+        Stats
+            The sums of all rows; by default themselves.
+        """
+        return self.map_fields(lambda values, _: _map_parts(values, lambda part: part.whole()), kinds=("nested",))
+
     def same(self, other: Self) -> bool:
         """Tell whether names and sums are identical, to the bit.
 
@@ -159,7 +182,8 @@ class Stats:
         """
         if type(self) is not type(other) or dict(self.labels) != dict(other.labels):
             return False
-        return all(_same(values, getattr(other, f.name)) for f, values in self.items())
+        sums = [(f, values) for f, values in self.items() if f.metadata["kind"] != "peak"]
+        return all(_same(values, getattr(other, f.name)) for f, values in sums)
 
     @property
     def finite(self) -> bool:
@@ -167,7 +191,7 @@ class Stats:
         return all(
             all(part.finite for part in _parts(values))
             if f.metadata["kind"] == "nested"
-            else bool(np.isfinite(values).all())
+            else values is None or bool(np.isfinite(values).all())
             for f, values in self.items()
         )
 
@@ -197,7 +221,7 @@ class Stats:
         def pick(values: Any, f: StatsField) -> Any:
             if f.metadata["kind"] == "nested":
                 return _map_parts(values, lambda part: part.select(axis, index) if axis == "class" else part)
-            for at, name in enumerate(f.metadata["axes"]):
+            for at, name in enumerate(f.metadata["axes"] if values is not None else ()):
                 if name in places:
                     values = np.take(values, places[name], axis=at)
             return values
@@ -246,7 +270,7 @@ class Stats:
             return replace(self, labels=labels)
 
         def spread(values: Array, f: StatsField) -> Array:
-            for at, axis in enumerate(f.metadata["axes"]):
+            for at, axis in enumerate(f.metadata["axes"] if values is not None else ()):
                 if axis in moved:
                     shape = (*values.shape[:at], labels[axis].size, *values.shape[at + 1 :])
                     larger = np.zeros(shape, dtype=values.dtype)
@@ -254,7 +278,7 @@ class Stats:
                     values = larger
             return values
 
-        return replace(self.map_fields(spread, kinds=("sum", "fixed")), labels=labels)
+        return replace(self.map_fields(spread, kinds=("sum", "fixed", "peak")), labels=labels)
 
     def settle(self, other: Self) -> tuple[Self, Self]:
         """Make the fixed fields of two statistics equal; by default they must be.
@@ -326,6 +350,11 @@ class Stats:
                 new[f.name] = act(values, theirs)
             elif f.metadata["kind"] == "nested":
                 new[f.name] = _zip_parts(values, theirs, lambda a, b: a._combine(b, act))
+            elif f.metadata["kind"] == "peak":
+                of = f.metadata["of"]
+                counts = _are_counts(f, self, other)
+                sums = getattr(self, of), getattr(other, of), new[of]
+                new[f.name] = _highest([values, theirs, *(_rounded(each, counts) for each in sums)])
         return replace(self, **new)
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
@@ -346,6 +375,35 @@ class Stats:
                         f"{self._position(f, at)} would have {f.name} {left[at]:.6g}; these rows were never learnt by "
                         "this model. Nothing was changed: unlearn only rows that were learnt, with their labels."
                     )
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        """Refuse rows whose rounding would falsify what stays; by default only nested statistics can have such rows."""
+        for f, values in self.items():
+            if f.metadata["kind"] == "nested":
+                _zip_parts(values, getattr(other, f.name), lambda a, b: a._refuse_lost(b, error))
+
+    def _refuse_lost_digits(
+        self, name: str, other: Self, rows: Array, error: type[DecibanError], least: float = 0.0
+    ) -> None:
+        """Refuse to remove so much from a sum of values that fewer than nine digits of the rest are right.
+
+        `rows` is the weight that stays; a rest below `least` counts as `least`. Sums of integers below 2⁵³ are exact.
+        """
+        was, taken = getattr(self, name), getattr(other, name)
+        held = next(f for f in self.stats_fields() if f.metadata.get("of") == name)
+        counts = _are_counts(held, self, other)
+        most = _highest([getattr(self, held.name), _rounded(was, counts), _rounded(taken, counts)])
+        if most is None:
+            return
+        lost = (taken > 0) & (rows > 0) & (most > LOST * np.maximum(was - taken, least))
+        if lost.any():
+            at = tuple(np.argwhere(lost)[0])
+            f = next(f for f in self.stats_fields() if f.name == name)
+            raise error(
+                f"{self._position(f, at)}: the sum has been {most[at]:.6g}, and its rounding would falsify what stays "
+                f"({was[at] - taken[at]:.6g}).",
+                remedy="Nothing was changed: fit again without these rows.",
+            )
 
     def _position(self, f: StatsField, at: tuple[int, ...]) -> str:
         """A position in a field as text: class 'spam', word 'buy'."""
@@ -414,6 +472,29 @@ def all_but_one(parts: Sequence[T]) -> list[T]:
     return [after[1], *inner, before[-2]]
 
 
+def _are_counts(f: StatsField, *each: Stats) -> bool:
+    """Whether the sums of which `f` is the peak are sums of counts with integer weights."""
+    if f.metadata["weight"] is None:
+        return False
+    weights = [getattr(stats, f.metadata["weight"]) for stats in each]
+    return all(bool((weight == np.rint(weight)).all()) for weight in weights)
+
+
+def _rounded(sums: Array, counts: bool) -> Array | None:
+    """Sums that may have been rounded, 0 for the others; None if there is none."""
+    if not counts:
+        return sums
+    if sums.max(initial=0.0) < 2**53 and (sums == np.rint(sums)).all():
+        return None
+    return np.where((sums == np.rint(sums)) & (sums < 2**53), 0.0, sums)
+
+
+def _highest(each: Sequence[Array | None]) -> Array | None:
+    """The larger of several arrays, cell by cell; None stands for zeros."""
+    some = [one for one in each if one is not None]
+    return np.maximum.reduce(some) if some else None
+
+
 def _subtract_to_zero(a: Array, b: Array) -> Array:
     """A − b, where a remainder of pure rounding is exactly zero."""
     left = np.asarray(a - b)
@@ -434,6 +515,8 @@ def _zip_parts(a: Any, b: Any, act: Callable[[Any, Any], Any]) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(part, b[name]) for name, part in a.items())
     return a.same(b) if isinstance(a, Stats) else np.array_equal(a, b)

@@ -291,3 +291,47 @@ class Members:
         Z = np.asarray(X, dtype=float) - origin
         second = np.stack([(Z * share[:, None]).T @ Z for share in self.shares.T])
         return np.asarray(self.shares.sum(axis=0)), self.shares.T @ Z, second
+
+    def moments_within(self, X: Array, origin: Array, reach: Array) -> tuple[Array, Array, Array, Array]:
+        """Sum as `moments` does, without the rows that have a value further than `reach` from the origin.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Rows; NaN is a missing value, which adds nothing.
+        origin, reach : ndarray of shape (D,)
+            What is subtracted from each row, and the largest difference; every row of soft members is summed.
+
+        Returns
+        -------
+        weight, first, second : ndarray of shape (K, D)
+            Σ w, Σ w(x−o) and Σ w(x−o)².
+        far : ndarray of shape (m,)
+            Positions of the rows that were left out.
+        """
+        if self.shares is not None:
+            return *self.moments(X, origin), np.empty(0, np.intp)
+        return kernels.class_moments_within(X, self.codes, self.weight, origin, reach, self.K)
+
+    def scatter_within(self, X: Array, origin: Array, reach: Array) -> tuple[Array, Array, Array]:
+        """Sum as `scatter` does, without the rows that have a value further than `reach` from the origin.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Rows without missing values.
+        origin, reach : ndarray of shape (D,)
+            What is subtracted from each row, and the largest difference; every row of soft members is summed.
+
+        Returns
+        -------
+        first : ndarray of shape (K, D)
+            Σ w(x−o).
+        second : ndarray of shape (K, D, D)
+            Σ w(x−o)(x−o)ᵀ.
+        far : ndarray of shape (m,)
+            Positions of the rows that were left out.
+        """
+        if self.shares is not None:
+            return *self.scatter(X, origin)[1:], np.empty(0, np.intp)
+        return kernels.class_scatter_within(X, self.codes, self.weight, origin, reach, self.K)

@@ -112,14 +112,14 @@ def _stats(stats: Stats) -> None:
     require(isinstance(stats.labels.get("class"), Axis), called, "a class axis")
     for f, held in stats.items():
         where = f"{called}.{f.name}"
+        if held is None:  # a released family has names and no sums
+            continue
         if f.metadata["kind"] == "nested":
             parts = list(held.values()) if isinstance(held, dict) else [held]
             require(all(isinstance(part, Stats) for part in parts), where, "statistics")
             if called in ("ModelStats", "ProductStats"):
                 same = all(part.labels["class"] == stats.labels["class"] for part in parts)
                 require(same, where, "the classes of the whole")
-            continue
-        if held is None:  # a released family has names and no sums
             continue
         require(isinstance(held, np.ndarray) and held.dtype.kind in "fiu", where, "an array of numbers")
         axes = f.metadata["axes"]
@@ -133,7 +133,8 @@ def _stats(stats: Stats) -> None:
 
 def hollow(stats: Stats) -> bool:
     """Whether some of the sums are missing, as in a released family."""
-    held = [each for _, value in stats.items() for each in (value.values() if isinstance(value, dict) else [value])]
+    sums = [value for f, value in stats.items() if f.metadata["kind"] != "peak"]  # None where nothing was rounded
+    held = [each for value in sums for each in (value.values() if isinstance(value, dict) else [value])]
     return any(hollow(each) if isinstance(each, Stats) else each is None for each in held)
 
 

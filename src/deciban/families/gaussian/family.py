@@ -12,15 +12,26 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning, column_error
-from deciban.families.abilities import HasChoices, HasDraws, HasEvidence, HasLogPrior, HasPosterior, SharesParameters
+from deciban.families.abilities import (
+    HasChoices,
+    HasDraws,
+    HasEvidence,
+    HasFrame,
+    HasLogPrior,
+    HasPosterior,
+    SharesParameters,
+)
 from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior, Prior
 from deciban.families.gaussian.structure import AUTO_FEATURES, choose_structure
 from deciban.families.gaussian.sums import (
+    LARGEST,
     DiagonalStats,
+    Frame,
     GaussianStats,
     collect_diagonal,
     collect_full,
+    far_rows,
     pooled_mean,
     pooled_target,
 )
@@ -52,7 +63,7 @@ _NO_PRODUCTS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(
-    Family[AnyGaussianStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasChoices, SharesParameters
+    Family[AnyGaussianStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasChoices, HasFrame, SharesParameters
 ):
     """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
@@ -78,7 +89,10 @@ class Gaussian(
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
         Target covariance, or its diagonal. If None, it is computed by `target` from all rows.
     origin : array-like of shape (n_features,), optional
-        Point about which sums are collected. If None, a point near the first rows.
+        Point about which sums are collected. If None, the medians of the first rows, once there are 32.
+    reach : array-like of shape (n_features,), optional
+        Distance from the origin beyond which the sums of a row are kept without rounding. If None, 2¹⁰ times the
+        median distance of the first rows; no limit if an origin is given.
 
     Examples
     --------
@@ -100,6 +114,7 @@ class Gaussian(
     mean: Array | None = None  # (D,) m0
     scale: Array | None = field(default=None, metadata={"follows": "target"})  # (D,) or (D, D)
     origin: Array | None = None  # (D,)
+    reach: Array | None = None  # (D,)
 
     def __post_init__(self) -> None:
         for name, known in (("structure", STRUCTURES), ("target", TARGETS), ("keep", ("structure", "full"))):
@@ -107,13 +122,13 @@ class Gaussian(
                 raise HyperparameterError(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}.")
         if not (self.strength > 0 and self.kappa > 0):
             raise HyperparameterError(f"Gaussian(strength={self.strength}, kappa={self.kappa}): both must be > 0.")
-        for name in ("mean", "scale", "origin"):
+        for name in ("mean", "scale", "origin", "reach"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
 
     def __repr__(self) -> str:
         """Name the hyper-parameters that differ from their defaults, without arrays."""
-        plain = [f for f in fields(self) if f.name not in ("structure", "mean", "scale", "origin")]
+        plain = [f for f in fields(self) if f.name not in ("structure", "mean", "scale", "origin", "reach")]
         shown = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
         return f"Gaussian({', '.join([repr(self.structure), *shown])})"
 
@@ -130,6 +145,13 @@ class Gaussian(
         """Whether only rows without missing values can be learnt."""
         return self._matrix or self.keep == "full"
 
+    @property
+    def _frame(self) -> Frame | None:
+        """Origin and reach, if they were chosen or given."""
+        if self.origin is None:
+            return None
+        return Frame.without_limit(self.origin) if self.reach is None else Frame(self.origin, self.reach)
+
     # -- rows ------------------------------------------------------------------------------------------------------
     def encode(self, X: Input, columns: Sequence[str], stats: AnyGaussianStats | None = None) -> Matrix:
         if self._complete:
@@ -144,6 +166,9 @@ class Gaussian(
 
     def check(self, X: Matrix, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
+        if learning:
+            must = f"the squares of values above {LARGEST:.2g} are too large to sum"
+            refuse(X, columns, lambda x: np.abs(x) > LARGEST, must, "Drop the row, or rescale the column.")
         if sp.issparse(X):
             refuse(X, columns, np.isnan, "a sparse table has no missing values", "Use a dense table.")
         missing = find_bad(X, np.isnan) if learning and self._complete else None
@@ -155,21 +180,18 @@ class Gaussian(
 
     def collect(self, X: Matrix, members: Members) -> AnyGaussianStats:
         if self._complete:
-            return collect_full(X, members, self.origin)
+            return collect_full(X, members, self._frame)
         if self.structure == "auto" and not sp.issparse(X) and X.shape[1] <= AUTO_FEATURES:
-            sums = collect_full(X, members, self.origin)
+            sums = collect_full(X, members, self._frame)
             if not np.isnan(sums.first).any():  # with missing values, only diagonal structures are candidates
                 return sums
-        return collect_diagonal(X, members, self.origin)
+        return collect_diagonal(X, members, self._frame)
 
     def choose(
         self, stats: AnyGaussianStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
     ) -> Gaussian:
-        frozen = replace(
-            self,
-            keep="full" if isinstance(stats, GaussianStats) and not self._complete else self.keep,
-            origin=stats.origin if self.origin is None else self.origin,
-        )
+        keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else self.keep
+        frozen = replace(self, keep=keep if not self._complete else self.keep).framed(stats)
         if self.structure != "auto":
             return frozen
         if rows is None:
@@ -177,7 +199,7 @@ class Gaussian(
                 "structure='auto' is chosen by leaving rows out, so it needs rows, not sums alone. "
                 "Name the structure, or choose again with the rows."
             )
-        keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else "structure"
+        keep = "full" if isinstance(stats, GaussianStats) else "structure"
         return choose_structure(replace(frozen, keep=keep), stats, *rows, rule)
 
     def resolve(self, stats: AnyGaussianStats) -> Gaussian:
@@ -188,6 +210,11 @@ class Gaussian(
             mean=pooled_mean(stats) if self.mean is None else self.mean,
             scale=pooled_target(stats, self.target) if self.scale is None else self.scale,
         )
+
+    def framed(self, stats: AnyGaussianStats) -> Gaussian:
+        if self.origin is not None or not stats.placed:
+            return self
+        return replace(self, origin=stats.origin, reach=stats.reach)
 
     @property
     def shared(self) -> bool:
@@ -201,8 +228,8 @@ class Gaussian(
         scale = self.scale
         if scale is not None:
             scale = scale[np.ix_(at, at)] if scale.ndim == 2 else scale[at]
-        mean, origin = (None if each is None else each[at] for each in (self.mean, self.origin))
-        return replace(self, mean=mean, scale=scale, origin=origin)
+        held = {name: getattr(self, name) for name in ("mean", "origin", "reach")}
+        return replace(self, scale=scale, **{name: None if each is None else each[at] for name, each in held.items()})
 
     def keep_choices(self, chosen: Gaussian, with_rows: bool) -> Gaussian:
         if with_rows or self.structure != "auto":
@@ -216,6 +243,7 @@ class Gaussian(
         """Return κ, m, ν and Ψ under this structure; under rule "ml" without the prior."""
         if self.structure == "auto":
             self.choose(stats)  # raises the error that rows are needed
+        stats = stats.whole()
         prior = None if rule == "ml" else self._prior(stats)
         if not self._matrix:
             return CellPosterior.of(stats, prior, self._tied, "spherical" in self.structure)
@@ -246,7 +274,11 @@ class Gaussian(
     def leave_one_out(
         self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
-        return self._posterior(stats, rule).leave_one_out(X, members, rule)
+        scores = self._posterior(stats, rule).leave_one_out(X, members, rule)
+        far = far_rows(X, stats.frame)
+        if len(far):  # the rank-one step would lose the digits of the other rows: subtract such a row from the sums
+            scores[far] = Family.leave_one_out(self.resolve(stats), stats, X[far], members.take(far), rule)
+        return scores
 
     def log_evidence(self, stats: AnyGaussianStats) -> Array:
         return self._posterior(stats).log_evidence()

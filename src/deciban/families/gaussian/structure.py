@@ -57,17 +57,18 @@ def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Ga
 
 def choose_structure(family: Gaussian, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule) -> Gaussian:
     """Return the candidate with the least loss."""
-    X, members, weight = _judged(stats, X, members)
+    whole = stats.whole()
+    X, members, weight = _judged(whole, X, members)
     fallback = replace(family, structure="diagonal" if members.K == 1 else "tied diagonal")
     best, least = fallback, np.inf
     if not len(members):
         return best
-    for one in candidates(family, stats, rule):
+    for one in candidates(family, whole, rule):
         try:
             scores = one.leave_one_out(stats, X, members, rule)
         except DecibanError:  # singular under rule "ml"
             continue
-        loss = _loss(scores, stats, members, weight)
+        loss = _loss(scores, whole, members, weight)
         if loss < least - GAIN / weight.sum():
             best, least = one, loss
     return best

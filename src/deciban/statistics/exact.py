@@ -1,0 +1,179 @@
+"""Sums of products without rounding, as integer digits.
+
+What is added comes out again by subtraction, to the bit, in any order and next to values of any size. A sum has one
+form only: digits of base 2³² in [−2³¹, 2³¹), and no entry for a place without digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from deciban.errors import DecibanError
+from deciban.kernels import digits as base
+from deciban.statistics.axes import Array, Axis, Labels
+from deciban.statistics.base import Stats, summed
+
+HIGHEST = 31  # place of the highest digit of a float64: beyond it, a sum overflows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactSums(Stats):
+    """Sums of C cells per class, as digits of base 2³²; classes without such sums have no entry."""
+
+    group: Array = summed("entry")  # (m,) int64, position of the class
+    place: Array = summed("entry")  # (m,) int64, p: a digit counts 2^(32 p)
+    digits: Array = summed("entry", "cell")  # (m, C) int64
+    rounded: Array = summed("class")  # (K,) 1 where sums were multiplied by a factor that is no power of two
+
+    @classmethod
+    def none(cls, classes: Axis, cells: int) -> ExactSums:
+        """Return sums without entries."""
+        empty = np.empty(0, np.int64)
+        labels = {"class": classes, "cell": Axis.of(cells)}
+        return cls(labels, empty, empty, np.empty((0, cells), np.int64), np.zeros(classes.size))
+
+    @classmethod
+    def of_products(
+        cls, V: Array, weight: Array | None, codes: Array, cells: tuple[Array, Array], classes: Axis
+    ) -> ExactSums:
+        """Sum w·v_i·v_j over rows, for pairs (i, j) of columns of V."""
+        group, place, digits = base.product_digits(V, weight, codes, *cells, classes.size)
+        labels = {"class": classes, "cell": Axis.of(len(cells[0]))}
+        return cls(labels, group, place, digits, np.zeros(classes.size))
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no entries."""
+        return not len(self.group)
+
+    @property
+    def finite(self) -> bool:
+        """Whether every sum is less than the largest float."""
+        return self.empty or int(self.place.max()) <= HIGHEST
+
+    def totals(self) -> tuple[Array, Array, Array]:
+        """Return the classes that have entries (G,), and their sums (G, C) as high + low, 106 bits."""
+        classes = np.unique(self.group)
+        high, low = np.zeros((2, len(classes), self.digits.shape[1]))
+        slot = np.searchsorted(classes, self.group)
+        for at in np.argsort(self.place, kind="stable"):  # the smallest first
+            k = slot[at]
+            high[k], error = two_sum(high[k], np.ldexp(self.digits[at].astype(float), base.BITS * int(self.place[at])))
+            high[k], low[k] = two_sum(high[k], low[k] + error)
+        return classes, high, low
+
+    def take_cells(self, cells: Array) -> ExactSums:
+        """Return the sums of some cells."""
+        digits = self.digits[:, cells]
+        kept = digits.any(axis=1)
+        labels = {**self.labels, "cell": Axis.of(len(cells))}
+        return replace(self, labels=labels, group=self.group[kept], place=self.place[kept], digits=digits[kept])
+
+    def without_groups(self, gone: Array) -> ExactSums:
+        """Return the sums without the classes for which `gone` (K,) holds."""
+        kept = ~gone[self.group]
+        rounded = np.where(gone, 0.0, self.rounded)
+        return replace(self, group=self.group[kept], place=self.place[kept], digits=self.digits[kept], rounded=rounded)
+
+    # -- the algebra -----------------------------------------------------------------------------------------------
+    def relabelled(self, labels: Mapping[str, Labels]) -> Self:
+        """Move the sums to a larger class axis."""
+        old: Any = self.labels["class"]
+        new: Any = labels.get("class", old)
+        if new == old:
+            return self
+        at = new.positions(old)
+        rounded = np.zeros(new.size)
+        rounded[at] = self.rounded
+        return replace(self, labels={**self.labels, "class": new}, group=at[self.group], rounded=rounded)
+
+    def select(self, axis: str, index: Array) -> Self:
+        """Select classes."""
+        if axis != "class":
+            return self
+        index = np.asarray(index, dtype=np.intp)
+        at = [np.flatnonzero(self.group == k) for k in index]
+        entries = np.concatenate([*at, np.empty(0, np.intp)]).astype(np.intp)
+        group = np.repeat(np.arange(len(index), dtype=np.int64), [len(each) for each in at])
+        return replace(
+            self,
+            labels={**self.labels, "class": self.labels["class"].take(index)},
+            group=group,
+            place=self.place[entries],
+            digits=self.digits[entries],
+            rounded=self.rounded[index],
+        )
+
+    def settle(self, other: Self) -> tuple[Self, Self]:
+        """Return both: there are no fixed fields."""
+        return self, other
+
+    def __mul__(self, factor: float) -> Self:
+        if self.empty or factor == 1:
+            return self
+        if factor == 0:
+            return self.without_groups(np.ones(len(self.rounded), dtype=bool))
+        fraction, power = np.frexp(factor)
+        if abs(fraction) == 0.5:
+            places, bits = divmod(int(power) - 1, base.BITS)
+            shift = np.int64(np.sign(factor)) << np.int64(bits)
+            return self._canonical(self.group, self.place + places, self.digits * shift, self.rounded)
+        classes, high, low = self.totals()
+        rounded = self.rounded.copy()
+        rounded[classes] = 1.0
+        ones, cells = np.ones((len(classes), 1)), np.arange(self.digits.shape[1])
+        pairs = cells + 1, np.zeros_like(cells)
+        axis: Any = self.labels["class"]
+        product, error = two_product(high, np.full_like(high, factor))
+        parts = [
+            ExactSums.of_products(np.hstack([ones, part]), None, classes, pairs, axis)
+            for part in (product, error + low * factor)
+        ]
+        return replace(parts[0] + parts[1], rounded=rounded)  # type: ignore[return-value]
+
+    __rmul__ = __mul__
+
+    def _combine(self, other: Self, act: Callable[[Array, Array], Array]) -> Self:
+        sign = 1 if act is np.add else -1
+        if other.empty:
+            return self
+        rounded = np.maximum(self.rounded, other.rounded)
+        if self.empty and sign == 1:
+            return replace(other, rounded=rounded)
+        group, place = np.concatenate([self.group, other.group]), np.concatenate([self.place, other.place])
+        return self._canonical(group, place, np.concatenate([self.digits, sign * other.digits]), rounded)
+
+    def _canonical(self, group: Array, place: Array, digits: Array, rounded: Array) -> Self:
+        classes, lowest = np.unique(group), int(place.min())
+        sums = np.zeros((len(classes), int(place.max()) - lowest + 1, digits.shape[1]), np.int64)
+        np.add.at(sums, (np.searchsorted(classes, group), place - lowest), digits)
+        group, place, digits = base.carried(classes, lowest, sums)
+        return replace(self, group=group, place=place, digits=digits, rounded=rounded)
+
+    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
+        """Leave the check to the owner of the sums, who knows which of them cannot be negative."""
+
+
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the rounded sum and its rounding error."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the rounded product and its rounding error (Dekker)."""
+    (a1, a2), (b1, b2) = _halves(a), _halves(b)
+    product = a * b
+    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+def _halves(a: Array) -> tuple[Array, Array]:
+    """Split a float into two of at most 26 bits."""
+    fraction, exponent = np.frexp(a)
+    high = np.round(fraction * 2.0**26) * 2.0**-26
+    return np.ldexp(high, exponent), np.ldexp(fraction - high, exponent)
