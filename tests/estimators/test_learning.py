@@ -96,9 +96,9 @@ def test_a_gaussian_merges_with_the_first_ones_choices():
     a = GenerativeClassifier(Gaussian()).fit(X[odd], y[odd])
     b = GenerativeClassifier(Gaussian()).fit(X[~odd], y[~odd])
     with pytest.raises(MergeError, match="keep='left'"):
-        a + b
+        a + GenerativeClassifier(Gaussian(strength=3.0)).fit(X[~odd], y[~odd])
     whole = GenerativeClassifier(a.family_).fit(X, y)
-    for merged in (a.merge(b, keep="left"), a + GenerativeClassifier(a.family_).fit(X[~odd], y[~odd])):
+    for merged in (a + b, a.merge(b, keep="left"), a + GenerativeClassifier(a.family_).fit(X[~odd], y[~odd])):
         np.testing.assert_allclose(merged.predict_proba(X), whole.predict_proba(X), rtol=1e-9, atol=1e-12)
 
 

@@ -207,7 +207,8 @@ class GaussianWithGaps(Gaussian):
     # -- EM ----------------------------------------------------------------------------------------------------------
     def _with_prior(self, sums: DiagonalStats | GaussianStats) -> GaussianWithGaps:
         """The family with scale and mean of the prior from the observed values."""
-        return Gaussian.choose(replace(self, target="diagonal") if self.target == "tied" else self, sums)  # type: ignore[return-value]
+        family = replace(self, target="diagonal") if self.target == "tied" else self
+        return Gaussian.choose(family, sums).resolve(sums)  # type: ignore[return-value]
 
     def _known(self, classes: Axis) -> NormalDensity:
         """The frozen estimate of each of these classes; an estimate without classes serves all."""

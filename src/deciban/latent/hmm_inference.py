@@ -369,4 +369,5 @@ def choose_family(rows: SequenceRows, states: Axis | None, rule: Rule) -> Family
     if not known or states is None:
         head, states = replace(head, states=np.zeros(head.n, dtype=np.intp)), Axis.of(1)
     block, members = head.known(states)
-    return rows.family.choose(collect_checked(rows.family, block, members, ()).whole(), (block, members), rule)
+    sums = collect_checked(rows.family, block, members, ()).whole()
+    return rows.family.choose(sums, (block, members), rule).resolve(sums)

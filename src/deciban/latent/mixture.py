@@ -293,7 +293,7 @@ class Mixture(Family):
             raise InputError("there are no rows to learn from.")
         members = Members.one_group(n, weight)
         pooled = collect_checked(self.component, block, members, [str(j) for j in range(block.shape[1])])
-        return WeightedRows(self.component.choose(pooled.whole(), (block, members)), block, weight), start
+        return WeightedRows(self.component.choose(pooled.whole(), (block, members)).resolve(pooled), block, weight), start
 
     def _held_out_loss(self, X: ArrayLike, sample_weight: ArrayLike | None, options: dict[str, Any]) -> float:
         """Negative log-likelihood per row, each fold scored by a fit of the others under "mean", which excludes 0."""
@@ -323,7 +323,7 @@ class Mixture(Family):
         pooled = self.component.collect(X, members)
         if not pooled.finite:  # the caller finds out which value it was
             return self._each_class(X, members, _one_component)
-        frozen = replace(self, component=self.component.choose(pooled.whole(), (X, members)))
+        frozen = replace(self, component=self.component.choose(pooled.whole(), (X, members)).resolve(pooled))
         return frozen._each_class(X, members, frozen._fit_class)
 
     def choose(self, stats: MixtureStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
@@ -331,7 +331,8 @@ class Mixture(Family):
             return self
         if rows is None:
             raise NotAvailableError("a mixture is estimated by EM over rows, not from sums alone. Refit it.")
-        component = self.component.choose(self.component.collect(*rows).whole(), rows)
+        pooled = self.component.collect(*rows).whole()
+        component = self.component.choose(pooled, rows).resolve(pooled)
         return replace(self, component=component, guess=stats)
 
     def refine(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:

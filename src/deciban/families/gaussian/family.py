@@ -67,7 +67,7 @@ class Gaussian(
     """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
     The prior is worth `strength` rows with the `target` covariance, and `kappa` rows at the mean of all rows. Its mean
-    and scale are taken from the first rows and frozen.
+    and scale follow the sums, unless they are given.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ class Gaussian(
     keep : {"structure", "full"}, default="structure"
         Sums to keep: those that the structure needs, or those from which every structure can be estimated.
     mean : array-like of shape (n_features,), optional
-        Prior mean. If None, the mean of all rows, frozen at the first fit.
+        Prior mean. If None, the mean of all rows.
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
-        Target covariance, or its diagonal. If None, it is computed by `target`, frozen at the first fit.
+        Target covariance, or its diagonal. If None, it is computed from the sums, by `target`.
     origin : array-like of shape (n_features,), optional
         Point about which sums are collected. If None, the medians of the first rows, once there are 32.
     reach : array-like of shape (n_features,), optional
@@ -189,9 +189,7 @@ class Gaussian(
         self, stats: AnyGaussianStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
     ) -> Gaussian:
         keep: Literal["structure", "full"] = "full" if isinstance(stats, GaussianStats) else self.keep
-        frozen = replace(self, keep=keep if not self._complete else self.keep)
-        if stats.placed and self.origin is None:  # until enough rows were seen, the prior follows the sums
-            frozen = frozen.resolve(stats).framed(stats)
+        frozen = replace(self, keep=keep if not self._complete else self.keep).framed(stats)
         if self.structure != "auto":
             return frozen
         if rows is None:
@@ -202,7 +200,7 @@ class Gaussian(
         keep = "full" if isinstance(stats, GaussianStats) else "structure"
         known = replace(frozen.resolve(stats), keep=keep)
         best = choose_structure(known, stats, *rows, rule, own_scale=self.scale is not None)
-        return best if frozen.mean is not None else replace(best, mean=self.mean, scale=self.scale)
+        return replace(best, mean=self.mean, scale=self.scale)
 
     def resolve(self, stats: AnyGaussianStats) -> Gaussian:
         if self.mean is not None and self.scale is not None:
