@@ -162,6 +162,13 @@ def models():
         "known": Golden(known, [[0.5], [2.0]]),
         "full": Golden(GenerativeClassifier(Gaussian("full")).fit(numbers, y), numbers.tolist()),
     }
+    far = np.r_[NUMBERS, NUMBERS[:1]]
+    far[-1, 0] = 1e9
+    for structure in ("full", "diagonal"):
+        model = GenerativeClassifier(Gaussian(structure)).fit(far, [*LABELS, LABELS[0]])
+        first[f"gaussian-{structure}-far-row"] = Golden(model, NUMBERS[ASKED].tolist())
+    heavy = GenerativeClassifier(Poisson()).fit(COUNTS, y, sample_weight=np.linspace(0.5, 1.5, len(y))).learn(COUNTS, y)
+    first["poisson-weights"] = Golden(heavy, COUNTS.tolist())
     return first | texts() | tables() | calibrated() | sparse() | hidden() | sequences() | topics() | unlabelled()
 
 

@@ -1,0 +1,202 @@
+"""What docs/explanation/unlearning.md promises, one test for each promise."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from deciban import Bernoulli, Gamma, Gaussian, GenerativeClassifier, Multinomial, Poisson, Transformed
+from deciban.errors import DomainError, NotLearntError, UnlearnError
+
+STRUCTURES = ["full", "tied", "diagonal", "tied diagonal", "spherical", "tied spherical"]
+ABSURD = [1e3, 1e5, 999_999_999.0, -1e16, 1e50, 1e150]
+each_structure = pytest.mark.parametrize("structure", STRUCTURES)
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    """400 rows of two classes that overlap."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 2
+    return rng.normal(size=(400, 4)) + 0.75 * y[:, None], y
+
+
+@each_structure
+@pytest.mark.parametrize("value", ABSURD)
+def test_an_absurd_row_learnt_and_unlearnt_leaves_no_trace(two_classes, structure, value):
+    X, y = two_classes
+    clf = GenerativeClassifier(Gaussian(structure)).fit(X, y)
+    before = clf.predict_log_proba(X)
+    row = X[:1].copy()
+    row[0, 2] = value
+    clf.learn(row, y[:1]).unlearn(row, y[:1])
+    np.testing.assert_allclose(clf.predict_log_proba(X), before, rtol=1e-9, atol=1e-9)
+
+
+@each_structure
+@pytest.mark.parametrize("value", ABSURD)
+def test_an_absurd_row_among_the_first_rows_can_be_unlearnt(two_classes, structure, value):
+    X, y = two_classes
+    spoilt = X.copy()
+    spoilt[7, 1] = value
+    clf = GenerativeClassifier(Gaussian(structure)).fit(spoilt, y).unlearn(spoilt[7:8], y[7:8])
+    rest = np.arange(400) != 7
+    alone = GenerativeClassifier(Gaussian(structure)).fit(X[rest], y[rest])
+    np.testing.assert_allclose(clf.predict_log_proba(X), alone.predict_log_proba(X), rtol=1e-9, atol=1e-9)
+
+
+@each_structure
+def test_rows_of_every_size_come_and_go_one_by_one(two_classes, structure):
+    X, y = two_classes
+    rng = np.random.default_rng(1)
+    clf = GenerativeClassifier(Gaussian(structure)).fit(X, y)
+    before = clf.predict_log_proba(X)
+    rows, codes = X[:30].copy(), y[:30]
+    rows[np.arange(30), rng.integers(0, 4, 30)] = 10.0 ** rng.uniform(-150, 150, 30)
+    weight = rng.uniform(0.1, 3.0, 30)
+    for order, act in ((rng.permutation(30), clf.learn), (rng.permutation(30), clf.unlearn)):
+        for i in order:
+            act(rows[i : i + 1], codes[i : i + 1], sample_weight=weight[i : i + 1])
+    np.testing.assert_allclose(clf.predict_log_proba(X), before, rtol=1e-9, atol=1e-9)
+
+
+def test_an_absurd_row_with_gaps_can_be_unlearnt(two_classes):
+    X, y = two_classes
+    gaps = X.copy()
+    gaps[np.random.default_rng(2).random(X.shape) < 0.1] = np.nan
+    clf = GenerativeClassifier(Gaussian("diagonal")).fit(gaps, y)
+    before = clf.predict_log_proba(X)
+    row = np.array([[np.nan, 1e9, 0.5, np.nan]])
+    clf.learn(row, y[:1]).unlearn(row, y[:1])
+    np.testing.assert_allclose(clf.predict_log_proba(X), before, rtol=1e-9, atol=1e-9)
+
+
+def test_a_transformed_gaussian_unlearns_an_absurd_row():
+    rng = np.random.default_rng(3)
+    y = np.arange(300) % 2
+    X = np.exp(rng.normal(size=(300, 2)) + y[:, None])
+    clf = GenerativeClassifier(Transformed("log")).fit(X, y)
+    before = clf.predict_log_proba(X)
+    for row in ([[1e-150, 1.0]], [[1e150, 2.0]]):
+        clf.learn(row, [0]).unlearn(row, [0])
+    np.testing.assert_allclose(clf.predict_log_proba(X), before, rtol=1e-9, atol=1e-9)
+
+
+@each_structure
+def test_row_by_row_is_one_fit_in_any_order(structure):
+    X, y = load_iris(return_X_y=True)
+    one = GenerativeClassifier(Gaussian(structure)).fit(X, y)
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(150)
+        clf = GenerativeClassifier(Gaussian(structure), classes=[0, 1, 2]).fit(X[order[:1]], y[order[:1]])
+        for i in order[1:]:
+            clf.learn(X[i : i + 1], y[i : i + 1])
+        assert clf.score(X, y) == one.score(X, y)
+        np.testing.assert_allclose(clf.predict_log_proba(X), one.predict_log_proba(X), rtol=1e-9, atol=1e-9)
+
+
+def test_an_absurd_first_row_does_not_spoil_what_follows():
+    X, y = load_iris(return_X_y=True)
+    one = GenerativeClassifier(Gaussian("full")).fit(X, y)
+    clf = GenerativeClassifier(Gaussian("full"), classes=[0, 1, 2]).fit([[99999999.0, 1.0, 1.0, -1e9]], [0])
+    for i in range(150):
+        clf.learn(X[i : i + 1], y[i : i + 1])
+    clf.unlearn([[99999999.0, 1.0, 1.0, -1e9]], [0])
+    np.testing.assert_allclose(clf.predict_log_proba(X), one.predict_log_proba(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_default_fit_with_absurd_values_unlearnt_is_as_accurate_as_a_refit(load, seed):
+    X, y = load(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    n, m = len(X), len(X) // 100
+    copies = rng.choice(n, m, replace=False)
+    absurd = X[copies].copy()
+    absurd[np.arange(m), rng.integers(0, X.shape[1], m)] = 99999999.0
+    order = rng.permutation(n + m)
+    clf = GenerativeClassifier().fit(np.r_[X, absurd][order], np.r_[y, y[copies]][order])
+    clf.unlearn(absurd, y[copies])
+    assert clf.score(X, y) >= GenerativeClassifier().fit(X, y).score(X, y) - 0.01
+
+
+@each_structure
+@pytest.mark.parametrize("value", [1e5, 1e9, 1e50, 1e150])
+def test_an_absurd_row_left_out_scores_as_a_refit_without_it(two_classes, structure, value):
+    X, y = two_classes
+    spoilt = X.copy()
+    spoilt[7, 1] = value
+    whole = GenerativeClassifier(Gaussian(structure)).fit(spoilt, y)
+    family = whole.family_.resolve(whole.stats_.family)
+    rest = np.arange(400) != 7
+    fast = GenerativeClassifier(family, prior="uniform").fit(spoilt, y).leave_one_out(spoilt, y, method="predict_proba")
+    slow = GenerativeClassifier(family, prior="uniform").fit(spoilt[rest], y[rest]).predict_proba(spoilt[7:8])
+    np.testing.assert_allclose(fast[7], slow[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("family", "rows"),
+    [
+        (Poisson(), [[2.0**54, 1.0, 1.0]]),
+        (Poisson(), [[1e100, 1.0, 1.0]]),
+        (Multinomial(), [[2.0**54, 1.0, 1.0]]),
+        (Gamma(), [[1e16, 1.0, 1.0]]),
+        (Gamma(), [[1e150, 1.0, 1.0]]),
+    ],
+)
+def test_sums_of_absurd_counts_and_amounts_are_refused_not_falsified(family, rows):
+    rng = np.random.default_rng(4)
+    y = np.arange(200) % 2
+    X = rng.poisson(3.0, (200, 3)) + 1.0
+    clf = GenerativeClassifier(family).fit(X, y)
+    before = clf.predict_log_proba(X)
+    clf.learn(rows, [0])
+    kept = clf.predict_log_proba(X)
+    with pytest.raises(UnlearnError, match="Nothing was changed: fit again"):
+        clf.unlearn(rows, [0])
+    np.testing.assert_array_equal(clf.predict_log_proba(X), kept)
+    assert not np.allclose(before, kept)
+
+
+def test_ordinary_counts_are_unlearnt_to_the_bit():
+    rng = np.random.default_rng(5)
+    y = np.arange(200) % 2
+    for family, X in (
+        (Poisson(1.0), rng.poisson(3.0, (200, 3))),
+        (Multinomial(), rng.poisson(3.0, (200, 3))),
+        (Bernoulli(), rng.random((200, 3)) < 0.4),
+    ):
+        clf = GenerativeClassifier(family).fit(X[:150], y[:150])
+        before = clf.stats_
+        clf.learn(X[150:], y[150:]).unlearn(X[150:], y[150:])
+        assert clf.stats_.same(before)
+
+
+def test_rows_that_were_never_learnt_are_refused_and_nothing_changes(two_classes):
+    X, y = two_classes
+    for rows in (X, X[:20]):  # with an origin, and before there is one
+        clf = GenerativeClassifier(Gaussian("diagonal")).fit(rows, y[: len(rows)])
+        before = clf.stats_
+        with pytest.raises(NotLearntError):
+            clf.unlearn([[1e9, 0.0, 0.0, 0.0]], [0])
+        assert clf.stats_ is before
+
+
+def test_an_absurd_row_cannot_be_unlearnt_once_decay_has_rounded_it(two_classes):
+    X, y = two_classes
+    row = np.array([[1e9, 0.0, 0.0, 0.0]])
+    clf = GenerativeClassifier(Gaussian("full"), ledger=True).fit(X, y).learn(row, [0])
+    halved = clf.decay(0.5).stats_
+    assert clf.unlearn(row, [0]).stats_ is not halved  # halving rounds nothing
+    clf.learn(row, [0]).decay(0.3)
+    before = clf.stats_
+    with pytest.raises(UnlearnError, match="before decay"):
+        clf.unlearn(row, [0])
+    assert clf.stats_ is before
+    clf.unlearn(X[:5], y[:5])  # other rows can
+
+
+def test_values_whose_squares_overflow_are_refused(two_classes):
+    X, y = two_classes
+    clf = GenerativeClassifier(Gaussian("full")).fit(X, y)
+    with pytest.raises(DomainError, match="too large to sum"):
+        clf.learn([[1e200, 0.0, 0.0, 0.0]], [0])
