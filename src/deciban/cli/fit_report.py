@@ -61,13 +61,14 @@ class FeatureEvidence:
 
 def feature_evidence(clf: GenerativeClassifier, source: Source) -> list[FeatureEvidence]:
     """Evidence of all features on a sample of the first rows, the largest first."""
-    classes = [str(name) for name in clf.stats_.classes]
-    rows, codes = _sample(clf, source)
+    known = clf.model_.stats.classes
+    classes = [str(name) for name in known]
+    rows, codes = _sample(clf, source, known)
     if len(classes) < 2 or not len(codes):
         return []
     position: dict[str, int] = {}  # feature → column of the sums
     parts = []
-    for names, nats, k in _explained(clf, rows, codes):
+    for names, nats, k in _explained(clf, rows, codes, known):
         clipped = np.clip(nats, -LARGEST_NATS, LARGEST_NATS)
         evidence = np.array([clipped[k == j].sum(axis=0) for j in range(len(classes))])
         columns = [position.setdefault(name, len(position)) for name in names]
@@ -87,10 +88,9 @@ def feature_evidence(clf: GenerativeClassifier, source: Source) -> list[FeatureE
 
 
 def _explained(
-    clf: GenerativeClassifier, rows: TypedTable, codes: Array
+    clf: GenerativeClassifier, rows: TypedTable, codes: Array, classes: Sequence[Any]
 ) -> Iterator[tuple[Sequence[str], Array, Array]]:
     """Names of parts, their evidence (n, P) for each row's class over the most probable other one, and class codes."""
-    classes = clf.stats_.classes
     if len(classes) == 2:  # one explanation serves both
         explanation = clf.explain(rows, classes[1], classes[0])
         yield explanation.names, explanation.parts * np.where(codes == 1, 1.0, -1.0)[:, None], codes
@@ -104,7 +104,7 @@ def _explained(
         yield explanation.names, explanation.parts, codes[at]
 
 
-def _sample(clf: GenerativeClassifier, source: Source) -> tuple[TypedTable, Array]:
+def _sample(clf: GenerativeClassifier, source: Source, classes: Sequence[Any]) -> tuple[TypedTable, Array]:
     """Some of the first rows of each class, and their class codes."""
     schema = schema_of(clf)
     table = next(source.batches(HEAD))
@@ -112,7 +112,7 @@ def _sample(clf: GenerativeClassifier, source: Source) -> tuple[TypedTable, Arra
     typed = schema.apply(table, bad)
     usable = np.setdiff1d(labelled_rows(table, str(schema.label)), [error.row for error in bad])
     labels = np.asarray(schema.labels(table.take(usable)))
-    chosen = [np.flatnonzero(labels == name)[:ROWS_PER_CLASS] for name in clf.stats_.classes]
+    chosen = [np.flatnonzero(labels == name)[:ROWS_PER_CLASS] for name in classes]
     codes = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
     return typed.take(usable[np.concatenate(chosen)]), codes
 

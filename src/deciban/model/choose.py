@@ -84,11 +84,11 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
     X = np.asarray(x, dtype=float)[:, None]
     seen = x[~np.isnan(x)]
     grid = grid_of(seen) if len(seen) else None
-    scores = {}
+    scores, weight = {}, members.row_weights()
     families = candidates(X, members, kind)
     for name, family in families.items():
         try:
-            scores[name] = density_score(family, X, members, grid)
+            scores[name] = density_score(family, X, members, weight, grid)
         except DecibanError:  # not a candidate for these rows
             continue
     best = next(iter(scores))
@@ -141,11 +141,11 @@ class LabelLoss:
         return [float(np.average(-each, weights=self.weight)) for each in own]
 
 
-def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
+def density_score(family: Family[Any], X: Array, members: Members, weight: Array, grid: float | None) -> float:
     """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
     stats: Any = family.collect(X, members)
     family = family.choose(stats)
-    own, weight = (np.arange(len(X)), members.codes), members.row_weights()
+    own = np.arange(len(X)), members.codes
     density = family.estimate(stats, "mean")
     each = family.leave_one_out(stats, X, members, "mean", density)[own] + np.reshape(density.log_base(X), -1)
     if grid is not None and not isinstance(family, Poisson):

@@ -166,7 +166,7 @@ class Schema:
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the model's columns: without ignored ones, and with the parts of dates."""
-        return tuple(feature for column in self.columns for feature in column.features)
+        return tuple(self.kinds)
 
     @property
     def kinds(self) -> dict[str, str]:
