@@ -238,14 +238,10 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         if M == 0:
             return density.log_density(X)
         w = members.weight
-        if w is None:  # the same change for all rows of one class and category: one more column for each class
+        if w is None:  # the same change for all rows of one class and category
             table, left = support.left_out(np.arange(M)[:, None], np.arange(K), 1.0, rule)
-            twice = replace(
-                density, log_p=np.hstack([density.log_p, table]), unseen=np.hstack([density.unseen, density.unseen])
-            )
             values = density.codes(X)
-            both = twice.scores(values)
-            scores, own = both[:, :K].copy(), both[rows, K + codes]
+            scores, own = density.scores(values), replace(density, log_p=table).scores(values)[rows, codes]
             alone = np.r_[left.ravel() < support.cells[support.table], np.zeros(len(density.rows) - M, dtype=bool)]
             index = density.places(values) if alone.any() else np.zeros((len(rows), 0), dtype=np.intp)
             fewer = rows[alone[index].any(axis=1)]
