@@ -72,6 +72,21 @@ def test_importing_the_classifier_loads_no_compiler():
     assert run(f"{code}; print([name for name in {unused} if name in sys.modules])").strip() == "[]"
 
 
+def test_a_gaussian_fit_imports_no_text_no_files_and_no_other_family():
+    code = fit("Gaussian('tied')", 150).replace("np, scipy.sparse as sp", "np")
+    unused = [
+        "text",
+        "store",
+        "evaluate.report",
+        "families.bernoulli",
+        "families.binned",
+        "read.text_files",
+        "read.mail",
+    ]
+    found = run(f"{code}\nprint([name for name in {unused} if f'deciban.{{name}}' in sys.modules])").splitlines()[-1]
+    assert found == "[]"
+
+
 @pytest.mark.parametrize("n", [12, 40_000])
 def test_only_many_texts_load_the_compiler(n):
     code = f"""

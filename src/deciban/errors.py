@@ -60,6 +60,9 @@ class Remedy(str):
         return "".join(spell(part) if isinstance(part, Argument) else part for part in self.parts)
 
 
+OR_GAUSSIAN = Remedy("Drop the row, or declare the column ", Argument("family", "gaussian", "Gaussian()"), ".")
+
+
 class DecibanError(ValueError):
     """Base class of all errors.
 

@@ -16,6 +16,7 @@ WRONG = {
     "predict tumours.deciban empty.csv": (1, "empty.csv is empty"),
     "predict tumours.deciban binary.csv": (1, "binary.csv"),
     "predict tumours.deciban cut.csv": (1, "the table has no column 'radius'"),
+    "learn tumours.deciban half.csv": (1, "the table has no column 'radius'"),
     "predict tumours.deciban words.csv": (1, "words.csv, line 3"),
     "predict tumours.deciban ragged.csv": (1, "ragged.csv, line 3: the row has 3 cells"),
     "predict tumours.deciban new.csv --prior malign=.5": (2, "no class 'malign' (did you mean 'malignant'?)"),
@@ -82,7 +83,8 @@ def spoilt(here):
     header = "patient,radius,texture,smoothness,concave,symmetric,diagnosis"
     (here / "empty.csv").write_text("")
     (here / "binary.csv").write_bytes(bytes(range(256)) * 40)
-    (here / "cut.csv").write_text("patient,texture\n1,2\n")
+    (here / "cut.csv").write_text("patient,weight\n1,2\n")
+    (here / "half.csv").write_text("patient,texture,diagnosis\n1,2,benign\n")
     (here / "words.csv").write_text(f"{header}\n1,2,3,4,none,yes,benign\n2,wide,3,4,none,yes,benign\n")
     (here / "ragged.csv").write_text(f"{header}\n1,2,3,4,none,yes,benign\n2,3,4\n")
     (here / "stranger.csv").write_text(f"{header}\n1,99,3,4,none,yes,benign\n")

@@ -23,7 +23,7 @@ def test_the_same_rows_calibrate_from_a_file_and_from_memory(tmp_path):
 
 @pytest.mark.parametrize("calibrate", ["offsets", "blocks"])
 def test_a_row_without_any_value_has_no_evidence(calibrate):
-    X = rng.normal(size=(60, 2)) + np.array([[0.0, 0.0], [2.0, 0.5]])[np.arange(60) % 2]
+    X = rng.normal(size=(60, 1)) + np.array([0.0, 2.0])[np.arange(60) % 2, None] + [0.0, 0.5]  # one number, twice
     clf = GenerativeClassifier({0: Gaussian("diagonal"), 1: Gaussian("diagonal")}, calibrate=calibrate)
     clf.fit(X, ["a", "b"] * 30)
     assert np.abs(clf.calibration_.offsets(clf.classes_)).max() > 1e-3  # which would show
@@ -33,7 +33,8 @@ def test_a_row_without_any_value_has_no_evidence(calibrate):
 
 def test_a_document_without_a_known_word_has_no_evidence():
     words = np.array(["red", "green", "blue", "grey"])
-    texts = [" ".join(rng.choice(words, 12, p=p)) for p in [(0.4, 0.3, 0.2, 0.1), (0.2, 0.2, 0.3, 0.3)] * 40]
+    kinds = [(0.4, 0.3, 0.2, 0.1), (0.2, 0.2, 0.3, 0.3)] * 40
+    texts = [" ".join(np.repeat(rng.choice(words, 4, p=p), 5)) for p in kinds]  # every word five times
     clf = GenerativeClassifier(Text("multinomial", "counts", 1.0)).fit(texts, ["a", "b"] * 40)
     assert np.abs(clf.calibration_.offsets(clf.classes_)).max() > 1e-3
     assert clf.llr(["", "mauve"]).tolist() == [0.0, 0.0]

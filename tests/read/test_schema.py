@@ -109,11 +109,11 @@ def test_columns_are_typed_alike_whatever_the_frame(frame):
     table = Table.of(frame(FRAME))
     schema = Schema.infer(table, "label")
     typed = schema.apply(table)
-    assert typed.columns == ("colour", "size", "when.month", "when.weekday", "when.hour", "note")
+    assert typed.columns == ("colour", "size", "when.year", "when.month", "when.weekday", "when.hour", "note")
     np.testing.assert_array_equal(typed.pick([1])[:4, 0], [1.5, 2.25, np.nan, 7.0])
     assert typed.pick([0])[:4, 0].tolist() == ["red", "white", None, "red"]
-    assert typed.pick([2, 3, 4])[0].__array__().tolist() == [["01", "1 Mon", "23"]]
-    assert typed.pick([5])[7, 0] == "some words of row 7"
+    assert typed.pick([3, 4, 5])[0].__array__().tolist() == [["01", "1 Mon", "23"]]
+    assert typed.pick([6])[7, 0] == "some words of row 7"
     labels = schema.labels(table)
     assert labels.names == (0, 1)
     np.testing.assert_array_equal(np.asarray(labels), FRAME["label"])

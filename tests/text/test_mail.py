@@ -72,7 +72,7 @@ def test_files_boxes_and_folders(tmp_path):
         kept.add(mail)
     box.close()
     wanted = [fields_of(bytes(mail)) for mail in mails]
-    assert list(read_mail(tmp_path)) == wanted
+    assert list(read_mail(tmp_path)) == wanted + wanted  # the .eml files, then the mbox
     assert list(read_mail(tmp_path / "all.mbox")) == wanted
     assert sorted(read_mail(tmp_path / "kept"), key=lambda row: row["subject"]) == wanted
     assert list(read_mail(tmp_path / "1.eml")) == wanted[1:2]

@@ -217,6 +217,16 @@ def choices_state(model: Model, path: str) -> str:
     return f"made at the first fit, partly from rows unlearnt since; renew with {_fit_command(model, path)}"
 
 
+def standing(model: Model, path: str) -> str:
+    """In one line: whether choices and calibration of a model still stand, or the command that renews them."""
+    rows, calibration = model.weight, model.calibration
+    current = calibration is None or calibration.fitted_on == rows
+    choices = "were made partly from rows unlearnt since" if model.unlearnt else "still stand"
+    state = "none" if calibration is None else calibration.state(rows)
+    renew = "" if current and not model.unlearnt else f"; renew with {_fit_command(model, path)}"
+    return f"choices {choices}; calibration: {state}{renew}"
+
+
 def _fit_command(model: Model, path: str) -> str:
     """The command that fits the model again."""
     label = None if model.reader.schema is None else model.reader.schema.label

@@ -54,6 +54,7 @@ COMMON = {"json": (Json, False), "quiet": (Quiet, False), "threads": (Threads, N
 ModelFile = Annotated[str, argument("MODEL", "A model file.")]
 Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.", show_default="stdin, if piped")]
 Output = Annotated[str | None, option("--output -o", "FILE", "Write to FILE, not to stdout.")]
+Force = Annotated[bool, flag("--force", "Replace an existing FILE that is not deciban's own output.")]
 Format = Annotated[str | None, option("--format", "csv|jsonl|parquet", "Format of the output.")]
 Append = Annotated[bool, flag("--append", "Write the columns of the input, too, before the answers.")]
 Label = Annotated[str | None, option("--label -l", "COLUMN", "The column that holds the class.")]

@@ -80,10 +80,10 @@ def evaluate(
         from deciban.cli.rows import label_column, open_rows, report_skipped
 
         classes = clf.stats_.classes
-        source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
+        source = open_rows(terminal, rows, read_as, skip_bad, clf=clf, gaps=not leave_one_out)
         column = label_column(clf, source, label)
         settings = {"prior": prior_of(prior, classes), "cost": cost_of(cost, classes), "raw": raw}
-        evaluation = evaluate_rows(clf, source, column, leave_one_out, groups, **settings)
+        evaluation = evaluate_rows(clf, source, column, leave_one_out, groups, None, **settings)
         report_skipped(terminal, source)
         if folder is not None:
             drawn = draw_model(clf, _first_rows(terminal, clf, rows, read_as), folder)

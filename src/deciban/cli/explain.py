@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import class_named, open_model, prior_of
 from deciban.cli.command import command, flag, option, refuse_together
-from deciban.cli.output import write_bytes
+from deciban.cli.output import begins_like, check_target, write_bytes
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -45,10 +45,13 @@ def explain(
     most: Most = 20,
     svg: Svg = None,
     html: Html = None,
+    force: options.Force = False,
     read_as: options.ReadAs = None,
 ) -> None:
     """Show the evidence of each feature, the prior and the calibration; their sum is the answer, exactly."""
     refuse_together(json=terminal.json, svg=svg, html=html)
+    check_target(svg, [model, rows], force, begins_like("matplotlib", "PNG", "%PDF"))
+    check_target(html, [model, rows], force, begins_like("deciban"))
     if against is not None and over is None:
         raise UsageError("--against names the class to compare with: name the other one with --over.")
     if unit != "decibans" and not terminal.json:
@@ -59,7 +62,7 @@ def explain(
 
     from deciban.cli.rows import open_rows
 
-    source = open_rows(terminal, rows, read_as, clf=clf)
+    source = open_rows(terminal, rows, read_as, clf=clf, gaps=True)
     numbers, typed = _find_rows(source, clf, wanted)
     classes = clf.stats_.classes
     pair = [None if name is None else class_named(name, classes) for name in (over, against)]

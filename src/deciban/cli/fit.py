@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model, pairs, prior_of
 from deciban.cli.command import argument, command, flag, option, refuse_together
+from deciban.cli.output import check_target, is_model
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -30,6 +31,11 @@ NoLedger = Annotated[
 ]
 Like = Annotated[str | None, option("--like", "MODEL", "Use the choices of this model, so that both can be merged.")]
 Note = Annotated[str | None, option("--note", "TEXT", "Text to keep in the model file.")]
+Bins = Annotated[
+    int | None, option("--bins", "N", "The label is a number: split it into N ranges, the classes.", min=2)
+]
+Category = Annotated[bool, flag("--label-is-category", "The label's numbers are names of classes, however many.")]
+MOST_NUMBERS, MOST_FRACTIONS = 30, 10  # different numbers of a label, or such with fractions, that may be classes
 IGNORE = {"ignore": "identifier", "ignored": "identifier"}  # words for the kind of a column that is not used
 
 
@@ -43,7 +49,10 @@ def fit(
     terminal: Terminal,
     rows: Rows,
     label: options.Label = None,
+    bins: Bins = None,
+    label_is_category: Category = False,
     output: Target = None,
+    force: options.Force = False,
     column: Column = None,
     block: Block = None,
     text: TextColumn = None,
@@ -61,7 +70,9 @@ def fit(
 ) -> None:
     """Fit a model to rows, and report what was learnt, how good it is, what may be wrong, and what to do next."""
     refuse_together(no_ledger=no_ledger, key_file=key_file)
-    for name, given in {"column": column, "block": block, "text": text, "no_ledger": no_ledger}.items():
+    refuse_together(bins=bins, label_is_category=label_is_category)
+    given_options = {"column": column, "block": block, "text": text, "no_ledger": no_ledger, "bins": bins}
+    for name, given in given_options.items():
         refuse_together(like=like, **{name: given})
     from deciban.cli.fit_report import Report
     from deciban.cli.rows import open_rows, report_skipped
@@ -70,7 +81,12 @@ def fit(
     source = open_rows(terminal, rows, read_as, skip_bad, several_passes=True)
     label_name = _label(source, label)
     target = _target(rows, output)
+    check_target(target, [rows], force, is_model)
+    if not label_is_category and like is None:
+        _check_label(source, label_name, bins)
     kinds = _kinds(source, column or [], block or [], text or [])
+    if bins is not None:
+        kinds = {**(kinds or {}), label_name: bins}
     if like is not None:
         clf = open_model(like, "GenerativeClassifier", key=ledger_key(key_file)).blank().learn(source, label_name)
     else:
@@ -114,16 +130,41 @@ def _target(rows: str, output: str | None) -> str:
 def _label(source: Source, wanted: str | None) -> str:
     """The label column: as given; of a folder, the name of each text's folder."""
     from deciban.read.folder import LABEL, FolderSource
+    from deciban.read.mail import MailSource
 
     if wanted is None:
-        if isinstance(source, FolderSource):
+        if isinstance(source, FolderSource | MailSource) and LABEL in source.columns:
             return LABEL
         columns = ", ".join(source.columns)
         raise UsageError(f"which column of {source.name} holds the class? Name it with --label. Columns: {columns}.")
     return column_named(wanted, source.columns, source.name)
 
 
-def _kinds(source: Source, columns: list[str], blocks: list[str], texts: list[str]) -> dict[Any, str] | None:
+def _check_label(source: Source, label: str, bins: int | None) -> None:
+    """Refuse a label of very many different numbers, which are hardly classes, unless it is split into ranges."""
+    import numpy as np
+
+    from deciban.read.arrow import arrow_column, floats
+    from deciban.read.columns import Column
+
+    other: list[str] = []
+    table = next(source.batches())
+    column = arrow_column(table, source.columns.index(label))
+    numbers = np.unique(floats(column, Column(label, "number", ""), lambda row, value: other.append(value)))
+    numbers = numbers[~np.isnan(numbers)]
+    if bins is not None:
+        if other:
+            raise UsageError(f"--bins splits a label of numbers, and column {label!r} holds {other[0]!r}.")
+        return
+    most = MOST_NUMBERS if (numbers == np.round(numbers)).all() else MOST_FRACTIONS
+    if not other and len(numbers) > most:
+        raise UsageError(
+            f"column {label!r} holds {len(numbers):,} different numbers, each of which would be a class. Split them "
+            "into ranges with --bins 3; or, if they are names of classes, add --label-is-category."
+        )
+
+
+def _kinds(source: Source, columns: list[str], blocks: list[str], texts: list[str]) -> dict[Any, Any] | None:
     """The kinds that --column, --block and --text give to columns."""
     from deciban.read.folder import TEXT, FolderSource
 

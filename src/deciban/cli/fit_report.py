@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,28 +14,28 @@ from deciban.cli.arguments import calibration_state
 from deciban.cli.judging import evaluate_rows
 from deciban.cli.rows import schema_of
 from deciban.cli.terminal import Terminal
-from deciban.errors import DecibanError
 from deciban.evaluate import Evaluation
 from deciban.evidence.explanation import count, decibans_text
-from deciban.evidence.scores import convert
+from deciban.evidence.scores import convert, log_probability
 from deciban.families.gaussian import Gaussian
 from deciban.families.product import blocks_of
 from deciban.families.transformed import Transformed
 from deciban.model.choose import ASKED
 from deciban.read.columns import IGNORED, Column
-from deciban.read.labels import labelled_rows
+from deciban.read.labels import place_labels
+from deciban.read.reservoir import Reservoir
 from deciban.read.schema import TypedTable
 from deciban.read.source import Source
-from deciban.read.tables import HEAD
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.model.model import Model
 
-ROWS_PER_CLASS = 400  # sampled for the evidence of features
+SAMPLED = 4000  # rows of the whole file, for the evidence of features
 LARGEST_NATS = 50.0  # evidence of one row is clipped here, so that certainty does not hide the rest
-SUSPICIOUS_ACCURACY, SUSPICIOUS_ROWS = 0.99, 50  # of one feature alone: it may be derived from the class
+SUSPICIOUS_ACCURACY, SUSPICIOUS_ROWS = 0.98, 50  # of one feature alone: it may be derived from the class
+NO_BETTER = 1.64  # standard errors of the gain in log loss over the prior, below which a model is no better than it
 MAIN_SHARE = 0.8  # of a feature's evidence, from which a class is named as the one it favours
 GAPPY = 0.5  # share of missing values that is worth a warning
 RARE = 5  # rows of a class, below which it is worth a warning
@@ -49,22 +49,23 @@ class FeatureEvidence:
 
     name: str
     nats: float  # mean evidence for a row's class over the most probable other class
-    accuracy: float  # share of the rows whose class this feature alone favours
+    accuracy: float  # share of the rows whose class this feature alone favours; left out, where it is suspicious
     rows: int
     favours: str | None  # the class whose rows get most of the evidence, if there is one
 
     def to_dict(self) -> dict[str, Any]:
         """Values for JSON."""
         decibans = convert(self.nats, "decibans")
-        return {"feature": self.name, "decibans": decibans, "accuracy": self.accuracy, "favours": self.favours}
+        found = {"feature": self.name, "decibans": decibans, "accuracy": self.accuracy, "favours": self.favours}
+        return found | {"rows": self.rows}
 
 
-def feature_evidence(clf: GenerativeClassifier, source: Source) -> list[FeatureEvidence]:
-    """Evidence of all features on a sample of the first rows, the largest first."""
+def feature_evidence(clf: GenerativeClassifier, rows: TypedTable, labels: Array) -> list[FeatureEvidence]:
+    """Evidence of all features on a sample of rows, the largest first."""
     known = clf.model_.stats.classes
     classes = [str(name) for name in known]
-    rows, codes = _sample(clf, source, known)
-    if len(classes) < 2 or not len(codes):
+    codes = place_labels(labels, len(rows), known)
+    if len(classes) < 2:
         return []
     position: dict[str, int] = {}  # feature → column of the sums
     parts = []
@@ -84,7 +85,18 @@ def feature_evidence(clf: GenerativeClassifier, source: Source) -> list[FeatureE
         FeatureEvidence(name, total[j] / n, favourable[j] / n, n, classes[best[j]] if clear[j] else None)
         for name, j in position.items()
     ]
+    found = [_left_out_accuracy(clf, feature, rows, labels) for feature in found]
     return sorted(found, key=lambda feature: -abs(feature.nats))
+
+
+def _left_out_accuracy(
+    clf: GenerativeClassifier, feature: FeatureEvidence, rows: TypedTable, labels: Array
+) -> FeatureEvidence:
+    """A feature that nearly always favours the class: how often it predicts it alone, each row left out in turn."""
+    if feature.accuracy < SUSPICIOUS_ACCURACY or feature.name not in rows.columns:
+        return feature
+    alone = clf.reestimate(columns=[feature.name])
+    return replace(feature, accuracy=float((alone.leave_one_out(rows, labels, method="predict") == labels).mean()))
 
 
 def _explained(
@@ -102,19 +114,6 @@ def _explained(
         mean[k] = -1.0
         explanation = clf.explain(rows.take(at), classes[k], classes[int(mean.argmax())])
         yield explanation.names, explanation.parts, codes[at]
-
-
-def _sample(clf: GenerativeClassifier, source: Source, classes: Sequence[Any]) -> tuple[TypedTable, Array]:
-    """Some of the first rows of each class, and their class codes."""
-    schema = schema_of(clf)
-    table = next(source.batches(HEAD))
-    bad: list[DecibanError] = []
-    typed = schema.apply(table, bad)
-    usable = np.setdiff1d(labelled_rows(table, str(schema.label)), [error.row for error in bad])
-    labels = np.asarray(schema.labels(table.take(usable)))
-    chosen = [np.flatnonzero(labels == name)[:ROWS_PER_CLASS] for name in classes]
-    codes = np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
-    return typed.take(usable[np.concatenate(chosen)]), codes
 
 
 # -- models of columns -------------------------------------------------------------------------------------------------
@@ -172,24 +171,51 @@ class Report:
     def of(cls, clf: GenerativeClassifier, source: Source, path: str) -> Report:
         """Read the rows again: each is scored as if it had not been learnt."""
         model, schema = clf.model_, schema_of(clf)
-        evaluation = evaluate_rows(clf, source, str(schema.label), learnt=True)
+        sample = Reservoir(SAMPLED)
+        evaluation = evaluate_rows(clf, source, str(schema.label), learnt=True, sample=sample)
         skipped = source.skipped.rows
         classes = dict(zip(map(str, model.stats.classes), model.stats.rows.tolist()))
-        features = feature_evidence(clf, source)
+        rows, labels, _ = sample.rows()
+        features = feature_evidence(clf, rows, labels)  # type: ignore[arg-type]
         return cls(model, path, source.name, schema.columns, classes, evaluation, features, skipped)
+
+    def verdict(self) -> str | None:
+        """That the model is no better than its prior, unless the leave-one-out scores show that it is."""
+        judged = self.evaluation
+        n = len(judged)
+        rows = np.arange(n), judged.codes
+        prior = np.broadcast_to(log_probability(judged.prior), judged.log_likelihood.shape)
+        gain = judged.log_posterior[rows] - prior[rows]
+        impossible = int(np.isneginf(gain).sum())
+        if impossible:
+            return (
+                f"This model gives {count(impossible, 'row')} probability zero under the true class, so its log loss "
+                "is infinite. Fit it with --rule mean."
+            )
+        if gain.mean() > NO_BETTER * gain.std() / np.sqrt(n):
+            return None
+        return (
+            f"This model is no better than the class proportions alone: its log loss is {judged.log_loss:.3f}, theirs "
+            f"{judged.log_loss_of_prior:.3f}. The columns say nothing about the class that rows not learnt confirm."
+        )
 
     def warnings(self) -> list[str]:
         """What may be wrong with the data."""
         used = [column for column in self.columns if column.kind not in IGNORED]
         found = [f"column {c.name!r} is ignored: {c.reason}" for c in self.columns if c.kind in IGNORED]
         found += [
+            f"column {c.name!r}: {c.assumed} (otherwise --column {shlex.quote(f'{c.name}={c.otherwise}')})"
+            for c in self.columns
+            if c.assumed
+        ]
+        found += [
             f"column {c.name!r} is missing in {c.missing / c.rows:.0%} of the rows"
             for c in used
             if c.rows and c.missing > GAPPY * c.rows
         ]
         found += [
-            f"{feature.name!r} alone predicts the class of {feature.accuracy:.1%} of the rows. Is it known when you "
-            "predict?"
+            f"{feature.name!r} alone predicts the class of {_percent_below(feature.accuracy)} of {feature.rows:,} "
+            "rows, each left out in turn. Is it known when you predict?"
             for feature in self.features
             if feature.accuracy >= SUSPICIOUS_ACCURACY and feature.rows >= SUSPICIOUS_ROWS
         ]
@@ -220,6 +246,7 @@ class Report:
         """Values for JSON."""
         return {
             "model": self.path,
+            "no_better_than_prior": self.verdict() is not None,
             "rows": sum(self.classes.values()),
             "classes": self.classes,
             "columns": [
@@ -244,6 +271,10 @@ class Report:
         listed = ", ".join(_class_text(name, rows) for name, rows in classes[:MOST_CLASSES])
         more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
         rows = f"{sum(self.classes.values()):,.15g} rows"
+        verdict = self.verdict()
+        if verdict is not None:
+            terminal.say(verdict, "bold yellow")
+            terminal.say()
         terminal.say(f"{self.path}: {rows}, {count(len(classes), 'class', 'classes')}: {listed}{more}")
         terminal.heading("Columns")
         self._show_columns(terminal, verbose)
@@ -284,6 +315,15 @@ class Report:
 
 def _class_text(name: str, rows: float) -> str:
     return f'"{name}" ({rows:,.15g} {"row" if rows == 1 else "rows"})'
+
+
+def _percent_below(share: float) -> str:
+    """Per cent with one decimal, rounded down, so that 100 % means all.
+
+    >>> _percent_below(0.99996)
+    '99.9 %'
+    """
+    return f"{np.floor(1000 * share) / 10:g} %"
 
 
 def _bar(share: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, choices_state, open_model, unknown_name
 from deciban.cli.command import command, option
-from deciban.cli.output import format_of, write_tables
+from deciban.cli.output import check_target, format_of, has_columns, write_tables
 from deciban.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -50,9 +50,11 @@ def inspect(
     level: Level = 0.9,
     output: options.Output = None,
     format: options.Format = None,
+    force: options.Force = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Show a model: rows, families, calibration, ledger, and every parameter with its credible interval."""
+    check_target(output, [model], force, has_columns(*Parameter._fields))
     from deciban.store import describe
 
     clf = open_model(model)

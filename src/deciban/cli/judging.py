@@ -16,6 +16,7 @@ from deciban.evidence.scores import UNITS
 from deciban.read.batches import Rows
 from deciban.read.columns import Column
 from deciban.read.files import open_source
+from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 
@@ -26,11 +27,20 @@ TARGET_VALUES = ("1", "true", "yes", "y", "t", "target", "same", "h1")  # recogn
 
 
 def evaluate_rows(
-    clf: GenerativeClassifier, source: Source, label: str, learnt: bool, groups: str | None = None, **options: Any
+    clf: GenerativeClassifier,
+    source: Source,
+    label: str,
+    learnt: bool,
+    groups: str | None = None,
+    sample: Reservoir | None = None,
+    **options: Any,
 ) -> Evaluation:
-    """`clf.evaluate` over all rows of a source. Rows of a group may be anywhere, so with groups all are read first."""
+    """`clf.evaluate` over all rows of a source, some of which are put into `sample`.
+
+    Rows of a group may be anywhere, so with groups all rows are read first.
+    """
     if groups is None:
-        return _joined(list(_evaluations(clf, source, label, learnt, options)))
+        return _joined(list(_evaluations(clf, source, label, learnt, sample, options)))
     column_named(groups, source.columns, source.name)
     typed, given = typed_whole(clf, source)
     names = np.asarray(given.data[groups].to_list(), dtype=str)
@@ -38,10 +48,17 @@ def evaluate_rows(
 
 
 def _evaluations(
-    clf: GenerativeClassifier, source: Source, label: str, learnt: bool, options: dict[str, Any]
+    clf: GenerativeClassifier,
+    source: Source,
+    label: str,
+    learnt: bool,
+    sample: Reservoir | None,
+    options: dict[str, Any],
 ) -> Iterator[Evaluation]:
     schema = replace(schema_of(clf), label=label)
     for batch in Rows(source, label, None, lambda table, name: schema).batches():
+        if sample is not None:
+            sample.add(batch.table, batch.labels, None)
         with batch.located():
             yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
 

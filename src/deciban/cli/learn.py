@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
-from deciban.cli.arguments import calibration_state, ledger_key, locked, open_model, unknown_name
+from deciban.cli.arguments import ledger_key, locked, open_model, standing, unknown_name
 from deciban.cli.command import argument, command, flag, option
+from deciban.cli.output import check_target, is_model
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
 
@@ -21,6 +22,11 @@ Now = Annotated[str, option("--now", "COLUMN|CLASS", "The new label: a column, o
 Constant = Annotated[str | None, option("--class", "CLASS", "The class of all these rows; instead of --label.")]
 Models = Annotated[list[str], argument("MODEL…", "Two or more model files.")]
 Merged = Annotated[str, option("--output -o", "FILE", "The merged model.", show_default=False)]
+WITH_LEDGER = "checked: every row was in the ledger of learnt rows"
+WITHOUT_LEDGER = (
+    "not checked: the model keeps no ledger, so rows that were never learnt are noticed only where the sums would "
+    "become impossible"
+)
 KeepFirst = Annotated[bool, flag("--keep-first", "Where choices of the models differ, keep those of the first.")]
 
 
@@ -36,6 +42,7 @@ def learn(
     label: options.Label = None,
     class_: Constant = None,
     output: Target = None,
+    force: options.Force = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
     key_file: options.KeyFile = None,
@@ -48,7 +55,7 @@ def learn(
 
         clf.learn(*labelled(clf, source, label, class_, new=True))
 
-    _change(terminal, model, rows, output, read_as, skip_bad, key_file, wait, change, "learnt")
+    _change(terminal, model, rows, output, force, read_as, skip_bad, key_file, wait, change, "learnt")
 
 
 @command("deciban unlearn tumours.deciban ten.csv", panel=options.LEARN)
@@ -59,6 +66,7 @@ def unlearn(
     label: options.Label = None,
     class_: Constant = None,
     output: Target = None,
+    force: options.Force = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
     key_file: options.KeyFile = None,
@@ -71,7 +79,7 @@ def unlearn(
 
         clf.unlearn(*labelled(clf, source, label, class_))
 
-    _change(terminal, model, rows, output, read_as, skip_bad, key_file, wait, change, "unlearnt")
+    _change(terminal, model, rows, output, force, read_as, skip_bad, key_file, wait, change, "unlearnt")
 
 
 @command(
@@ -86,6 +94,7 @@ def correct(
     was: Was = ...,  # type: ignore[assignment]
     now: Now = ...,  # type: ignore[assignment]
     output: Target = None,
+    force: options.Force = False,
     read_as: options.ReadAs = None,
     key_file: options.KeyFile = None,
     wait: options.Wait = 60,
@@ -101,7 +110,7 @@ def correct(
         typed, given = typed_whole(clf, source)
         clf.correct(typed, label_values(clf, given, was), label_values(clf, given, now, new=True))
 
-    _change(terminal, model, rows, output, read_as, False, key_file, wait, change, "corrected")
+    _change(terminal, model, rows, output, force, read_as, False, key_file, wait, change, "corrected")
 
 
 def _change(
@@ -109,6 +118,7 @@ def _change(
     model: str,
     rows: str,
     output: str | None,
+    force: bool,
     read_as: str | None,
     skip_bad: bool,
     key_file: str | None,
@@ -118,6 +128,7 @@ def _change(
 ) -> None:
     """Load a model, change it and save it, while the file is locked."""
     target = output or model
+    check_target(output, [rows], force, is_model)
     with locked(terminal, model, wait):
         clf = open_model(model, "GenerativeClassifier", key=ledger_key(key_file))
         from deciban.cli.rows import open_rows, report_skipped
@@ -133,11 +144,14 @@ def _change(
     report_skipped(terminal, source)
     after = float(clf.stats_.rows.sum())
     if terminal.json:
-        terminal.dump({"model": target, done: abs(after - before), "rows": after})
+        checked = {"checked": clf.model_.ledger is not None} if done == "unlearnt" else {}
+        terminal.dump({"model": target, done: abs(after - before), "rows": after, **checked})
     elif not terminal.quiet:
         difference = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
         terminal.say(f"{target}: {done}; {after:,.15g} rows{difference}")
-        terminal.say(f"calibration: {calibration_state(clf.model_, target)}")
+        if done == "unlearnt":
+            terminal.say(WITHOUT_LEDGER if clf.model_.ledger is None else WITH_LEDGER)
+        terminal.say(standing(clf.model_, target))
 
 
 @command("deciban merge paris.deciban oslo.deciban -o both.deciban", panel=options.LEARN)
@@ -146,11 +160,13 @@ def merge(
     models: Models,
     output: Merged,
     keep_first: KeepFirst = False,
+    force: options.Force = False,
     key_file: options.KeyFile = None,
 ) -> None:
     """Add models: the result has learnt the rows of all of them."""
     if len(models) < 2:
         raise UsageError(f"merge needs two models or more; {models[0]!r} is one.")
+    check_target(output, models, force, is_model)
     key = ledger_key(key_file)
     merged = open_model(models[0], "GenerativeClassifier", key=key)
     for path in models[1:]:

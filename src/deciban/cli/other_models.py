@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, existing, open_model, sizes_of
 from deciban.cli.command import argument, command, flag, option
-from deciban.cli.output import beside, format_of, rounded, write_tables
+from deciban.cli.output import (
+    begins_like,
+    beside,
+    check_target,
+    format_of,
+    has_columns,
+    is_model,
+    rounded,
+    write_tables,
+)
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -46,12 +55,15 @@ def cluster(
     save: options.SaveModel = None,
     output: options.Output = None,
     format: options.Format = None,
+    force: options.Force = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
     """Cluster a table by a mixture model: the cluster of each row, its probability, and whether it is an outlier."""
     kind = format_of(output, format, terminal.json)
     sizes = sizes_of(clusters, "--clusters")
+    check_target(output, [rows, save], force, has_columns("cluster", "probability", "outlier"))
+    check_target(save, [rows], force, is_model)
     import pyarrow as pa
 
     from deciban.cli.rows import open_rows, report_skipped
@@ -117,11 +129,14 @@ def topics(
     seed: options.Seed = 0,
     output: SaveTopics = None,
     html: Html = None,
+    force: options.Force = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
     """Find the topics of texts (latent Dirichlet allocation): the share of each, and its most relevant words."""
     sizes = sizes_of(topics, "--topics")
+    check_target(output, [rows], force, is_model)
+    check_target(html, [rows, output], force, begins_like("deciban"))
     from deciban.cli.rows import open_rows, report_skipped
     from deciban.topics.topic_model import TopicModel
 
@@ -172,6 +187,7 @@ def tag(
     tagged: Tagged,
     sentences: Sentences = "-",
     save: options.SaveModel = None,
+    force: options.Force = False,
     evaluate: EvaluateTags = False,
 ) -> None:
     """Tag words by a hidden Markov model: a word and its tag per line, a blank line between sentences; or JSON lines.
@@ -179,6 +195,7 @@ def tag(
     Files have a word, a tab and its tag per line (CoNLL-U too), or JSON lines with "words" and "tags". Sentences to tag
     may also be plain text, one sentence per line.
     """
+    check_target(save, [tagged, sentences], force, is_model)
     from deciban.read.sentences import read_sentences
 
     model, features = _tagger(tagged)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from deciban.errors import UsageError
+from deciban.errors import DecibanError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "jsonl", "parquet", "tsv")
 ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+HEAD_BYTES = 4096  # of a file, read to recognise its kind
 DIGITS = 6  # significant digits of a number written as text
 LARGEST_EXACT = 22  # the largest power of ten that a double holds exactly
 
@@ -34,6 +35,60 @@ def format_of(output: str | None, wanted: str | None, as_json: bool = False) -> 
     if ending not in ENDINGS:
         raise UsageError(f"{output!r} does not end in .csv, .tsv, .jsonl or .parquet. Name the format with --format.")
     return ENDINGS[ending]
+
+
+def check_target(output: str | None, inputs: Sequence[str | None], force: bool, is_ours: Callable[[str], bool]) -> None:
+    """Raise UsageError if writing to `output` would destroy anything but an earlier output of deciban.
+
+    Refused are devices, pipes and sockets, inputs of the same command, and, without `force`, an existing file of
+    another kind. Permissions do not matter: a superuser may replace all of them.
+    """
+    if output is None or output == "-" or not os.path.exists(output) or os.path.isdir(output):
+        return
+    if not os.path.isfile(output):
+        raise UsageError(f"{output!r} is a device or a pipe, not a file. Leave out -o and redirect stdout instead.")
+    if any(path and os.path.exists(path) and os.path.samefile(path, output) for path in inputs):
+        raise UsageError(f"{output!r} is an input of this command and would be replaced. Give another file.")
+    if not force and os.path.getsize(output) and not is_ours(output):
+        raise UsageError(
+            f"{output!r} exists and is not an earlier output of this command. Give another file, or replace it with "
+            "--force."
+        )
+
+
+def is_model(path: str) -> bool:
+    """Whether a file is a model of deciban."""
+    from deciban.store import describe
+
+    try:
+        return bool(describe(path))
+    except DecibanError:
+        return False
+
+
+def has_columns(*wanted: str) -> Callable[[str], bool]:
+    """Whether a file is a table with all these columns; an empty list of columns fits no file."""
+
+    def check(path: str) -> bool:
+        from deciban.read.files import open_source
+
+        try:
+            return bool(wanted) and set(wanted) <= set(open_source(path).columns)
+        except (DecibanError, OSError):
+            return False
+
+    return check
+
+
+def begins_like(*starts: str) -> Callable[[str], bool]:
+    """Whether the beginning of a file holds one of these texts."""
+
+    def check(path: str) -> bool:
+        with open(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+        return any(start.encode() in head for start in starts)
+
+    return check
 
 
 def write_tables(tables: Iterable[pa.Table], output: str | None, kind: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, open_model, prior_of
 from deciban.cli.command import command, option
-from deciban.cli.output import DIGITS, beside, format_of, rounded, write_tables
+from deciban.cli.output import DIGITS, beside, check_target, format_of, has_columns, rounded, write_tables
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deciban.statistics import Array
 
 Unsure = Annotated[float | None, option("--unsure", "P", "No prediction where its probability is below P.")]
+ANSWERS = ("prediction", "probability", "evidence")  # columns of every answer
 Count = Annotated[int, option("--rows -n", "N", "Number of rows.", min=1)]
 
 
@@ -43,11 +44,13 @@ def predict(
     append: options.Append = False,
     output: options.Output = None,
     format: options.Format = None,
+    force: options.Force = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
     """Classify rows: prediction, probability, evidence over the runner-up, and the probability of every class."""
     kind = format_of(output, format, terminal.json)
+    check_target(output, [model, rows], force, has_columns(*ANSWERS))
     clf = open_model(model, "GenerativeClassifier")
     from deciban.cli.rows import open_rows, report_skipped
     from deciban.evidence.scores import UNITS
@@ -59,7 +62,7 @@ def predict(
     classes = clf.stats_.classes
     log_prior, costs = clf.log_prior(prior_of(prior, classes)), clf.cost_matrix(cost_of(cost, classes))
     answering = Answering(clf, log_prior, costs, unsure, unit, None if kind == "parquet" else DIGITS)
-    source = open_rows(terminal, rows, read_as, skip_bad, clf=clf)
+    source = open_rows(terminal, rows, read_as, skip_bad, clf=clf, gaps=True)
     write_tables(_answers(source, answering, append), output, kind)
     report_skipped(terminal, source)
 
@@ -123,9 +126,11 @@ def sample(
     seed: options.Seed = None,
     output: options.Output = None,
     format: options.Format = None,
+    force: options.Force = False,
 ) -> None:
     """Draw rows from the model, with their classes: what it expects the data to look like."""
     kind = format_of(output, format, terminal.json)
+    check_target(output, [model], force, has_columns())
     clf = open_model(model, "GenerativeClassifier", "MixtureModel")
     if hasattr(clf, "stats_"):
         drawn, labels = clf.sample(rows, random_state=seed, prior=prior_of(prior, clf.stats_.classes))

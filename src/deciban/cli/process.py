@@ -40,6 +40,9 @@ OPTIONS: dict[str, Callable[[Any], str]] = {  # argument of Python → option
     "key": lambda value: "--key-file FILE, or DECIBAN_KEY",
     "like": lambda value: "--like FIRST",
     "keep": lambda value: "--keep-first",
+    "family": lambda value: f"--column NAME={value}",
+    "refit": lambda value: "deciban fit ROWS -o MODEL",
+    "without_ledger": lambda value: "deciban fit ROWS --no-ledger -o MODEL",
 }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from deciban.cli.arguments import class_named, column_named, existing
 from deciban.cli.command import refuse_together
 from deciban.cli.terminal import Terminal
-from deciban.errors import HERE, InputError, UsageError
+from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
@@ -56,10 +56,12 @@ def open_rows(
     *,
     clf: GenerativeClassifier | None = None,
     several_passes: bool = False,
+    gaps: bool = False,
 ) -> Source:
     """Open the rows at a path; documents, if the model `clf` reads texts and the path holds no table.
 
-    "-" is stdin, which is copied to a temporary file if it is read in several passes.
+    "-" is stdin, which is copied to a temporary file if it is read in several passes. With `gaps`, columns of the model
+    that the rows do not have are missing in every row, and a note says so.
     """
     kind, options = read_options(read_as)
     piped = path == STDIN
@@ -73,7 +75,21 @@ def open_rows(
         source = open_source(existing(path), format=kind, **options, **({"skip_bad": True} if skip_bad else {}))
         source.name = "standard input" if piped else source.name
     source.quiet = terminal.quiet
+    if clf is not None and gaps:
+        _accept_gaps(terminal, source, schema_of(clf))
     return source
+
+
+def _accept_gaps(terminal: Terminal, source: Source, schema: Schema) -> None:
+    """Let columns that the rows do not have be missing in every row, and say so once."""
+    wanted = [column.name for column in schema.columns if column.features]
+    absent = tuple(name for name in wanted if name not in source.columns)
+    if absent and len(absent) < len(wanted):
+        source.absent = absent
+        names, verb = shortlist([repr(name) for name in absent]), "is" if len(absent) == 1 else "are"
+        terminal.note(
+            f"deciban: note: {source.name} has no column {names}, which {verb} taken as missing in every row."
+        )
 
 
 def read_options(text: str | None) -> tuple[str | None, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Start-up of the `deciban` process: the only code that changes how its process imports modules and collects garbage.
+"""Start-up of the `deciban` process: the only code that changes how its process imports modules and frees memory.
 
 A short command spends most of its time on imports. scikit-learn, scipy, joblib, numba and Arrow import large modules of
 which a command uses little or nothing, so these are replaced by stand-ins here, and pandas is not found at all. The
@@ -7,6 +7,7 @@ library does nothing of the kind (docs/decisions/0018): `deciban.cli.main` calls
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import sys
@@ -19,6 +20,8 @@ from typing import Any
 DEFERRED = ("numpy.f2py", "numpy.testing", "scipy.stats", "asyncio", "yaml")
 # Arrow and scikit-learn import it to recognise its frames. The command line reads files with Arrow and has none.
 ABSENT = "pandas"
+MMAP_THRESHOLD = -3  # the name of this parameter for glibc's `mallopt`
+LARGE_BLOCK = 2**23  # bytes; larger blocks go back to the system when they are freed, whatever was freed before
 
 
 class Deferred(ModuleType):
@@ -41,6 +44,8 @@ class ImportFinder:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """Specification of a stand-in; None for every other module, which the next finder then looks for."""
+        if name == "numpy":
+            return_large_blocks()
         if name == self.absent:
             raise ModuleNotFoundError(f"the command line does not use {name}", name=name)
         if name not in self.deferred or PathFinder.find_spec(name, path, target) is None:
@@ -55,7 +60,15 @@ class ImportFinder:
         module.__class__ = Deferred
 
 
+def return_large_blocks() -> None:
+    """Let the C library return every large freed array to the system; only glibc keeps them, and only it has this."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BLOCK)
+
+
 def prepare_process() -> None:
-    """Make imports of this process quick. Modules that are loaded already stay as they are."""
+    """Make imports of this process quick and its memory small. Modules that are loaded already stay as they are."""
     gc.set_threshold(50_000, 20, 20)  # imports create very many objects and hardly any garbage
     sys.meta_path.insert(0, ImportFinder())

@@ -30,11 +30,12 @@ def show_commands(folder: Path) -> None:
     run(folder, "explain", "languages.deciban", "unseen", "--row", "1", "--over", "C", "--most", "8")
     print("\n[6/6] A mixed table: numbers, categories and yes/no, a tenth of the values missing, an identifier.")
     write_table(folder)
-    run(folder, "fit", "tumours.csv", "--label", "diagnosis", "-o", "tumours.deciban")
-    run(folder, "predict", "tumours.deciban", "new.csv", "--prior", "malignant=.01")
-    run(folder, "explain", "tumours.deciban", "new.csv", "--row", "2", "--over", "malignant")
-    run(folder, "unlearn", "tumours.deciban", "ten.csv")
-    run(folder, "learn", "tumours.deciban", "ten.csv")
+    # another name than the default, so that `deciban fit tumours.csv` works afterwards
+    run(folder, "fit", "tumours.csv", "--label", "diagnosis", "-o", "demo.deciban")
+    run(folder, "predict", "demo.deciban", "new.csv", "--prior", "malignant=.01")
+    run(folder, "explain", "demo.deciban", "new.csv", "--row", "2", "--over", "malignant")
+    run(folder, "unlearn", "demo.deciban", "ten.csv")
+    run(folder, "learn", "demo.deciban", "ten.csv")
 
 
 def run(folder: Path, *arguments: str) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,34 +16,35 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
-from deciban.evaluate.report import Evaluation
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.evidence.explanation import Explanation
-from deciban.families.abilities import HasChoices, ability
-from deciban.families.known import KnownDensities
-from deciban.families.names import brief
+from deciban.families.abilities import HasCandidates, HasChoices, ability
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
-from deciban.model import explain as explaining
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
+from deciban.model.cross_fit import fit_calibration, select_calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
-from deciban.model.fit_checks import FitReport, check_fit
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
-from deciban.model.scorer import DocumentScorer
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import PLACES
 from deciban.read.labels import place_labels
+from deciban.read.numbers import row_weights
 from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
 from deciban.statistics import Array
-from deciban.store import save
-from deciban.store.classifier import Stored, record_of
+
+if TYPE_CHECKING:
+    from deciban.evaluate.report import Evaluation
+    from deciban.evidence.explanation import Explanation
+    from deciban.model.explain import Discriminant
+    from deciban.model.fit_checks import FitReport
+    from deciban.model.scorer import DocumentScorer
+    from deciban.store.classifier import Stored
 
 
 class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
@@ -72,7 +73,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
         of the digests.
     kinds : dict of {column: kind or Family}, optional
-        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family.
+        What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family. For the
+        label column of a file, a number: the label is a number and is split into so many ranges, the classes.
 
     Attributes
     ----------
@@ -148,6 +150,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         >>> round(float(np.exp(clf.llr([[174.0]], "m", "f"))[0]), 3)
         4.504
         """
+        from deciban.families.known import KnownDensities
+
         for name, density in densities.items():
             if not isinstance(density, Density) or density.K != 1:
                 raise InputError(f"{name!r}: {density!r} is not one known density. Use for example Gaussian.of(0, 1).")
@@ -220,11 +224,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @property
     def families_(self) -> dict[Any, str]:
         """For each block its family, and why; keys are a column, or a tuple of columns."""
+        from deciban.families.names import brief
+
         model = self.model_
         if isinstance(model.family, Product):
             keys: list[Any] = [key[0] if len(key) == 1 else key for key in model.family.keys]
         else:
-            keys = ["all texts" if ability_to_score_documents(model) else f"all {len(model.reader.columns)} columns"]
+            texts = ability(model.family, HasCandidates) is not None
+            keys = ["all texts" if texts else f"all {len(model.reader.columns)} columns"]
         blocks = zip(keys, blocks_of(model.family), model.reasons)
         return {key: f"{brief(family)}: {reason.text}" for key, (family,), reason in blocks}
 
@@ -240,6 +247,16 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """Which calibration there is, and whether it is out of date."""
         calibration = self.model_.calibration
         return f"calibration: {'none' if calibration is None else calibration.state(self.model_.weight)}"
+
+    @property
+    def standing_(self) -> str:
+        """In one line: what `unlearn` can check, and whether choices and calibration still stand."""
+        checked = (
+            "unlearn checks rows by the ledger"
+            if self.model_.ledger is not None
+            else "unlearn cannot check rows: there is no ledger, only impossible sums are refused"
+        )
+        return f"{checked}; choices {self.choices_}; {self.calibration_state_}"
 
     # -- learning --------------------------------------------------------------------------------------------------
     def fit(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -522,17 +539,19 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             predictor, calibration = self._predictor, None
             model = predictor.model
             if method is not None:
+                automatic = method == "auto" and self.calibrate in ("auto", None)
                 method = automatic_method(model) if method == "auto" else method
                 if learnt:
                     left = judge.leave_out(predictor, self._batch(X, y, sample_weight), None, self._key())
-                    blocks, codes, rows = left.blocks, left.lesson.members.codes, left.lesson.rows
+                    calibration = fit_calibration(predictor, left.lesson, method, automatic)
                 else:
                     X, y = self._labelled(X, y)
                     table = self._table(X)
                     rows = model.encode(table)
                     blocks, codes = predictor.block_scores(rows), place_labels(y, len(table), model.classes)
-                lengths = block_lengths(model.family, rows)
-                calibration = Calibration.fit(method, blocks, codes, lengths, model.classes, model.weight)
+                    lengths = block_lengths(model.family, rows)
+                    given = model.classes, model.weight
+                    calibration = select_calibration(method, blocks, codes, lengths, *given, simplify=automatic)
             return self.use(Predictor(replace(model, calibration=calibration), predictor.density))
 
     def without_ledger(self) -> Self:
@@ -570,6 +589,25 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         rows = predictor.model.encode(self._table(X))
         return predictor.log_likelihood(rows, raw) if constant else predictor.scores(rows, raw)
 
+    def log_marginal(self, X: RowsLike, prior: PriorLike | None = None) -> Array:  # type: ignore[override]
+        """Return log Σ_c P(c) f(x|c): how well the model as a whole explains each row.
+
+        The densities are not calibrated: calibrated log-likelihoods compare classes, and do not integrate to one.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log densities of the rows.
+        """
+        return super().log_marginal(X, prior, raw=True)
+
     @one_model
     def explain(
         self,
@@ -603,10 +641,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         ranked = over is None and len(self.classes_) > 2
         pair = None if ranked else self.class_pair(over, against)
-        return explaining.explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
+        from deciban.model.explain import explain
+
+        return explain(self.predictor_, self._table(X), pair, self.log_prior(prior), chain)
 
     @one_model
-    def discriminant(self, over: Hashable = None, against: Hashable = None) -> explaining.Discriminant:
+    def discriminant(self, over: Hashable = None, against: Hashable = None) -> Discriminant:
         """Return the llr as a linear or quadratic formula of x.
 
         Parameters
@@ -621,7 +661,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Discriminant
             A, b and c with llr(x) = xᵀA x + xᵀb + c; A is None where it is linear.
         """
-        return explaining.discriminant(self.predictor_, *self.class_pair(over, against))
+        from deciban.model.explain import discriminant
+
+        return discriminant(self.predictor_, *self.class_pair(over, against))
 
     @one_model
     def scorer(self, prior: PriorLike | None = None) -> DocumentScorer:
@@ -645,6 +687,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         'spam'
         """
         predictor = self.predictor_
+        from deciban.model.scorer import DocumentScorer
+
         return DocumentScorer(predictor.density, self.classes_, self.log_prior(prior), predictor.model.calibration)
 
     @one_model
@@ -715,10 +759,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         ndarray
             What `method` returns.
         """
-        likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw)
-        given = self.prior if prior is None else prior
-        learnt = isinstance(given, str) and given == "learnt"
-        return self.answer(method, likelihood, log_prior if learnt else self.log_prior(given), cost)
+        likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw, method == "log_likelihood")
+        return self.answer(method, likelihood, self._unless_given(prior, log_prior), cost)
 
     @one_model
     def cross_val_predict(
@@ -763,9 +805,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
         fitted = self if self.__sklearn_is_fitted__() else clone(self).fit(X, y, sample_weight)
         X, y = fitted._labelled(X, y)
-        table = fitted._table(X)
-        batch = Batch(table, y, fitted._weights(sample_weight, len(table)))
-        lesson = fitted.model_.lesson(batch)
+        lesson = fitted.model_.lesson(fitted._given(X, y, sample_weight))
         names = np.array(lesson.members.classes.names)
         n, codes = len(lesson.members), lesson.members.codes
         folds = [test for _, test in check_cv(cv, np.asarray(y), classifier=True).split(np.zeros(n), codes, groups)]
@@ -777,7 +817,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             wanted = scores.log_probability(decisions.resolve_prior(given, names, rows_per_class))
             return answer(method, likelihood, wanted, names, costs)
 
-        return judge.cross_validate(fitted.model_, lesson, folds, answered)
+        return judge.cross_validate(fitted.model_, lesson, folds, answered, method == "log_likelihood")
 
     @one_model
     def evaluate(  # type: ignore[override]
@@ -829,9 +869,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         else:
             chosen = self._chosen_by_labels(raw)
             likelihood, codes, log_prior = self._left_out(X, y, groups, None, raw)
-            given = self.prior if prior is None else prior
-            one_each = isinstance(given, str) and given == "learnt"
-            wanted = np.exp(log_prior) if one_each else np.exp(self.log_prior(given))
+            wanted = np.exp(self._unless_given(prior, log_prior))
+        from deciban.evaluate.report import Evaluation
+
         return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
 
     @one_model
@@ -919,9 +959,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         target = model.encode(self._table(row))
         if target.shape[0] != 1:
             raise InputError(f"influence is on one row's answer, and {target.shape[0]} were given.")
-        table = self._table(X)
-        batch = Batch(table, y, self._weights(sample_weight, len(table)))
-        return judge.influence(predictor, target, judge.known_lesson(model, batch), one, other)
+        return judge.influence(
+            predictor, target, judge.known_lesson(model, self._given(X, y, sample_weight)), one, other
+        )
 
     @one_model
     def check_fit(self, X: RowsLike, y: LabelsLike, *, random_state: np.random.Generator | int | None = 0) -> FitReport:
@@ -941,6 +981,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         FitReport
             What does not look like the model, in words, with a remedy.
         """
+        from deciban.model.fit_checks import check_fit
+
         return check_fit(self.predictor_, self._table(X), y, random_state)
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -954,6 +996,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         note : str, default=""
             A remark that is kept in the file.
         """
+        from deciban.store import save
+
         save(self, path, note=note)
 
     def stored(self) -> Stored:
@@ -964,6 +1008,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Stored
             Parameters and model.
         """
+        from deciban.store.classifier import record_of
+
         return record_of(self)
 
     def released(self) -> Self:
@@ -1112,23 +1158,27 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         batch = self._batch(X, y, None)
         return batch.table, batch.labels
 
-    @staticmethod
-    def _weights(sample_weight: Any, n: int) -> Array | None:
-        from deciban.read.numbers import row_weights
-
-        return row_weights(sample_weight, n)
+    def _given(self, X: Any, y: Any, sample_weight: Any) -> Batch:
+        """Return rows with labels as one batch, of which rows of weight 0 are a part."""
+        table = self._table(X)
+        return Batch(table, y, row_weights(sample_weight, len(table)))
 
     def _left_out(
-        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False
+        self, X: Any, y: Any, groups: Any, sample_weight: Any, raw: bool = False, constant: bool = False
     ) -> tuple[Array, Array, Array]:
         """Return scores without each row or its group (n, K), its class (n,), and the log prior without it (n, K)."""
         predictor = self.predictor_
-        X, y = self._labelled(X, y)
-        table = self._table(X)
-        batch = Batch(table, y, self._weights(sample_weight, len(table)))
+        batch = self._given(*self._labelled(X, y), sample_weight)
         left = judge.leave_out(predictor, batch, groups, self._key())
         likelihood = predictor.calibrated(left.blocks, left.lesson.rows, raw)
+        if constant:  # terms that no parameter changes, such as the coefficient of a multinomial
+            likelihood = likelihood + np.reshape(predictor.density.log_base(left.lesson.rows), (-1, 1))
         return likelihood, left.lesson.members.codes, left.log_prior
+
+    def _unless_given(self, prior: PriorLike | None, left_out: Array) -> Array:
+        """Return the log prior without each row (n, K) where the learnt one is asked for, else the given one (K,)."""
+        given = self.prior if prior is None else prior
+        return left_out if isinstance(given, str) and given == "learnt" else self.log_prior(given)
 
     def _chosen_by_labels(self, raw: bool) -> list[str]:
         """Return what was chosen by looking at the labels of the rows that are judged."""
@@ -1153,13 +1203,6 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
                 )
             likelihood[test] = again.log_likelihood(_take(X, test), raw=raw)
         return likelihood, codes
-
-
-def ability_to_score_documents(model: Model) -> bool:
-    """Whether the model reads one column of texts."""
-    from deciban.families.abilities import HasCandidates
-
-    return ability(model.family, HasCandidates) is not None
 
 
 def _as_given(X: Any, table: Table) -> Any:

@@ -1,71 +1,67 @@
 """Evaluation of scores of any system: figures, curves and intervals, and calibrators.
 
 Figures of two classes take (llr, is_h1), those of any number of classes (log_likelihood, codes, log_prior): plain
-arrays, no model is needed. `Evaluation` computes all of them for one set of rows.
+arrays, no model is needed. `Evaluation` computes all of them for one set of rows. Names are loaded when they are first
+used, so that a first fit does not import what it does not need.
 """
 
-from deciban.evaluate.calibration import (
-    PAV,
-    Affine,
-    Blockwise,
-    Calibrator,
-    LengthAware,
-    Offsets,
-    calibrator_from_dict,
-)
-from deciban.evaluate.curves import convex_hull, det, llr_histogram, reliability, roc, tippett
-from deciban.evaluate.intervals import bootstrap, jackknife
-from deciban.evaluate.multiclass import (
-    brier,
-    cross_entropy,
-    expected_calibration_error,
-    log_loss,
-    multiclass_calibration_loss,
-    multiclass_cllr,
-)
-from deciban.evaluate.report import Evaluation
-from deciban.evaluate.two_class import (
-    bayes_error_curve,
-    calibration_loss,
-    cllr,
-    dcf,
-    eer,
-    empirical_cross_entropy,
-    min_cllr,
-    min_dcf,
-    pav,
-)
+from __future__ import annotations
 
-__all__ = [
-    "PAV",
-    "Affine",
-    "Blockwise",
-    "Calibrator",
-    "Evaluation",
-    "LengthAware",
-    "Offsets",
-    "bayes_error_curve",
-    "bootstrap",
-    "brier",
-    "calibration_loss",
-    "calibrator_from_dict",
-    "cllr",
-    "convex_hull",
-    "cross_entropy",
-    "dcf",
-    "det",
-    "eer",
-    "empirical_cross_entropy",
-    "expected_calibration_error",
-    "jackknife",
-    "llr_histogram",
-    "log_loss",
-    "min_cllr",
-    "min_dcf",
-    "multiclass_calibration_loss",
-    "multiclass_cllr",
-    "pav",
-    "reliability",
-    "roc",
-    "tippett",
-]
+import importlib
+from typing import Any
+
+_HOME = {
+    "calibration": (
+        "PAV",
+        "Affine",
+        "Blockwise",
+        "Calibrator",
+        "LengthAware",
+        "Offsets",
+        "calibrator_from_dict",
+    ),
+    "curves": (
+        "convex_hull",
+        "det",
+        "llr_histogram",
+        "reliability",
+        "roc",
+        "tippett",
+    ),
+    "intervals": (
+        "bootstrap",
+        "jackknife",
+    ),
+    "multiclass": (
+        "brier",
+        "cross_entropy",
+        "expected_calibration_error",
+        "log_loss",
+        "multiclass_calibration_loss",
+        "multiclass_cllr",
+    ),
+    "report": ("Evaluation",),
+    "two_class": (
+        "bayes_error_curve",
+        "calibration_loss",
+        "cllr",
+        "dcf",
+        "eer",
+        "empirical_cross_entropy",
+        "min_cllr",
+        "min_dcf",
+        "pav",
+    ),
+}
+__all__ = sorted(name for names in _HOME.values() for name in names)
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(importlib.import_module(f"deciban.evaluate.{module}"), name)
+    raise AttributeError(f"module 'deciban.evaluate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -308,13 +308,10 @@ class LengthAware(Calibrator):
         LengthAware
             The calibrator of least penalised cross-entropy.
         """
-        table, numbers = class_scores(log_likelihood, codes)
-        counts = row_lengths(lengths, len(table))
-        least = shortest_length(counts)
-        logs = np.log(np.maximum(counts, least))
-        share = class_prior(prior, table.shape[1])
-        fit = fit_scaled_softmax([table], numbers, share, [logs - logs.mean()], penalty)
-        return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(logs.mean())), fit.offsets, least)
+        fit = Blockwise.fit([log_likelihood], codes, [lengths], prior, penalty)
+        numbers = fit.log_scales, fit.shrinkages, fit.reference_lengths, fit.shortest
+        log_scale, shrinkage, reference, least = (float(number[0]) for number in numbers)
+        return cls(log_scale, shrinkage, reference, fit.offsets, least)
 
     def scale(self, lengths: ArrayLike | None) -> Array:
         """Give the scale of rows of these lengths.

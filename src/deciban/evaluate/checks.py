@@ -114,6 +114,18 @@ def class_log_prior(log_prior: ArrayLike, K: int, n: int | None = None) -> Array
     return values
 
 
+def interval_tail(level: float) -> float:
+    """Half of the probability outside an interval."""
+    if not 0 < level < 1:
+        raise InputError(f"level is {level!r}; it is the probability of the interval. Give a number between 0 and 1.")
+    return (1 - level) / 2
+
+
+def number_or_array(values: Any) -> Any:
+    """A float where there is one number."""
+    return values if np.ndim(values) else float(values)
+
+
 def shortest_length(lengths: Array) -> float:
     """The 1 % quantile of the lengths: too few rows are shorter to determine their scale."""
     return float(max(1.0, np.quantile(lengths, 0.01, method="lower"))) if len(lengths) else 1.0

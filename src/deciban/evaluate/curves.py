@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, expit, ndtri
 
 from deciban.errors import InputError
-from deciban.evaluate.checks import Codes, two_class_scores
+from deciban.evaluate.checks import Codes, interval_tail, two_class_scores
 from deciban.evaluate.two_class import Tally, error_rates
 from deciban.evidence.scores import Array
 
@@ -206,14 +206,13 @@ def reliability(llr: ArrayLike, is_h1: ArrayLike, bins: int = 10, level: float =
     >>> curve.low.round(2).tolist(), curve.high.round(2).tolist()
     ([0.01, 0.16], [0.84, 0.99])
     """
-    if not 0 < level < 1:
-        raise InputError(f"level is {level!r}; it is the probability of the interval. Give a number between 0 and 1.")
+    tail = interval_tail(level)
     llr, is_h1 = two_class_scores(llr, is_h1)
     predicted = expit(llr + np.log(is_h1.sum() / (~is_h1).sum()))
     place = equal_mass_bins(llr, bins)
     count = np.bincount(place)
     ones = np.bincount(place, weights=is_h1)
-    low, high = (betaincinv(1 + ones, 1 + count - ones, (1 + side * level) / 2) for side in (-1, 1))
+    low, high = (betaincinv(1 + ones, 1 + count - ones, side) for side in (tail, 1 - tail))
     return Reliability(np.bincount(place, weights=predicted) / count, ones / count, low, high, count)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from deciban.errors import InputError
-from deciban.evaluate.checks import Flags, two_class_scores
+from deciban.evaluate.checks import Flags, interval_tail, number_or_array, two_class_scores
 from deciban.evidence.scores import Array
 
 Figure = Callable[[Array, Flags], Any]
@@ -72,7 +72,7 @@ def bootstrap(
     0.811 [0.392, 1.31]
     """
     llr, is_h1 = two_class_scores(llr, is_h1)
-    tail = _tail(level)
+    tail = interval_tail(level)
     if repeats < 2:
         raise InputError(f"repeats is {repeats}. Draw at least 2 times; 1,000 is usual.")
     rng = np.random.default_rng(seed)
@@ -83,7 +83,9 @@ def bootstrap(
     )
     drawn.sort(axis=0)
     lowest = int(tail * (repeats - 1))  # no interpolation between values: some may be infinite
-    return Interval(figure(llr, is_h1), _scalar(drawn[lowest]), _scalar(drawn[repeats - 1 - lowest]), level)
+    return Interval(
+        figure(llr, is_h1), number_or_array(drawn[lowest]), number_or_array(drawn[repeats - 1 - lowest]), level
+    )
 
 
 def jackknife(
@@ -118,7 +120,7 @@ def jackknife(
     0.811 [0.238, 1.38]
     """
     llr, is_h1 = two_class_scores(llr, is_h1)
-    tail = _tail(level)
+    tail = interval_tail(level)
     if groups < 2:
         raise InputError(f"groups is {groups}. Leave out at least 2 in turn.")
     rng, estimate = np.random.default_rng(seed), np.asarray(figure(llr, is_h1), dtype=float)
@@ -132,14 +134,6 @@ def jackknife(
             raise InputError(f"the figure is infinite without some rows of {name}. Use bootstrap, which allows that.")
         variance += (len(parts) - 1) * without.var(axis=0)
     reach = ndtri(1 - tail) * np.sqrt(variance)
-    return Interval(_scalar(estimate), _scalar(estimate - reach), _scalar(estimate + reach), level)
-
-
-def _tail(level: float) -> float:
-    if not 0 < level < 1:
-        raise InputError(f"level is {level!r}; it is the probability of the interval. Give a number between 0 and 1.")
-    return (1 - level) / 2
-
-
-def _scalar(values: Any) -> Any:
-    return values if np.ndim(values) else float(values)
+    return Interval(
+        number_or_array(estimate), number_or_array(estimate - reach), number_or_array(estimate + reach), level
+    )

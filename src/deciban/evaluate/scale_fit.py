@@ -34,6 +34,7 @@ import numpy as np
 from deciban.errors import ConvergenceWarning, InputError
 from deciban.evaluate.checks import Codes
 from deciban.evidence.scores import Array, log_probability
+from deciban.kernels.choice import one_thread
 
 LOG_SCALE_SD, SHARED_LOG_SCALE_SD, ABOVE_CENTRE_SD = 2.0, 3.0, 0.5
 SHRINKAGE_MEAN, SHRINKAGE_SD = 0.7, 0.3
@@ -215,7 +216,8 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
 def _minimise(problem: Problem) -> Array:
     """Newton steps from the centre of the penalty, each of which lowers the objective."""
     parameters = problem.penalty.centre
-    with np.errstate(all="ignore"):  # a step that is too long overflows, and is then halved
+    # a step that is too long overflows, and is then halved; threads of BLAS cost more than they save here
+    with np.errstate(all="ignore"), one_thread(0):
         loss, gradient, curvature = objective(problem, parameters)
         least = problem.penalty.precision.diagonal().min()
         for _ in range(MAX_STEPS):

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from deciban.errors import PriorError
-from deciban.evaluate.checks import Codes, two_class_scores
+from deciban.evaluate.checks import Codes, number_or_array, two_class_scores
 from deciban.evidence.decisions import threshold
 from deciban.evidence.scores import Array
 
@@ -285,7 +285,7 @@ def dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 1, c
     (0.0, [1.0, 0.0])
     """
     at = _thresholds(prior, c_miss, c_fa)
-    return _scalar(_actual(Tally.of(llr, is_h1), at, *_relative_costs(at)))
+    return number_or_array(_actual(Tally.of(llr, is_h1), at, *_relative_costs(at)))
 
 
 def min_dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 1, c_fa: float = 1) -> float | Array:
@@ -313,7 +313,7 @@ def min_dcf(llr: ArrayLike, is_h1: ArrayLike, prior: ArrayLike, c_miss: float = 
     0.0
     """
     at = _thresholds(prior, c_miss, c_fa)
-    return _scalar(_minimum(Tally.of(llr, is_h1), *_relative_costs(at)))
+    return number_or_array(_minimum(Tally.of(llr, is_h1), *_relative_costs(at)))
 
 
 def eer(llr: ArrayLike, is_h1: ArrayLike) -> float:
@@ -423,7 +423,3 @@ def _product(rate: Array, cost: Array) -> Array:
     """Rate times cost, 0 where the error never happens."""
     rate, cost = np.broadcast_arrays(rate, cost)
     return np.multiply(rate, cost, out=np.zeros(rate.shape), where=rate > 0)
-
-
-def _scalar(costs: Array) -> float | Array:
-    return costs if np.ndim(costs) else float(costs)

@@ -186,20 +186,20 @@ class Explanation:
         str
             A table for each row, of at most 20 rows.
         """
-        tables = [as_text(self[i]._lines(most)) for i in range(min(len(self), MAX_PRINTED_ROWS))]
+        tables = [as_text(self[i].lines(most)) for i in range(min(len(self), MAX_PRINTED_ROWS))]
         if len(self) > 1:
             tables = [f"row {row}\n{table}" for row, table in zip(self.rows, tables)]
         return "\n\n".join(tables + self._unprinted())
 
     def _repr_html_(self) -> str:
-        tables = [as_html(self[i]._lines(20), f"row {self.rows[i]}") for i in range(min(len(self), MAX_PRINTED_ROWS))]
+        tables = [as_html(self[i].lines(20), f"row {self.rows[i]}") for i in range(min(len(self), MAX_PRINTED_ROWS))]
         return "\n".join(tables + [f"<p>{rest}</p>" for rest in self._unprinted()])
 
     def _unprinted(self) -> list[str]:
         more = len(self) - MAX_PRINTED_ROWS
         return [f"… and {more:,} more rows"] if more > 0 else []
 
-    def _lines(self, most: int) -> list[Line]:
+    def lines(self, most: int) -> list[Line]:
         """The lines of the first row: features by strength, other parts, and the sums with their odds."""
         nats = self.parts[0].tolist()
         order = sorted(range(len(nats)), key=lambda p: -abs(nats[p]))

@@ -183,7 +183,7 @@ def log_ratio(over: ArrayLike, against: ArrayLike) -> Array:
     [2.0, inf, 0.0]
     """
     over, against = np.broadcast_arrays(np.asarray(over, dtype=float), np.asarray(against, dtype=float))
-    return np.subtract(over, against, out=np.zeros(over.shape), where=~(np.isneginf(over) & np.isneginf(against)))
+    return np.subtract(over, against, out=np.zeros(over.shape), where=~(np.isinf(over) & (over == against)))
 
 
 def llr(log_likelihood: ArrayLike, over: int, against: int | None = None, log_prior: ArrayLike | None = None) -> Array:

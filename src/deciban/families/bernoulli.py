@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from deciban.errors import HyperparameterError
+from deciban.errors import Argument, HyperparameterError, Remedy
 from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
 from deciban.families.counts import linear_scores, log_gamma
 from deciban.families.dirichlet import left_over, log_prior, log_rising, log_theta, marginals, require_modes
@@ -118,7 +118,13 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
             columns,
             lambda x: (x != 0) & (x != 1) & (sparse | ~np.isnan(x)),
             "Bernoulli features are 0 or 1",
-            "Binarise the column, or declare Multinomial() for counts or Gaussian() for measurements.",
+            Remedy(
+                "Binarise the column, or declare ",
+                Argument("family", "multinomial", "Multinomial()"),
+                " for counts or ",
+                Argument("family", "gaussian", "Gaussian()"),
+                " for measurements.",
+            ),
         )
 
     def collect(self, X: Matrix, members: Members) -> AnyBernoulliStats:

@@ -48,7 +48,7 @@ class Binned(MappedFamily, HasChoices):
     --------
     >>> waits = Binned(4).fit([[1.0], [2.0], [2.0], [3.0], [9.0], [30.0]])
     >>> waits.family.edges
-    ((0.5, 1.5, 2.5, 19.5, 30.5),)
+    ((-0.5, 1.5, 2.5, 8.5, 39.5),)
     """
 
     bins: int = 10
@@ -147,32 +147,60 @@ def _edges(row: Array) -> Array:
 
 
 def find_edges(x: Array, weight: Array, numbers: Sequence[int]) -> list[list[float]]:
-    """Return edges for each number of bins, of about equal weight; a value as frequent as a bin gets its own bin."""
+    """Return edges for each number of bins, of about equal weight; a value as frequent as a bin gets its own bin.
+
+    An edge is a round number within a quarter of a bin's weight from its quantile, so that independent fits of the same
+    column often have the same edges.
+    """
     known = ~np.isnan(x)
     values, place = np.unique(x[known], return_inverse=True)
     if not len(values):
         return [[-0.5, 0.5] for _ in numbers]
-    counts = np.bincount(place, weight[known])
-    step = grid_of(values) or (values[-1] / 2 - values[0] / 2 or abs(values[0]) or 1.0) * 1e-9
-    return [_edges_between(values, counts, step, bins) for bins in numbers]
+    counts, grid = np.bincount(place, weight[known]), grid_of(values)
+    return [_edges_between(values, counts, grid, bins) for bins in numbers]
 
 
-def _edges_between(values: Array, counts: Array, step: float, bins: int) -> list[float]:
-    """Return the edges between distinct values, in increasing order and with a least `step`, by their counts."""
+def _edges_between(values: Array, counts: Array, grid: float | None, bins: int) -> list[float]:
+    """Return the edges between distinct values, in increasing order, by their counts."""
+    half_range = values[-1] / 2 - values[0] / 2
+    half = (grid or np.exp2(np.floor(np.log2(half_range or abs(values[0]) or 1.0))) * 2.0**-30) / 2
+    shift = half if grid else 0.0  # an edge lies between two values of the grid
     alone = counts >= counts.sum() / bins
-    target = counts[~alone].sum() / max(bins - int(alone.sum()), 1)  # the others share the bins that are left
-    edges, held = [values[0] - step / 2], 0.0
-    for at in range(len(values) - 1):
-        held += counts[at]
-        if held >= target or alone[at] or alone[at + 1]:
-            low, high = values[at], values[at + 1]
-            cut = high - step / 2 if alone[at + 1] else low + step / 2 if alone[at] else (low + high) / 2
-            edges.append(cut)
-            held = 0.0
-    found = np.unique([*edges, values[-1] + step / 2])
-    if len(found) < 2:  # the step is below the rounding of the value
-        found = values[0] + max(abs(values[0]), 1.0) * np.array([-1e-6, 1e-6])
-    return list(found.tolist())
+    own = values[alone]
+    ends = np.array([values[0] - half, values[-1] + half])
+    cuts = []
+    if not alone.all():
+        held = np.cumsum(np.where(alone, 0.0, counts))  # the other values share the bins that are left
+        shares = max(bins - len(own), 1)
+        low, high = np.searchsorted(held, held[-1] / shares * (np.arange(1, shares) + np.array([[-0.25], [0.25]])))
+        cuts = [round_between(values[i], values[k]) - shift for i, k in zip(low, high)]
+    if len(values) > bins:  # the ends, rounded outwards
+        unit = 10.0 ** np.floor(np.log10(half_range))
+        rounded = np.floor(values[[0, -1]] / unit) * unit + np.array([0.0, unit]) - shift
+        ends = np.where(alone[[0, -1]], ends, rounded)
+    inside = [cut for cut in cuts if ends[0] < cut < ends[1] and not (np.abs(own - cut) < half).any()]
+    edges = np.unique([*ends, *inside, *(own - half), *(own + half)])
+    filled = np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)[1:-1] > 0
+    edges = edges[np.r_[True, filled[:-1], True]] if len(edges) > 2 else edges  # an empty bin joins the next
+    if len(edges) < 2:  # the step is below the rounding of the value
+        edges = values[0] + max(abs(values[0]), 1.0) * np.array([-1e-6, 1e-6])
+    return list(edges.tolist())
+
+
+def round_between(low: float, high: float) -> float:
+    """Return the roundest number above `low` and at most `high`: a multiple of a large 1, 2 or 5 times a power of ten.
+
+    >>> round_between(27.3, 31.8), round_between(0.0123, 0.0189)
+    (30.0, 0.015)
+    """
+    if not 1e-250 < high - low < 1e250:
+        return high
+    middle, found, power = low / 2 + high / 2, high, int(np.floor(np.log10(high - low)))
+    for unit in (digit * 10.0**k for k in range(power - 1, power + 4) for digit in (1, 2, 5)):
+        nearest = np.round(middle / unit) * unit
+        number = float(f"{nearest if low < nearest <= high else np.floor(high / unit) * unit:.12g}")
+        found = number if low < number <= high else found
+    return found
 
 
 def left_out_histograms(x: Array, members: Members, numbers: Sequence[int]) -> list[Array]:

@@ -14,7 +14,7 @@ Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -88,7 +88,8 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         Names of the categories: one list for all features, or a list of lists by feature. Others are added when
         they occur.
     joint : bool, default=False
-        Whether all features together form one table of combinations.
+        Whether all features together form one table of combinations. A row that misses some features is not counted;
+        it is scored by the sum over the combinations that it may be.
     open : bool, default=False
         Whether the support has one more cell, for categories that were not seen.
     base : sequence of float, optional
@@ -256,7 +257,9 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
             for column in index[fewer].T:
                 moved = support.without_category(np.minimum(column, M - 1), 1.0 if w is None else w[fewer], rule)
                 scores[fewer] += np.where((column < M)[:, None], moved, density.rows[column])
-        scores[rows, codes] = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
+        learnt = ~density.with_gaps(X)  # a row with a gap in a joint table was not counted
+        own = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
+        scores[rows[learnt], codes[learnt]] = own[learnt]
         return scores
 
     def log_evidence(self, stats: AnyCategoricalStats) -> Array:
@@ -546,14 +549,44 @@ class CategoricalDensity(Density):
         return kernels.category_scores(codes, self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
 
     def log_density(self, X: Codes) -> Array:
-        """Sum over tables; a missing value adds 0."""
-        return self.scores(self.codes(X))
+        """Sum over tables; a missing value adds 0, and a joint table is summed over the features that a row misses."""
+        scores = self.scores(self.codes(X))
+        for rows, marginal in self._marginals(X):
+            scores[rows] = marginal
+        return scores
+
+    def with_gaps(self, X: Codes) -> Array:
+        """(n,) whether a row misses some, but not all, features of a joint table."""
+        missing = X.values < 0
+        return np.asarray(missing.any(axis=1) & ~missing.all(axis=1) & bool(self.features))
+
+    def _marginals(self, X: Codes) -> Iterator[tuple[Array, Array]]:
+        """Yield rows of a joint table with gaps, and the log probability (m, K) of the values that they have."""
+        at = np.flatnonzero(self.with_gaps(X))
+        if not len(at):
+            return
+        features, M = self.features or (), len(self.log_p)
+        places = [{name: code for code, name in enumerate(feature.names)} for feature in features]
+        listed = np.array([[place[name] for place, name in zip(places, cell)] for cell in self.names[0]], dtype=np.intp)
+        codes, sizes = X[at].on(places), np.array([feature.size for feature in features])
+        for gaps in np.unique(codes < 0, axis=0):
+            alike = np.flatnonzero(((codes < 0) == gaps).all(axis=1))
+            seen = np.concatenate([listed.reshape(M, -1), codes[alike]])[:, ~gaps]
+            groups, place = np.unique(seen, axis=0, return_inverse=True)
+            p, cells = np.zeros((len(groups), self.K)), np.bincount(place[:M], minlength=len(groups))
+            np.add.at(p, place[:M], np.exp(self.log_p))
+            known = (groups < sizes[~gaps]).all(axis=1)  # the code of an unknown category is that after the last
+            p += np.where(known, sizes[gaps].prod() - cells, 1)[:, None] * np.exp(self.unseen)
+            with np.errstate(divide="ignore"):
+                yield at[alike], np.log(p[place[M:]])
 
     def parts(self, X: Codes) -> Array:
         """Return the score of each feature, shape (n, K, D); that of a joint table stands at its first feature."""
         parts = self.rows[self.index(X)].transpose(0, 2, 1)
         if self.features is None:
             return parts
+        for rows, marginal in self._marginals(X):
+            parts[rows, :, 0] = marginal
         return np.concatenate([parts, np.zeros((*parts.shape[:2], X.shape[1] - 1))], axis=2)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln, polygamma, psi, xlogy
 
-from deciban.errors import HyperparameterError, NoModeError
+from deciban.errors import OR_GAUSSIAN, HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
@@ -102,9 +102,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
-        refuse(
-            X, columns, lambda x: x <= 0, "Gamma values must be > 0", "Drop the row, or declare the column Gaussian()."
-        )
+        refuse(X, columns, lambda x: x <= 0, "Gamma values must be > 0", OR_GAUSSIAN)
 
     def collect(self, X: Array, members: Members) -> GammaStats:
         origin = np.zeros(X.shape[1])

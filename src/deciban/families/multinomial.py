@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from deciban import kernels
-from deciban.errors import HyperparameterError
+from deciban.errors import Argument, HyperparameterError, Remedy
 from deciban.families.abilities import Counts, HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts, log_gamma
 from deciban.families.dirichlet import (
@@ -101,7 +101,11 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
             columns,
             lambda x: ~((x >= 0) & (x < np.inf)),
             "multinomial counts must be finite and ≥ 0",
-            "Drop the row, put 0 where an event was not seen, or declare Gaussian().",
+            Remedy(
+                "Drop the row, put 0 where an event was not seen, or declare ",
+                Argument("family", "gaussian", "Gaussian()"),
+                ".",
+            ),
         )
 
     def collect(self, X: Matrix, members: Members) -> MultinomialStats:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
-from deciban.errors import HyperparameterError, NoModeError
+from deciban.errors import OR_GAUSSIAN, HyperparameterError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
@@ -69,9 +69,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
-        refuse(
-            X, columns, lambda x: x < 0, "Poisson counts must be ≥ 0", "Drop the row, or declare the column Gaussian()."
-        )
+        refuse(X, columns, lambda x: x < 0, "Poisson counts must be ≥ 0", OR_GAUSSIAN)
 
     def collect(self, X: Array, members: Members) -> PoissonStats:
         seen, total, _ = members.moments(X, np.zeros(X.shape[1]))

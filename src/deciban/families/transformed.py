@@ -35,7 +35,8 @@ Outside = Literal["refuse", "gap"]
 TRANSFORMS = ("none", "log", "yeo-johnson")
 OUTSIDE = ("refuse", "gap")
 ENOUGH = 4096  # number of rows by which a power is chosen
-NEAR = 5e-3  # a power this close to 0 or 2 is set to it: a bounded search does not reach its bounds
+POWERS = tuple(k / 4 for k in range(9))  # candidates for λ: few, so that independent fits often choose the same
+FAR = 32  # a power is chosen by the values within so many robust scales of the median
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +125,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         found = np.ones((X.shape[1], 2))
         for j, by in enumerate(self._each(X.shape[1])):
             if by == "yeo-johnson":
-                seen = some[~np.isnan(some[:, j]), j]
-                sd = float(seen.std()) if len(seen) else 0.0
-                found[j, 1] = np.exp2(np.floor(np.log2(sd))) if sd > 0 else 1.0
+                found[j, 1] = np.exp2(2 * np.round(np.log2(robust_scale(some[:, j])[1]) / 2))
                 found[j, 0] = best_power(some[:, j] / found[j, 1], few)
         return found
 
@@ -175,9 +174,27 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         return replace(self, power=chosen.power, unit=chosen.unit, inner=kept)
 
 
+def robust_scale(x: Array) -> tuple[float, float]:
+    """Return the median, and half the distance between the quantiles of one standard deviation to either side.
+
+    If more than two thirds of the values are equal, the scale is that of the others. It is never 0.
+    """
+    x = x[~np.isnan(x)]
+    if not len(x):
+        return 0.0, 1.0
+    low, middle, high = np.quantile(x, (0.16, 0.5, 0.84))
+    scale = high / 2 - low / 2
+    others = np.abs(x[x != middle] - middle)
+    return float(middle), float(scale or (np.median(others) if len(others) else 1.0))
+
+
 def best_power(x: Array, members: Members) -> float:
-    """Return the λ from 0 to 2 with the highest likelihood, with a mean and a variance per class."""
-    known = ~np.isnan(x)
+    """Return the λ among `POWERS` with the highest likelihood, with a mean and a variance per class.
+
+    Values far from the others are left out, so that a few absurd ones do not decide.
+    """
+    middle, scale = robust_scale(x)
+    known = np.abs(x - middle) <= FAR * scale  # False for NaN
     codes = members.codes if members.codes is not None else np.zeros(len(x), dtype=np.intp)
     x, codes, weight = x[known], codes[known], members.row_weights()[known]
     K = members.K
@@ -195,10 +212,7 @@ def best_power(x: Array, members: Members) -> float:
         variance = (np.maximum(spread, 0.0) + pooled) / (rows + 1.0)  # one pseudo-row: a class of one row stays finite
         return 0.5 * float(rows @ np.log(variance)) - (power - 1.0) * slope
 
-    from scipy.optimize import minimize_scalar  # lazy: scipy.optimize is slow to import
-
-    found = float(minimize_scalar(loss, bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-3}).x)
-    return 0.0 if found < NEAR else 2.0 if found > 2 - NEAR else found
+    return min(POWERS, key=loss)
 
 
 def yeo_johnson(x: Array, power: float) -> Array:

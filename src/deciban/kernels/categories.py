@@ -119,14 +119,12 @@ def _check_codes(X: Array, weight: Array | None, sizes: Array, first_row: int = 
 
 def _category_sizes(X: Array, weight: Array | None) -> Array:
     """Largest value of each column plus one."""
-    if weight is not None:
-        _, (X,) = drop_zero_weights(weight, X)
+    _, (X,) = drop_zero_weights(weight, X)
     return X.astype(np.int64).max(axis=0, initial=-1) + 1
 
 
 def _category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, K: int) -> Array:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     total = int(sizes.sum())
     seen = X >= 0
     cell = (codes[:, None] * total + np.cumsum(sizes) - sizes + X)[seen]

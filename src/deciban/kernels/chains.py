@@ -9,20 +9,24 @@ The compiled versions compute messages either in logarithms or as probabilities,
 order of magnitude faster and as exact, unless the probability of a state underflows and no later transition restores
 it: `Messages.forward` detects this, and the caller starts again in logarithms.
 
-Arguments of all versions: `ends` are the ends of the sequences within a piece. The piece's first row begins a sequence
-if `fresh`; otherwise alpha[0] is the message of the row before. Its last row ends a sequence if `final`; otherwise
-`carry` is w of the row after. Row t is described by row index[t] of a table of densities, by the last row of the table
-if index[t] is −1 (missing). `alpha` (n + 1, S) and `scale` (n,) keep the messages of a piece for the backward pass,
-those of row t in alpha[t + 1].
+Arguments of all versions: a piece is (index, table, base, ends), a chain is (start, A, A transposed), messages are
+(alpha, scale), and counts are (weight, visits, joint, first). `ends` are the ends of the sequences within a piece. The
+first row of a piece begins a sequence if `fresh`; otherwise alpha[0] is the message of the row before. Its last row
+ends a sequence if `final`; otherwise `carry` is w of the row after. Row t is described by row index[t] of a table of
+densities, by the last row of the table if index[t] is −1 (missing). `alpha` (n + 1, S) and `scale` (n,) keep the
+messages of a piece for the backward pass, those of row t in alpha[t + 1].
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from deciban.kernels.choice import Array, compiled, quiet, readable
+
+Arrays: TypeAlias = tuple[Array, ...]
 
 # Elementary operations of one step of the numpy version: 20,000 steps take half a second.
 STEP_WORK = 50
@@ -68,7 +72,7 @@ class Messages:
             self.restoring = float(np.exp(log_transitions.min())) >= RESTORING
         else:
             self.start, self.A = readable(log_start, np.float64), readable(log_transitions, np.float64)
-        self.AT = np.ascontiguousarray(self.A.T)
+        self._chain = self.start, self.A, np.ascontiguousarray(self.A.T)
         rows = piece_rows(self.S)
         self.alpha, self.scale = np.empty((rows + 1, self.width)), np.empty(rows)
         self._densities, self._offset = np.empty((0, self.width)), np.empty(0)
@@ -110,9 +114,7 @@ class Messages:
         """
         n = len(index)
         self.alpha[0] = carry
-        done = self._forward(
-            index, table[0], table[1], ends, fresh, self.start, self.A, self.alpha, self.scale, evidence
-        )
+        done = self._forward((index, *table[:2], ends), fresh, self._chain, (self.alpha, self.scale), evidence)
         carry[:] = self.alpha[n] * self.scale[n - 1] if self.scaled else self.alpha[n]
         if self.scaled and not self.restoring and done == len(ends):
             from deciban.kernels.chains_compiled import smallest_positive
@@ -135,8 +137,8 @@ class Messages:
         first: Array,
     ) -> None:
         """Add the expected counts of the piece that `forward` saw last."""
-        messages = self.A, self.AT, carry, self.alpha, self.scale
-        self._backward(index, table[0], ends, fresh, final, *messages, weight, visits, joint, first)
+        piece, messages, counts = (index, *table[:2], ends), (self.alpha, self.scale), (weight, visits, joint, first)
+        self._backward(piece, fresh, final, self._chain, messages, carry, counts)
 
 
 class Paths:
@@ -157,7 +159,7 @@ class Paths:
     def best(self, index: Array, logs: Array, ends: Array, fresh: bool, carry: Array) -> Array:
         """(B,) the best last state of each sequence in the piece, −1 if all are impossible."""
         last = np.empty(len(ends), dtype=np.int64)
-        self._best(index, logs, ends, fresh, self.start, self.A, carry, self.pointers, last)
+        self._best((index, logs, ends), fresh, (self.start, self.A), carry, self.pointers, last)
         return last
 
     def follow(self, ends: Array, last: Array, path: Array) -> int:
@@ -180,19 +182,9 @@ def _log_sum(values: Array) -> Array:
 
 
 @quiet
-def _forward(
-    index: Array,
-    logs: Array,
-    base: Array,
-    ends: Array,
-    fresh: bool,
-    start: Array,
-    A: Array,
-    alpha: Array,
-    scale: Array,
-    evidence: Array,
-) -> int:
+def _forward(piece: Arrays, fresh: bool, chain: Arrays, messages: Arrays, evidence: Array) -> int:
     """Write log messages, and add log-likelihoods to `evidence`; the first impossible row, or the number of rows."""
+    (index, logs, base, ends), (start, A, _), (alpha, scale) = piece, chain, messages
     begin, impossible = 0, len(index)
     for b, end in enumerate(ends):
         for t in range(begin, end):
@@ -213,22 +205,11 @@ def _forward(
 
 @quiet
 def _backward(
-    index: Array,
-    logs: Array,
-    ends: Array,
-    fresh: bool,
-    final: bool,
-    A: Array,
-    AT: Array,
-    carry: Array,
-    alpha: Array,
-    scale: Array,
-    weight: Array,
-    visits: Array,
-    joint: Array,
-    first: Array,
+    piece: Arrays, fresh: bool, final: bool, chain: Arrays, messages: Arrays, carry: Array, counts: Arrays
 ) -> None:
     """Add weighted expected counts: `visits` per row of the table and state, `joint` per pair, `first` per state."""
+    (index, logs, _, ends), (_, A, AT), (alpha, scale) = piece, chain, messages
+    weight, visits, joint, first = counts
     for b in range(len(ends) - 1, -1, -1):
         begin = 0 if b == 0 else ends[b - 1]
         for t in range(ends[b] - 1, begin - 1, -1):
@@ -243,19 +224,9 @@ def _backward(
             first += share
 
 
-def _best_states(
-    index: Array,
-    logs: Array,
-    ends: Array,
-    fresh: bool,
-    start: Array,
-    A: Array,
-    carry: Array,
-    pointers: Array,
-    last: Array,
-) -> None:
+def _best_states(piece: Arrays, fresh: bool, chain: Arrays, carry: Array, pointers: Array, last: Array) -> None:
     """Write the best predecessor of every row and state, and the best last state of each sequence, or −1."""
-    begin = 0
+    (index, logs, ends), (start, A), begin = piece, chain, 0
     for b, end in enumerate(ends):
         for t in range(begin, end):
             if t == begin and (fresh or b > 0):

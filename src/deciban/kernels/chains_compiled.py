@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
+from deciban.kernels.chains import Arrays
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import (
     INT64,
@@ -128,20 +129,9 @@ def _add_outer(left: Array, at: int, factor: float, right: Array, S: int, matrix
 
 
 @any_order_inline
-def _scaled_forward(
-    index: Array,
-    table: Array,
-    offset: Array,
-    begin: int,
-    end: int,
-    fresh: bool,
-    start: Array,
-    A: Array,
-    alpha: Array,
-    scale: Array,
-    S: int,
-) -> float:
+def _scaled_forward(piece: Arrays, begin: int, end: int, fresh: bool, chain: Arrays, messages: Arrays, S: int) -> float:
     """Write the messages of one sequence; its log-likelihood, or NaN if a step underflows."""
+    (index, table, offset, _), (start, A, _), (alpha, scale) = piece, chain, messages
     total, product, inverse = 0.0, 1.0, 1.0
     missing = table.shape[0] - 1
     for t in range(begin, end):
@@ -168,29 +158,18 @@ def _scaled_forward(
 
 
 @any_order_kernel
-def scaled_forward(
-    index: Array,
-    table: Array,
-    offset: Array,
-    ends: Array,
-    fresh: bool,
-    start: Array,
-    A: Array,
-    alpha: Array,
-    scale: Array,
-    evidence: Array,
-) -> int:
+def scaled_forward(piece: Arrays, fresh: bool, chain: Arrays, messages: Arrays, evidence: Array) -> int:
     """Write the messages of a piece to `alpha`, the inverses of their sums to `scale`; add log-likelihoods.
 
     Returns the first sequence that underflows, or the number of sequences.
     """
-    S, begin = start.size, 0
+    ends, S, begin = piece[3], chain[0].size, 0
     for b in range(ends.size):
         fresh = fresh or b > 0
         if S == 8:
-            found = _scaled_forward(index, table, offset, begin, ends[b], fresh, start, A, alpha, scale, 8)
+            found = _scaled_forward(piece, begin, ends[b], fresh, chain, messages, 8)
         else:
-            found = _scaled_forward(index, table, offset, begin, ends[b], fresh, start, A, alpha, scale, S)
+            found = _scaled_forward(piece, begin, ends[b], fresh, chain, messages, S)
         if math.isnan(found):
             return b
         evidence[b] += found
@@ -200,22 +179,10 @@ def scaled_forward(
 
 @any_order_inline
 def _scaled_backward(
-    index: Array,
-    table: Array,
-    begin: int,
-    end: int,
-    final: bool,
-    AT: Array,
-    carry: Array,
-    alpha: Array,
-    scale: Array,
-    weight: float,
-    visits: Array,
-    joint: Array,
-    beta: Array,
-    S: int,
+    piece: Arrays, begin: int, end: int, final: bool, AT: Array, messages: Arrays, carry: Array, counts: Arrays, S: int
 ) -> None:
     """Add the expected counts of one sequence; `carry`, w of row `end`, is replaced by w of row `begin`."""
+    (index, table, _, _), (alpha, scale), (weight, visits, joint, beta) = piece, messages, counts
     missing = table.shape[0] - 1
     for t in range(end - 1, begin - 1, -1):
         x = index[t] if index[t] >= 0 else missing
@@ -233,35 +200,20 @@ def _scaled_backward(
 
 @any_order_kernel
 def scaled_backward(
-    index: Array,
-    table: Array,
-    ends: Array,
-    fresh: bool,
-    final: bool,
-    A: Array,
-    AT: Array,
-    carry: Array,
-    alpha: Array,
-    scale: Array,
-    weight: Array,
-    visits: Array,
-    joint: Array,
-    first: Array,
+    piece: Arrays, fresh: bool, final: bool, chain: Arrays, messages: Arrays, carry: Array, counts: Arrays
 ) -> None:
     """Add weighted expected counts: `visits` per row of the table and state, `joint` per pair, `first` per state."""
+    ends, (_, A, AT), (alpha, scale), (weight, visits, joint, first) = piece[3], chain, messages, counts
     S = first.size
     pairs, beta = np.zeros((S, S)), np.ones(S)
     for b in range(ends.size - 1, -1, -1):
         begin = 0 if b == 0 else ends[b - 1]
         last = final or b < ends.size - 1
+        own = weight[b], visits, pairs, beta
         if S == 8:
-            _scaled_backward(
-                index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, 8
-            )
+            _scaled_backward(piece, begin, ends[b], last, AT, messages, carry, own, 8)
         else:
-            _scaled_backward(
-                index, table, begin, ends[b], last, AT, carry, alpha, scale, weight[b], visits, pairs, beta, S
-            )
+            _scaled_backward(piece, begin, ends[b], last, AT, messages, carry, own, S)
         if b > 0 or fresh:
             for k in range(S):
                 first[k] += weight[b] * scale[begin] * alpha[begin + 1, k] * beta[k]
@@ -338,19 +290,9 @@ def _normalise(messages: Array, row: int) -> float:
 
 
 @kernel
-def log_forward(
-    index: Array,
-    logs: Array,
-    base: Array,
-    ends: Array,
-    fresh: bool,
-    start: Array,
-    A: Array,
-    alpha: Array,
-    scale: Array,
-    evidence: Array,
-) -> int:
+def log_forward(piece: Arrays, fresh: bool, chain: Arrays, messages: Arrays, evidence: Array) -> int:
     """Write the messages of a piece; the first impossible row, or the number of rows."""
+    (index, logs, base, ends), (start, A, _), (alpha, scale) = piece, chain, messages
     S, begin, impossible = start.size, 0, index.size
     missing = logs.shape[0] - 1
     for b in range(ends.size):
@@ -374,22 +316,11 @@ def log_forward(
 
 @kernel
 def log_backward(
-    index: Array,
-    logs: Array,
-    ends: Array,
-    fresh: bool,
-    final: bool,
-    A: Array,
-    AT: Array,
-    carry: Array,
-    alpha: Array,
-    scale: Array,
-    weight: Array,
-    visits: Array,
-    joint: Array,
-    first: Array,
+    piece: Arrays, fresh: bool, final: bool, chain: Arrays, messages: Arrays, carry: Array, counts: Arrays
 ) -> None:
     """Add weighted expected counts, as `scaled_backward`."""
+    (index, logs, _, ends), (_, A, AT), (alpha, scale) = piece, chain, messages
+    weight, visits, joint, first = counts
     S, missing = first.size, logs.shape[0] - 1
     after, beta = np.empty((1, S)), np.zeros((1, S))
     for k in range(S):
@@ -418,18 +349,9 @@ def log_backward(
 
 # -- most probable paths -----------------------------------------------------------------------------------------------
 @kernel
-def best_states(
-    index: Array,
-    logs: Array,
-    ends: Array,
-    fresh: bool,
-    start: Array,
-    A: Array,
-    carry: Array,
-    pointers: Array,
-    last: Array,
-) -> None:
+def best_states(piece: Arrays, fresh: bool, chain: Arrays, carry: Array, pointers: Array, last: Array) -> None:
     """Write the best predecessor of every row and state, and the best last state of each sequence, or −1."""
+    (index, logs, ends), (start, A) = piece, chain
     S, begin, missing = start.size, 0, logs.shape[0] - 1
     after = np.empty(S)
     for b in range(ends.size):

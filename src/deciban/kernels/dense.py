@@ -37,7 +37,7 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
     weight, origin = row_weights(weight), readable(origin, np.float64)
     first, second = np.zeros((2, K, len(origin)))
     for rows, block in row_blocks(X, NATIVE, np.float64):
-        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, first, second)
+        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, None, first, second)
     return first, second
 
 
@@ -48,12 +48,12 @@ def class_moments_with_gaps(
     codes = class_codes(codes, K)
     if X.size <= numpy_work.get():
         return _class_moments_with_gaps(_floats(X), codes, weight, origin, K)
-    from deciban.kernels.dense_compiled import add_moments_with_gaps
+    from deciban.kernels.dense_compiled import add_moments
 
     weight, origin = row_weights(weight), readable(origin, np.float64)
     seen, first, second = np.zeros((3, K, len(origin)))
     for rows, block in row_blocks(X, NATIVE, np.float64):
-        add_moments_with_gaps(block, codes[rows], weights_or_empty(weight, rows), origin, seen, first, second)
+        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, seen, first, second)
     return seen, first, second
 
 
@@ -132,8 +132,7 @@ def _floats(X: Array) -> Array:
 
 @quiet
 def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     weighted = Z if weight is None else Z * weight[:, None]
     return group_sums(weighted, codes, K), group_sums(weighted * Z, codes, K)
@@ -143,8 +142,7 @@ def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, 
 def _class_moments_with_gaps(
     X: Array, codes: Array, weight: Array | None, origin: Array, K: int
 ) -> tuple[Array, Array, Array]:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     seen = ~np.isnan(X)
     counted = seen * (1.0 if weight is None else weight[:, None])
     Z = np.where(seen, X - origin, 0.0)
@@ -153,8 +151,7 @@ def _class_moments_with_gaps(
 
 @quiet
 def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    if weight is not None:
-        weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
     for k in np.unique(codes):

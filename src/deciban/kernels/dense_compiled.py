@@ -30,8 +30,10 @@ def _prefetch_row(X: Array, i: int) -> None:
 
 
 @kernel
-def add_moments(X: Array, codes: Array, weight: Array, origin: Array, first: Array, second: Array) -> None:
-    """Add Σ w (x−o) and Σ w (x−o)² to (K, D) arrays."""
+def add_moments(
+    X: Array, codes: Array, weight: Array, origin: Array, seen: Array | None, first: Array, second: Array
+) -> None:
+    """Add Σ w (x−o) and Σ w (x−o)² to (K, D) arrays; unless `seen` is None, over values other than NaN, and Σ w."""
     n, D = X.shape
     for i in range(n):
         _prefetch_row(X, i)
@@ -39,31 +41,20 @@ def add_moments(X: Array, codes: Array, weight: Array, origin: Array, first: Arr
         if w == 0:
             continue
         x, s, q = X[i], first[codes[i]], second[codes[i]]
-        for d in range(D):
-            z = x[d] - origin[d]
-            s[d] += w * z
-            q[d] += w * z * z
-
-
-@kernel
-def add_moments_with_gaps(
-    X: Array, codes: Array, weight: Array, origin: Array, seen: Array, first: Array, second: Array
-) -> None:
-    """Add Σ w, Σ w (x−o) and Σ w (x−o)² over the values that are not NaN to (K, D) arrays."""
-    n, D = X.shape
-    for i in range(n):
-        _prefetch_row(X, i)
-        w = weight[i] if weight.size else 1.0
-        if w == 0:
-            continue
-        x, m, s, q = X[i], seen[codes[i]], first[codes[i]], second[codes[i]]
-        for d in range(D):
-            z = x[d] - origin[d]
-            # Only NaN differs from itself. A selection of values, without a branch, can be vectorised.
-            z, v = (z, w) if x[d] == x[d] else (0.0, 0.0)
-            m[d] += v
-            s[d] += v * z
-            q[d] += v * z * z
+        if seen is None:
+            for d in range(D):
+                z = x[d] - origin[d]
+                s[d] += w * z
+                q[d] += w * z * z
+        else:
+            m = seen[codes[i]]
+            for d in range(D):
+                z = x[d] - origin[d]
+                # Only NaN differs from itself. A selection of values, without a branch, can be vectorised.
+                z, v = (z, w) if x[d] == x[d] else (0.0, 0.0)
+                m[d] += v
+                s[d] += v * z
+                q[d] += v * z * z
 
 
 # -- scatter matrices --------------------------------------------------------------------------------------------------

@@ -86,26 +86,24 @@ def group_sums(rows: Array, codes: Array, K: int) -> Array:
 
 
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
-    """Scores minus log Σ exp(scores) of their row. A row of −inf stays as it is. `out` may be `scores`."""
-    out = np.empty(scores.shape) if out is None else out
-    if EXP_WORK * scores.size > numpy_work.get() and _writable(out):
-        from deciban.kernels.rows_compiled import log_softmax as run
-
-        run(readable(scores, np.float64), out)
-    else:
-        out[...] = _log_softmax(scores)
-    return out
+    """Scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores themselves."""
+    return _softmax(scores, True, out)
 
 
 def softmax(scores: Array, out: Array | None = None) -> Array:
-    """exp(scores) / Σ exp(scores) of each row. A row of −inf becomes 0. `out` may be `scores`."""
+    """exp(score) / Σ exp(scores) in each row, written to `out` if given; 0 where all scores are −inf."""
+    return _softmax(scores, False, out)
+
+
+def _softmax(scores: Array, logs: bool, out: Array | None) -> Array:
     out = np.empty(scores.shape) if out is None else out
-    if EXP_WORK * scores.size > numpy_work.get() and _writable(out):
+    writable = type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
+    if EXP_WORK * scores.size > numpy_work.get() and writable:
         from deciban.kernels.rows_compiled import softmax as run
 
-        run(readable(scores, np.float64), out)
+        run(readable(scores, np.float64), logs, out)
     else:
-        out[...] = numpy_softmax(scores)
+        out[...] = _log_softmax(scores) if logs else numpy_softmax(scores)
     return out
 
 
@@ -118,11 +116,6 @@ def log_sum_exp(scores: Array) -> Array:
     sums = np.empty(len(scores))
     run(readable(scores, np.float64), sums)
     return sums
-
-
-def _writable(out: Array) -> bool:
-    """Whether a kernel can write to an array; to others numpy assigns."""
-    return type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------

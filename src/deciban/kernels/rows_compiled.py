@@ -74,28 +74,19 @@ def log_sum_exp(scores: Array, sums: Array) -> None:
 
 
 @kernel
-def log_softmax(scores: Array, out: Array) -> None:
-    """Write scores minus log Σ exp(scores) to (n, K), which may be the scores themselves."""
+def softmax(scores: Array, logs: bool, out: Array) -> None:
+    """Write exp(score) / Σ exp(scores), or its logarithm, to (n, K), which may be the scores themselves."""
     n, K = scores.shape
     powers, top, total = np.zeros((K, BLOCK_ROWS)), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
     for start in range(0, n, BLOCK_ROWS):
         rows = min(BLOCK_ROWS, n - start)
         _powers(scores, start, rows, powers, top, total)
         for i in range(rows):
-            norm = 0.0 if total[i] == 0 else top[i] + math.log(total[i])
-            for k in range(K):
-                out[start + i, k] = scores[start + i, k] - norm
-
-
-@kernel
-def softmax(scores: Array, out: Array) -> None:
-    """Write exp(score) / Σ exp(scores) to (n, K), which may be the scores themselves."""
-    n, K = scores.shape
-    powers, top, total = np.zeros((K, BLOCK_ROWS)), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
-    for start in range(0, n, BLOCK_ROWS):
-        rows = min(BLOCK_ROWS, n - start)
-        _powers(scores, start, rows, powers, top, total)
-        for i in range(rows):
-            share = 0.0 if total[i] == 0 else 1.0 / total[i]
-            for k in range(K):
-                out[start + i, k] = powers[k, i] * share
+            if logs:
+                norm = 0.0 if total[i] == 0 else top[i] + math.log(total[i])
+                for k in range(K):
+                    out[start + i, k] = scores[start + i, k] - norm
+            else:
+                share = 0.0 if total[i] == 0 else 1.0 / total[i]
+                for k in range(K):
+                    out[start + i, k] = powers[k, i] * share

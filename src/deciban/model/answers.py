@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import InputError
-from deciban.evaluate.report import Evaluation
-from deciban.evidence import decisions, scores, shift
+from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
 from deciban.read.labels import Labels, place_labels
 from deciban.statistics import Array
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
     from narwhals.typing import IntoDataFrame
 
+    from deciban.evaluate.report import Evaluation
+    from deciban.evidence.shift import EstimatedPrior
     from deciban.read.source import Source
 
 RowsLike: TypeAlias = "ArrayLike | sp.sparray | IntoDataFrame | Source | os.PathLike[str]"  # array, frame, file, texts
@@ -285,10 +286,12 @@ class Answers:
         likelihood = self.log_likelihood(X, constant=True, **options)
         classes = tuple(self.classes_.tolist())
         codes = place_labels(y, len(likelihood), classes)
+        from deciban.evaluate.report import Evaluation
+
         return Evaluation(likelihood, codes, classes, np.exp(self.log_prior(prior)), self.cost_matrix(cost))
 
     @one_model
-    def estimate_prior(self, X: RowsLike, **options: ArrayLike | None) -> shift.EstimatedPrior:
+    def estimate_prior(self, X: RowsLike, **options: ArrayLike | None) -> EstimatedPrior:
         """Estimate the class proportions of an unlabelled batch, with standard errors.
 
         Parameters
@@ -303,7 +306,9 @@ class Answers:
         EstimatedPrior
             Proportions and standard errors; can be given as `prior`.
         """
-        return shift.estimate_prior(self.log_likelihood(X, constant=False, **options))
+        from deciban.evidence.shift import estimate_prior
+
+        return estimate_prior(self.log_likelihood(X, constant=False, **options))
 
     # -- what answers are computed with ----------------------------------------------------------------------------
     def log_prior(self, prior: PriorLike | None = None) -> Array:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from math import log
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, InputError, NotAvailableError
+from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
 from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
 from deciban.evaluate.scale_fit import informative_penalty
 from deciban.statistics import Array
 
 METHODS = ("offsets", "length", "blocks", "affine", "pav")
+Form = Literal["prior", "none", "scale", "fitted"]
+FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
+Linear: TypeAlias = Affine | Offsets | LengthAware | Blockwise
 Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events
 
 
@@ -26,7 +30,7 @@ Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where t
 class Calibration:
     """A fitted calibrator, its classes, and the number of rows of the model at that time."""
 
-    calibrator: Affine | PAV | Offsets | LengthAware | Blockwise
+    calibrator: Linear | PAV
     classes: tuple[Any, ...]
     fitted_on: float  # Σ w of the rows of the model when it was fitted
 
@@ -39,38 +43,48 @@ class Calibration:
         lengths: Lengths,
         classes: Sequence[Any],
         rows: float,
+        form: Form = "fitted",
     ) -> Calibration:
         """Fit a calibrator of log-likelihoods to the true classes; the result does not contain a prior.
 
         With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With
         "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
-        then best at that prior.
+        then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
+        away, and "scale" has one scale for all blocks.
         """
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
-        K, length = scores[0].shape[1], _total(lengths)
+        B, K, length = len(scores), scores[0].shape[1], _total(lengths)
         if method in ("affine", "pav") and K != 2:
             raise HyperparameterError(f"calibrate={method!r} is for two classes, not {K}. Use 'offsets'.")
         if method == "length" and length is None:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
-        if method == "blocks":
-            return cls(Blockwise.fit(scores, codes, lengths, shares(codes, K)), tuple(classes), rows)
+        given = tuple(classes), rows
+        if form in FIXED:
+            return cls(_fixed(method, FIXED[form], B, K), *given)
         whole = total(scores)
-        made: Affine | PAV | Offsets | LengthAware
+        if form == "scale":
+            one = Offsets.fit(whole, codes, shares(codes, K), informative_penalty)
+            return cls(_fixed("blocks", one.scale, B, K, one.offsets), *given)
+        if method == "blocks":
+            return cls(Blockwise.fit(scores, codes, lengths, shares(codes, K)), *given)
         if method == "length" and length is not None:
-            made = LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K))
-        elif method == "offsets":
-            made = Offsets.fit(whole, codes, penalty=informative_penalty)
-        else:
-            made = (Affine if method == "affine" else PAV).fit(whole[:, 1] - whole[:, 0], codes == 1)
-        return cls(made, tuple(classes), rows)
+            return cls(LengthAware.fit(whole, codes, np.maximum(1.0, length), shares(codes, K)), *given)
+        if method == "offsets":
+            return cls(Offsets.fit(whole, codes, penalty=informative_penalty), *given)
+        with np.errstate(invalid="ignore"):
+            llr = np.where(whole[:, 1] == whole[:, 0], 0.0, whole[:, 1] - whole[:, 0])
+        return cls((Affine if method == "affine" else PAV).fit(llr, codes == 1), *given)
 
     def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
         whole = total(scores)
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
-            llr = self.calibrator.apply(np.where(whole[:, 1] == whole[:, 0], 0.0, whole[:, 1] - whole[:, 0]))
+            silent = whole[:, 1] == whole[:, 0]
+            with np.errstate(invalid="ignore"):  # both may be −inf
+                llr = self.calibrator.apply(np.where(silent, 0.0, whole[:, 1] - whole[:, 0]))
+            llr[silent] = 0.0  # rows without evidence get none from the calibration
             return np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
         silent = (whole == whole[:, :1]).all(axis=1)  # rows without evidence get none from the offsets
         offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
@@ -113,9 +127,21 @@ class Calibration:
     def _refuse_others(self, classes: Sequence[Any]) -> None:
         if tuple(classes) != self.classes:
             raise InputError(
-                f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}. "
-                "Calibrate again: recalibrate(X, y)."
+                f"the calibration is for the classes {list(self.classes)}, and the model now has {list(classes)}.",
+                remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
             )
+
+
+def _fixed(method: str, scale: float, B: int, K: int, offsets: Array | None = None) -> Linear:
+    """Return the calibrator of a method that has the same scale for all blocks and rows."""
+    offsets = np.zeros(K) if offsets is None else offsets
+    if method == "affine":
+        return Affine(scale, 0.0)
+    if method == "offsets":
+        return Offsets(scale, offsets)
+    if method == "length":
+        return LengthAware(log(scale), 0.0, 1.0, offsets)
+    return Blockwise(np.full(B, log(scale)), np.zeros(B), np.ones(B), offsets, np.ones(B))
 
 
 def shares(codes: Array, K: int) -> Array:

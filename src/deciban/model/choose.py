@@ -20,13 +20,9 @@ import numpy as np
 from deciban.errors import DecibanError
 from deciban.evidence.scores import convert, log_posterior
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
-from deciban.families.binned import Binned, left_out_histograms
-from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
-from deciban.families.poisson import Poisson
 from deciban.families.product import Block, Key, as_key
 from deciban.families.protocol import Density, Family, Rule
-from deciban.families.transformed import Transformed
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
@@ -37,7 +33,6 @@ from deciban.read.reservoir import chosen_rows
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
-from deciban.text import Text
 
 BINS = (5, 10, 20, 40)
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
@@ -102,6 +97,10 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
 
 def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
     """Return the families that a column of numbers may have, the simpler ones first."""
+    from deciban.families.binned import Binned
+    from deciban.families.poisson import Poisson
+    from deciban.families.transformed import Transformed
+
     seen = X[~np.isnan(X)]
     found: dict[str, Family[Any]] = {"normal": Gaussian("diagonal")}
     if kind == "number" and len(seen) and seen.min() > 0:
@@ -116,6 +115,8 @@ def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
 
 def best_bins(X: Array, members: Members) -> int:
     """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
+    from deciban.families.binned import left_out_histograms
+
     most = min(2 * len(np.unique(X)), len(X) // (ROWS_PER_BIN * members.K) + 1)
     tried = [bins for bins in BINS if bins == BINS[0] or bins < most]
     best, least, label_loss = BINS[0], np.inf, LabelLoss(members)
@@ -143,6 +144,9 @@ class LabelLoss:
 
 def density_score(family: Family[Any], X: Array, members: Members, weight: Array, grid: float | None) -> float:
     """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
+    from deciban.families.binned import Binned
+    from deciban.families.poisson import Poisson
+
     stats: Any = family.collect(X, members)
     family = family.choose(stats)
     own = np.arange(len(X)), members.codes
@@ -180,6 +184,9 @@ def choose_blocks(
     first: Batch, schema: Schema, asked: Mapping[Any, Family[Any]], rule: Rule, together: bool = True
 ) -> list[Block]:
     """Choose the blocks of a typed table from its first rows; `together`: whether columns may vary together."""
+    from deciban.families.categorical import Categorical
+    from deciban.text import Text
+
     blocks = [Block(as_key(key), family, ASKED) for key, family in asked.items()]
     taken = {name for block in blocks for name in block.columns}
     names, codes = encode_labels(first.labels, len(first.table))
@@ -261,6 +268,10 @@ def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Ch
 
 def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[Key, Family[Any]]]:
     """Return candidates: all measurements as they are, or transformed; and those that are smooth by themselves."""
+    from deciban.families.binned import Binned
+    from deciban.families.poisson import Poisson
+    from deciban.families.transformed import Transformed
+
     many = tuple(name for name in choices if len(np.unique(sample.column(name))) > DISTINCT)[:WIDEST]
     smooth = tuple(name for name in many if not isinstance(choices[name].family, Binned | Poisson))
     found: list[tuple[Key, Family[Any]]] = []
@@ -275,6 +286,8 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
 
 def _transform(family: Family[Any]) -> str:
     """Return how a column enters a block: as it is by itself; by a power where it is binned."""
+    from deciban.families.transformed import Transformed
+
     if isinstance(family, Transformed):
         return str(family.by)
     return "none" if isinstance(family, Gaussian) else "yeo-johnson"

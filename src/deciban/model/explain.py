@@ -14,6 +14,7 @@ from deciban.evidence.scores import log_joint, log_ratio
 from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Density, Rows
+from deciban.model.calibration import total
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.tables import Table
 from deciban.statistics import Array
@@ -56,7 +57,8 @@ def explain(
     model = predictor.model
     classes = np.array(model.classes)
     rows = model.encode(table)
-    scores = predictor.scores(rows)
+    blocks = predictor.block_scores(rows)
+    scores, raw = predictor.calibrated(blocks, rows), total(blocks)
     each = np.arange(len(scores))
     if pair is None:
         ranked = np.argsort(-log_joint(scores, log_prior), axis=1, kind="stable")
@@ -69,7 +71,7 @@ def explain(
         one, other = (np.full(len(scores), k) for k in pair)
     parts = parts_of(predictor, table, rows, chain)
     evidence = log_ratio(parts.log_density[each, one], parts.log_density[each, other])
-    impossible = np.isneginf(scores[each, one]) & np.isneginf(scores[each, other])
+    impossible = np.isneginf(raw[each, one]) & np.isneginf(raw[each, other])
     evidence[impossible] = 0.0  # both classes give these rows probability zero
     extra: dict[str, Array] = {}
     if model.calibration is not None:
@@ -77,7 +79,10 @@ def explain(
             scales = model.calibration.scales(block_lengths(model.family, rows), len(evidence))
             evidence = evidence * (scales if len(scales) == 1 else scales[parts.block]).T
         whole = log_ratio(scores[each, one], scores[each, other])
-        extra = {"calibration": log_ratio(whole, evidence.sum(axis=1))}
+        tamed = np.isfinite(whole) & np.isinf(evidence).any(axis=1)  # a PAV calibration makes infinite evidence finite
+        evidence[tamed] = np.where(np.isinf(evidence[tamed]), 0.0, evidence[tamed])
+        summed = evidence.sum(axis=1)
+        extra = {"calibration": np.subtract(whole, summed, out=np.zeros(len(whole)), where=whole != summed)}
     return Explanation(
         parts.names,
         evidence,

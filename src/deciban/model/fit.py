@@ -13,31 +13,26 @@ from numpy.typing import ArrayLike
 from deciban.errors import InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
-from deciban.families.bernoulli import Bernoulli
-from deciban.families.categorical import Categorical
 from deciban.families.gaussian import Gaussian
-from deciban.families.multinomial import Multinomial
-from deciban.families.names import named
 from deciban.families.product import Block, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
 from deciban.model.choose import ASKED, choose_blocks
-from deciban.model.judge import left_out_blocks
+from deciban.model.cross_fit import fit_calibration
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
-from deciban.model.predictor import Predictor, block_lengths
+from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
-from deciban.read.columns import KINDS
+from deciban.read.columns import DECLARABLE
 from deciban.read.files import PLACES
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import Reservoir, chosen_rows
 from deciban.read.schema import Schema
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
-from deciban.text import Text
 
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
@@ -97,11 +92,12 @@ def _fit(
                 return None
             sums.add(batch)
         chosen_family, stats, ledger, sample = sums.family, sums.total(), sums.ledger, sums.sample()
+        del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
     model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
     predictor = Predictor(model, model.density())
     if method is not None and len(stats.rows) > 1:
-        calibration = calibrate(predictor, start, method)
+        calibration = calibrate(predictor, start, method, request.calibrate == "auto")
         predictor = Predictor(replace(model, calibration=calibration), predictor.density)
     return predictor, given
 
@@ -191,7 +187,7 @@ def schema_reader(
     if not automatic and not from_file:
         return None
     if automatic:
-        return lambda table, label: Schema.infer(table, label, _kinds(kinds or {}))
+        return lambda table, label: _automatic_schema(table, label, kinds or {})
     families = families.families if isinstance(families, Product) else families
     if isinstance(families, Mapping):
         return lambda table, label: Schema.infer(table, label, _kinds(families))
@@ -199,6 +195,13 @@ def schema_reader(
     return lambda table, label: Schema.infer(
         table, label, {str(name): wanted for name in table.columns if str(name) != label}
     )
+
+
+def _automatic_schema(table: Table, label: str | None, kinds: Mapping[Any, Any]) -> Schema:
+    """Return the schema of a table whose columns are examined; a number as kind of the label splits it into ranges."""
+    bins = kinds.get(label)
+    others = {key: value for key, value in kinds.items() if key != label}
+    return Schema.infer(table, label, _kinds(others), bins if isinstance(bins, int) else None)
 
 
 def asked_family(
@@ -220,7 +223,8 @@ def asked_family(
         if schema is None:
             block = _block_of_array(table)
             return block.family, [block]
-        asked = {key: _family(value) for key, value in (kinds or {}).items() if not _is_kind(value)}
+        features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
+        asked = {key: _family(value) for key, value in features.items() if not _is_kind(value)}
         blocks = choose_blocks(first, schema, asked, rule, together)
         keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
         return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
@@ -239,6 +243,9 @@ def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
         return asked_family(families, Batch(table, None), None, None, "mean")[0]
+    from deciban.families.bernoulli import Bernoulli
+    from deciban.families.categorical import Categorical
+
     kinds = [table.kind(j) for j in range(table.shape[1])]
     gaps = [kind == "number" and _has_gaps(table.pick([j])) for j, kind in enumerate(kinds)]
     wanted: list[tuple[str, bool, Family[Any]]] = [
@@ -257,8 +264,12 @@ def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
 
 def _block_of_array(table: Table) -> Block:
     if table.texts:
+        from deciban.text import Text
+
         return Block((), Text(), "texts: words, their transform and pseudo-count by leave-one-out log loss")
     if table.sparse:
+        from deciban.families.multinomial import Multinomial
+
         return Block((), Multinomial(), "sparse input: counts of events")
     if _has_gaps(table.pick()):
         return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
@@ -266,11 +277,15 @@ def _block_of_array(table: Table) -> Block:
 
 
 def _family(value: Any) -> Any:
-    return named(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    from deciban.families.names import named
+
+    return named(value)
 
 
 def _is_kind(value: object) -> bool:
-    return isinstance(value, str) and value in KINDS
+    return isinstance(value, str) and value in DECLARABLE
 
 
 def _kinds(asked: Mapping[Any, Any]) -> dict[str, str]:
@@ -303,16 +318,12 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
     return (own or "offsets") if len(parts) == 1 else "blocks"
 
 
-def calibrate(predictor: Predictor, start: Lesson, method: str) -> Calibration:
-    """Fit a calibrator on exact leave-one-out scores of learnt rows: all of them, or a sample of 20,000."""
-    model = predictor.model
+def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
+    """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
     at = chosen_rows(len(start.members))
-    rows, members = start.rows, start.members
-    if len(at) < len(members):
-        rows, members = rows[at], members.take(at)
-    scores = left_out_blocks(predictor, rows, members)
-    lengths = block_lengths(model.family, rows)
-    return Calibration.fit(method, scores, members.codes, lengths, model.classes, model.weight)
+    if len(at) < len(start.members):
+        start = Lesson(start.batch, start.rows[at], start.members.take(at))
+    return fit_calibration(predictor, start, method, automatic)
 
 
 def automatic_method(model: Model) -> str:

@@ -131,10 +131,12 @@ def cross_validate(
     lesson: Lesson,
     folds: Sequence[Array],
     answer: Callable[[Array, Array], Array],
+    constant: bool = False,
 ) -> Array:
     """Answer for each fold by the sums of the others: one pass, k estimates, no refits; choices are kept.
 
-    `answer(scores, rows_per_class)` turns log-likelihoods (m, K) into what is asked for.
+    `answer(scores, rows_per_class)` turns log-likelihoods (m, K), with every constant if `constant`, into what is asked
+    for.
     """
     rows, members = lesson.rows, lesson.members
     columns = model.reader.columns
@@ -142,7 +144,10 @@ def cross_validate(
     answers = []
     for rest, fold in zip(all_but_one(parts), folds):
         density = estimate(model.family, rest, model.rule, columns)
-        answers.append(answer(density.log_density(rows[fold]), rest.rows))
+        scores = density.log_density(rows[fold])
+        if constant:
+            scores = scores + np.reshape(density.log_base(rows[fold]), (-1, 1))
+        answers.append(answer(scores, rest.rows))
     return np.concatenate(answers)[np.argsort(np.concatenate(folds), kind="stable")]
 
 

@@ -16,7 +16,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import Argument, HyperparameterError, InputError, MergeError, NotLearntError, Remedy, SingularError
+from deciban.errors import (
+    Argument,
+    DecibanError,
+    HyperparameterError,
+    InputError,
+    MergeError,
+    NotLearntError,
+    Remedy,
+    SingularError,
+)
 from deciban.families.abilities import HasChoices, ability
 from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
@@ -215,16 +224,7 @@ class Model:
             raise HyperparameterError(f"keep={keep!r} is not 'left', 'right' or None.")
         one, two = (self, other) if tuple(self.reader.columns) == tuple(other.reader.columns) else _widened(self, other)
         if keep is None and one.family != two.family:
-            raise MergeError(
-                "the models made different choices (prior scale, strength or structure) at their first fit.",
-                remedy=Remedy(
-                    "Name the model whose choices hold: ",
-                    Argument("keep", "left", "a.merge(b, keep='left')"),
-                    "; or fit the second with the choices of the first: ",
-                    Argument("like", python="a.blank().learn(…)"),
-                    ".",
-                ),
-            )
+            raise _different_choices(one, two)
         kept = two if keep == "right" else one
         reader = kept.reader
         if one.reader.schema is not None and two.reader.schema is not None:
@@ -324,6 +324,39 @@ class Model:
         return None, batch
 
 
+def _different_choices(one: Model, two: Model) -> MergeError:
+    """Return the error that names the columns whose families differ, and the call that makes the models alike."""
+    keys: Sequence[tuple[Any, ...]] = [()]
+    pairs = [(one.family, two.family)]
+    if isinstance(one.family, Product) and isinstance(two.family, Product) and one.family.keys == two.family.keys:
+        keys, pairs = one.family.keys, list(zip(one.family.families.values(), two.family.families.values()))
+    differ = [(key, first, second) for key, (first, second) in zip(keys, pairs) if first != second]
+    said = []
+    for key, first, second in differ[:5]:
+        where = f"column {', '.join(map(repr, key))}: " if key else ""
+        same = " with other choices" if repr(first) == repr(second) else ""
+        said.append(f"{where}{first!r} and {second!r}{same}")
+    more = f"; and {len(differ) - 5} more columns" if len(differ) > 5 else ""
+    remedy: list[str | Argument] = [
+        "Fit the second with the choices of the first: ",
+        Argument("like", python="a.blank().learn(…)"),
+        ".",
+    ]
+    try:
+        one.stats + two.stats
+    except DecibanError:
+        pass  # the sums themselves differ in kind, so no model's choices could hold for both
+    else:
+        held = Argument("keep", "left", "a.merge(b, keep='left')")
+        remedy = [*remedy[:2], "; or name the model whose choices hold: ", held, "."]
+    columns = [name for key, _, _ in differ for name in key]
+    return MergeError(
+        f"the models made different choices at their first fit. {'; '.join(said)}{more}.",
+        columns=columns or None,
+        remedy=Remedy(*remedy),
+    )
+
+
 # -- functions that a fit needs before there is a model --------------------------------------------------------------
 def class_axis(found: Sequence[Any], declared: Sequence[Any] | None) -> Axis:
     """Return the class axis of a batch: declared classes first, then those found."""
@@ -390,8 +423,12 @@ def _places(wanted: Sequence[Any], names: Sequence[Any], what: str) -> Array:
 def _merged_ledger(one: Ledger | None, two: Ledger | None) -> Ledger | None:
     if (one is None) != (two is None):
         raise MergeError(
-            "one of the models has a ledger and the other does not, so the ledger of the sum would lack rows. "
-            "Fit both with a ledger, or drop the ledger of the one that has it: clf.without_ledger()."
+            "one of the models has a ledger and the other does not, so the ledger of the sum would lack rows.",
+            remedy=Remedy(
+                "Fit both with a ledger, or drop the ledger of the one that has it: ",
+                Argument("without_ledger", python="clf.without_ledger()"),
+                ".",
+            ),
         )
     return None if one is None or two is None else one.merge(two)
 

@@ -87,8 +87,10 @@ class Predictor:
 
     @property
     def scores_batches_first(self) -> bool:
-        """Whether batches are scored before they are learnt: models of text are."""
-        return any(ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family))
+        """Whether batches are scored before they are learnt: models of text that have rows are."""
+        return self.model.weight > 0 and any(
+            ability(part, HasCandidates) is not None for (part,) in blocks_of(self.model.family)
+        )
 
     def prequential(self, lesson: Lesson, log_prior: Array) -> Prequential:
         """Return the running log loss with a batch that is not learnt yet."""

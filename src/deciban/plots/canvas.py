@@ -107,6 +107,19 @@ def prior_axis(ax: Axes, h1: str) -> None:
         above.set_xlabel(f"prior probability of {h1}")
 
 
+def write(
+    ax: Axes,
+    text: str,
+    at: tuple[float, float],
+    offset: tuple[float, float],
+    ha: str,
+    va: str,
+    size: str = "x-small",
+) -> None:
+    """Write text at an offset in points from a place."""
+    ax.annotate(text, at, offset, textcoords="offset points", ha=ha, va=va, fontsize=size)
+
+
 def percent(share: float) -> str:
     """A share in percent, with two digits.
 

@@ -6,7 +6,7 @@ Reference: Možina et al., Nomograms for visualization of naive Bayesian classif
 from __future__ import annotations
 
 from collections.abc import Hashable
-from math import fsum, isinf
+from math import isinf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,10 +17,10 @@ from scipy.special import logit
 from deciban.errors import InputError, NotAvailableError
 from deciban.evaluate.calibration import Affine, Blockwise, Offsets
 from deciban.evidence.decisions import PriorLike
-from deciban.evidence.explanation import Explanation, decibans_text, odds_text, probability_text, short
+from deciban.evidence.explanation import Explanation, Line, decibans_text, odds_text, probability_text, short
 from deciban.evidence.scores import convert
 from deciban.model.explain import parts_of
-from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIOR_LABELS, PRIORS, canvas, finish
+from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIOR_LABELS, PRIORS, canvas, finish, write
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
@@ -32,14 +32,6 @@ MAX_VALUES = 6  # values of a category that its scale shows
 SUM_HEIGHT, PROBABILITY_HEIGHT = -0.3, -1.3  # ordinates of the two lower scales; the features are at 1, 2, …
 LETTER = 0.0115  # width of a letter, relative to the width of the picture
 STEPS = np.array([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])  # decibans between ticks
-
-
-class Bar(NamedTuple):
-    """A bar: its name, evidence in nats, and whether it is a sum of others."""
-
-    name: str
-    nats: float
-    total: bool = False
 
 
 def evidence_bars(explanation: Explanation, row: int = 0, *, most: int = 12, ax: Axes | None = None) -> Axes:
@@ -70,28 +62,21 @@ def evidence_bars(explanation: Explanation, row: int = 0, *, most: int = 12, ax:
     ['height = 174', 'evidence', 'prior', 'posterior']
     """
     one = explanation[row]
-    bars = _bars(one, most)
+    bars = one.lines(most)
     ax = canvas(ax, 6.2, 1.4 + 0.28 * len(bars))
     weights = np.array([DECIBANS * bar.nats for bar in bars])
     longest = float(np.abs(weights[np.isfinite(weights)]).max(initial=1.0))
     lengths = np.clip(weights, -1.25 * longest, 1.25 * longest)  # infinite evidence: the longest bar
-    places = np.arange(len(bars))
+    places = range(len(bars))
     drawn = ax.barh(places, lengths, color=[FOR if bar.nats > 0 else AGAINST for bar in bars], height=0.72)
     for patch, bar, length, place in zip(drawn, bars, lengths, places):
-        patch.set_alpha(1.0 if bar.total else 0.6)
-        ax.annotate(
-            decibans_text(bar.nats),
-            (length, place),
-            (4 if bar.nats >= 0 else -4, 0),
-            textcoords="offset points",
-            ha="left" if bar.nats >= 0 else "right",
-            va="center",
-            fontsize="small",
-        )
-    first_sum = next(i for i, bar in enumerate(bars) if bar.total)
+        patch.set_alpha(1.0 if bar.remark else 0.6)
+        offset, side = (4, "left") if bar.nats >= 0 else (-4, "right")
+        write(ax, decibans_text(bar.nats), (length, place), (offset, 0), side, "center", "small")
+    first_sum = next(i for i, bar in enumerate(bars) if bar.remark)
     ax.axhline(first_sum - 0.5, color=GREY, lw=0.8)
     ax.axvline(0, color="black", lw=0.8)
-    ax.set_yticks(places, [bar.name for bar in bars])
+    ax.set_yticks(places, [_name(bar) for bar in bars])
     ax.set(ylim=(len(bars) - 0.5, -0.5), xlim=(-1.5 * longest, 1.5 * longest))
     over, against = one.sides[0]
     ax.set_xlabel(f"← {against}     evidence (decibans)     {over} →")
@@ -100,25 +85,10 @@ def evidence_bars(explanation: Explanation, row: int = 0, *, most: int = 12, ax:
     return ax
 
 
-def _bars(one: Explanation, most: int) -> list[Bar]:
-    """Features by strength, the rest in one bar, other parts, and the sums."""
-    nats = one.parts[0].tolist()
-    order = sorted(range(len(nats)), key=lambda p: -abs(nats[p]))
-    bars = [Bar(_name(one, p), nats[p]) for p in order[:most]]
-    if len(order) > most:
-        rest = [nats[p] for p in order[most:]]
-        bars.append(Bar(f"… and {len(rest):,} more", fsum(rest)))
-    bars += [Bar(name, float(part[0])) for name, part in one.other.items()]
-    bars.append(Bar("evidence", float(one.total[0]), True))
-    if one.prior_part is not None:
-        bars += [Bar("prior", float(one.prior_part[0]), True), Bar("posterior", float(one.log_odds[0]), True)]
-    return bars
-
-
-def _name(one: Explanation, part: int) -> str:
-    """The name of a feature, and its value."""
-    value = short(one.values[0, part], 16)
-    return f"{short(one.names[part], 28)} = {value}" if value else short(one.names[part], 28)
+def _name(line: Line) -> str:
+    """The name of a bar, and the value of the feature."""
+    value = short(line.value, 16)
+    return f"{short(line.name, 28)} = {value}" if value else short(line.name, 28)
 
 
 def _headline(one: Explanation) -> str:
@@ -332,15 +302,8 @@ def _draw(ax: Axes, place: float, scale: Scale) -> None:
         if not above and scale.decibans[i] - half < ends[False]:
             continue  # no room: a tick without a label
         ends[above] = scale.decibans[i] + half
-        ax.annotate(
-            text,
-            (scale.decibans[i], place),
-            (0, 4 if above else -4),
-            textcoords="offset points",
-            ha="center",
-            va="bottom" if above else "top",
-            fontsize="x-small",
-        )
+        offset, side = (4, "bottom") if above else (-4, "top")
+        write(ax, text, (scale.decibans[i], place), (0, offset), "center", side)
     if scale.marked is not None:
         ax.plot([scale.marked], [place], "o", color=FOR, ms=6, gid="marked")
 
@@ -370,7 +333,5 @@ def _sums(ax: Axes, scales: list[Scale], base: float, marks: list[float], prior:
         ax.plot([left, right], [place, place], color=GREY, lw=1, gid="sum")
         ax.plot(scaled(at), np.full(len(at), place), "|", color=GREY, ms=6)
         for x, text in zip(scaled(at), labels):
-            ax.annotate(
-                text, (x, place), (0, 4), textcoords="offset points", ha="center", va="bottom", fontsize="x-small"
-            )
+            write(ax, text, (x, place), (0, 4), "center", "bottom")
         ax.plot(scaled(marks), [place] * len(marks), "o", color=FOR, ms=6, gid="answer")

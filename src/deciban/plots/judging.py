@@ -80,16 +80,23 @@ def bayes_error(
     shown, ax = drawn_scores(scores, is_h1, over), canvas(ax)
     curve = evaluate.bayes_error_curve(shown.llr, shown.is_h1, prior_log_odds)
     unit = curve.default if normalised else np.ones_like(curve.default)
-    odds, colour = DECIBANS * curve.prior_log_odds, next_colour(ax, "actual")
-    ax.plot(odds, curve.actual / unit, color=colour, gid="actual", label=label or "actual")
-    ax.plot(odds, curve.minimum / unit, "--", color=colour, gid="minimum")
-    add_style_to_legend(ax, "minimum", "--", "at the best threshold")
-    if not count_lines(ax, "default"):
-        ax.plot(odds, curve.default / unit, ":", color=GREY, gid="default", label="prior alone")
+    curves = {"actual": curve.actual / unit, "minimum": curve.minimum / unit, "default": curve.default / unit}
+    _over_priors(ax, curve.prior_log_odds, curves, label, "at the best threshold")
     ax.set_ylim(0, min(1.05 * highest(ax), 1.4 if normalised else 0.7))  # the curve is cut where llrs do much harm
     ax.set_ylabel("normalised DCF" if normalised else "error rate")
     prior_axis(ax, shown.h1)
     return finish(ax)
+
+
+def _over_priors(ax: Axes, log_odds: Array, curves: dict[str, Array], label: str | None, best_label: str) -> None:
+    """Draw three curves over prior odds, by gid: of the llrs, the best possible one, and that of the prior alone."""
+    actual, best, reference = curves
+    odds, colour = DECIBANS * log_odds, next_colour(ax, actual)
+    ax.plot(odds, curves[actual], color=colour, gid=actual, label=label or actual)
+    ax.plot(odds, curves[best], "--", color=colour, gid=best)
+    add_style_to_legend(ax, best, "--", best_label)
+    if not count_lines(ax, reference):
+        ax.plot(odds, curves[reference], ":", color=GREY, gid=reference, label="prior alone")
 
 
 def roc(
@@ -452,12 +459,8 @@ def empirical_cross_entropy(
     """
     shown, ax = drawn_scores(scores, is_h1, over), canvas(ax)
     curve = evaluate.empirical_cross_entropy(shown.llr, shown.is_h1, prior_log_odds)
-    odds, colour = DECIBANS * curve.prior_log_odds, next_colour(ax, "actual")
-    ax.plot(odds, curve.actual, color=colour, gid="actual", label=label or "actual")
-    ax.plot(odds, curve.calibrated, "--", color=colour, gid="calibrated")
-    add_style_to_legend(ax, "calibrated", "--", "best calibration")
-    if not count_lines(ax, "reference"):
-        ax.plot(odds, curve.reference, ":", color=GREY, gid="reference", label="prior alone")
+    curves = {"actual": curve.actual, "calibrated": curve.calibrated, "reference": curve.reference}
+    _over_priors(ax, curve.prior_log_odds, curves, label, "best calibration")
     ax.set_ylim(0, min(1.05 * highest(ax), 2.0))
     ax.set_ylabel("empirical cross-entropy (bits)")
     prior_axis(ax, shown.h1)

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.fitted import Fitted
 from deciban.families.posterior import Marginal, Posterior
-from deciban.plots.canvas import FOR, canvas, colour_of, finish, line_of
+from deciban.plots.canvas import FOR, canvas, colour_of, finish, line_of, write
 from deciban.statistics import Array
 
 Known: TypeAlias = Fitted | Posterior | Marginal | ArrayLike  # a posterior, or its parameters
@@ -118,7 +118,7 @@ def dirichlet(
         ax.plot(*_place(drawn).T, ".", color="black", ms=2, alpha=0.6, gid="draws", label=f"{draws:,} draws")
     for name, (x, y), side in zip(corners, _place(np.eye(3)), ("right", "left", "center")):
         offset = {"right": (-6, -4), "left": (6, -4), "center": (0, 6)}[side]
-        ax.annotate(str(name), (x, y), offset, textcoords="offset points", ha=side)
+        write(ax, str(name), (x, y), offset, side, "baseline", "medium")
     ax.set(xlim=(-0.12, 1.12), ylim=(-0.06, 0.98), aspect="equal")
     ax.set_axis_off()
     ax.set_title(f"Dirichlet({', '.join(f'{a:g}' for a in counts)})", fontsize="medium")

@@ -296,6 +296,22 @@ def _is_date(text: str) -> bool:
         return False
 
 
+def decimal_years(when: pa.Array) -> Array:
+    """(n,) years of timestamps with the fraction of the year that has passed, NaN where missing.
+
+    >>> import pyarrow as pa
+    >>> from datetime import datetime
+    >>> decimal_years(pa.array([datetime(2024, 7, 2), None])).round(3)
+    array([2024.5,    nan])
+    """
+    days = when.cast("timestamp[us]", safe=False).cast("int64").to_numpy(zero_copy_only=False) / 86_400e6
+    missing = np.isnan(days) if days.dtype.kind == "f" else np.zeros(len(days), bool)
+    dates = np.where(missing, 0, days).astype("datetime64[D]")
+    years = dates.astype("datetime64[Y]")
+    start, end = (edge.astype("datetime64[D]").astype(float) for edge in (years, years + 1))
+    return np.where(missing, np.nan, 1970 + years.astype(float) + (days - start) / (end - start))
+
+
 def date_part(when: pa.Array, which: str) -> CategoryCodes:
     """The month, weekday or hour of timestamps, as categories."""
     import pyarrow.compute as pc

@@ -5,6 +5,7 @@ The types of a frame or of a typed file hold. Columns of text are examined: they
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -22,7 +23,10 @@ KINDS: tuple[str, ...] = get_args(Kind)
 NUMBERS = ("count", "number")
 NAMES = ("yes/no", "category")
 IGNORED = ("identifier", "constant")
-PARTS = ("month", "weekday", "hour")  # of a date or time: those that recur
+DAY_FIRST, MONTH_FIRST = "day-first", "month-first"  # declared: dates, with the order of their numbers
+DECLARABLE = (*KINDS, DAY_FIRST, MONTH_FIRST)
+YEAR = "year"  # part of a date that is a number, with a fraction for the time of the year
+PARTS = (YEAR, "month", "weekday", "hour")  # of a date or time: the year, and parts that recur
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Column:
     thousands: bool = False  # numbers are written with separators: 1,234
     format: str = ""  # of dates that are texts
     parts: tuple[str, ...] = ()  # of a date: those of PARTS that vary
+    assumed: str = ""  # how values were read that can also be read in another way
+    otherwise: str = ""  # the kind to declare for the other way
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -78,6 +84,8 @@ class Column:
             trim=self.trim or other.trim,
             thousands=self.thousands or other.thousands,
             parts=tuple(part for part in PARTS if part in self.parts + other.parts),
+            assumed=self.assumed or other.assumed,
+            otherwise=self.otherwise or other.otherwise,
         )
 
     def refusal(self, value: str, row: int, why: str) -> DomainError:
@@ -93,13 +101,24 @@ class Column:
 
 # -- inference ---------------------------------------------------------------------------------------------------------
 YES_NO = ({"y", "n"}, {"yes", "no"}, {"t", "f"}, {"true", "false"}, {"0", "1"}, {"on", "off"})
+TIMES = ("", " %H:%M", " %H:%M:%S")
+MONTH_FIRST_FORMATS = tuple(f"{day}{time}" for day in ("%m/%d/%Y", "%m-%d-%Y") for time in TIMES)
+DAY_FIRST_FORMATS = tuple(f"{day}{time}" for day in ("%d/%m/%Y", "%d-%m-%Y") for time in TIMES)
 DATE_FORMATS = (
-    "ISO", "%Y/%m/%d", "%d.%m.%Y", "%Y-%m-%d %I:%M %p", "%d.%m.%Y %H:%M", "%H:%M:%S", "%H:%M", "%m/%d/%Y", "%d/%m/%Y",
+    "ISO", "%Y/%m/%d", "%d.%m.%Y", "%Y-%m-%d %I:%M %p", "%d.%m.%Y %H:%M", "%H:%M:%S", "%H:%M", *MONTH_FIRST_FORMATS,
+    *DAY_FIRST_FORMATS,
 )  # fmt: skip
 FIRST_VALUES = 100  # if none of these is a number, the column is not one of numbers
 FEWEST_ROWS = 20  # fewer do not show whether values repeat
 MOST_NUMBERS = 0.9  # from this share of numbers on, other values are taken for mistakes
+LEADING_ZERO = r"^0\d+$"
+CODE_NAME = re.compile(r"(?<![a-z])(zip|zip[ _-]?codes?|post(al)?[ _-]?codes?|plz|postleitzahl|phone)(?![a-z])")
+YEAR_NAME = re.compile(r"(?<![a-z])(year|yr|jahr|annee|année|año|anno)(?![a-z])")
+YEARS = 1800, 2100  # whole numbers between them are read as years
+EPOCHS = 946_684_800, 2_208_988_800  # seconds from 1970 to 2000 and to 2040: numbers between them may be times
+IDENTIFIER_DIGITS, ALWAYS_IDENTIFIER_DIGITS = 10, 15  # of whole numbers of equal length
 COLLISIONS = 10  # whole numbers that differ although so many collisions are expected by chance: an identifier
+FIRST_YEAR = 1971.0  # times without a date are read as of the first day of 1970
 ALL_MISSING = "all values are missing"
 
 
@@ -138,13 +157,15 @@ def _declared(column: Column, array: pa.Array, kind: str) -> Column:
     """A column of declared kind; the format of dates and thousands separators are still inferred."""
     import pyarrow as pa
 
-    column = replace(column, kind=kind, reason="declared by you")  # type: ignore[arg-type]
-    if kind == "date":
-        formats = DATE_FORMATS if arrow.is_text(array.type) else ("",)
+    orders = {DAY_FIRST: DAY_FIRST_FORMATS, MONTH_FIRST: MONTH_FIRST_FORMATS, "date": DATE_FORMATS}
+    column = replace(column, kind="date" if kind in orders else kind, reason="declared by you")  # type: ignore[arg-type]
+    if kind in orders:
+        formats = orders[kind] if arrow.is_text(array.type) else ("",)
         for form in formats:
             found = arrow.timestamps(array, replace(column, format=form), _ignore)
             if found.null_count == array.null_count or len(formats) == 1:
-                return replace(column, format=form, parts=PARTS)
+                parts = tuple(part for part in PARTS if part != YEAR or _varies(found, YEAR))
+                return replace(column, format=form, parts=parts)
         remedy = "Write them as 2026-11-15T23:43:00."
         raise column_error(DomainError, column.name, "holds no dates that can be read", remedy)
     if kind in NUMBERS and arrow.is_text(array.type):
@@ -192,7 +213,28 @@ def _of_type(column: Column, array: pa.Array, categories: bool) -> Column:
         return _of_date(column, array, f"{array.type}")
     if categories:
         return _unless_constant(replace(column, kind="category", reason="categories"), array)
+    if pa.types.is_integer(array.type) and CODE_NAME.search(column.name.lower()):
+        text = array.cast(pa.string())
+        return _of_codes(column, text, text.drop_null().unique(), "whole numbers")
     return _of_numbers(column, arrow.floats(array, column, _ignore))
+
+
+def _of_codes(column: Column, array: pa.Array, different: pa.Array, what: str) -> Column:
+    """Digits that are no quantities, such as postal codes: categories if they repeat, else identifiers."""
+    found = _of_names(column, array, len(different), different[:FIRST_VALUES].to_pylist())
+    return replace(found, assumed=f"{what} are read as codes, not as quantities", otherwise="number")
+
+
+def _with_order(column: Column, array: pa.Array) -> Column:
+    """A column of dates, with what was assumed if day and month could also be exchanged."""
+    if column.format not in MONTH_FIRST_FORMATS:
+        return column
+    other = DAY_FIRST_FORMATS[MONTH_FIRST_FORMATS.index(column.format)]
+    if arrow.parse_dates(array, other).null_count > array.null_count:
+        return column
+    example = array.drop_null()[0].as_py()
+    assumed = f"{example} is read as month/day/year, and could be day/month/year"
+    return replace(column, assumed=assumed, otherwise=DAY_FIRST)
 
 
 def _of_text(column: Column, array: pa.Array, categories: bool) -> Column:
@@ -201,10 +243,14 @@ def _of_text(column: Column, array: pa.Array, categories: bool) -> Column:
 
     if categories:
         return _unless_constant(replace(column, kind="category", reason="categories"), array)
+    different = pc.unique(array.drop_null())
+    digits = pc.all(pc.match_substring_regex(different, r"^\d+$")).as_py()
+    zeros = digits and pc.any(pc.match_substring_regex(different, LEADING_ZERO)).as_py()
+    if digits and len(different) > 1 and (zeros or CODE_NAME.search(column.name.lower())):
+        return _of_codes(column, array, different, "digits with leading zeros" if zeros else "digits")
     number = _as_numbers(column, array)
     if number is not None:
         return number
-    different = pc.unique(array.drop_null())
     first = different[:FIRST_VALUES].to_pylist()
     if len(different) == 1:
         reason = f"always {first[0][:40]!r}"
@@ -215,7 +261,8 @@ def _of_text(column: Column, array: pa.Array, categories: bool) -> Column:
         for form in DATE_FORMATS:
             found = arrow.parse_dates(array, form)
             if found.null_count == array.null_count:
-                return _of_date(replace(column, format=form), found, f"dates or times, {form}")
+                column = _with_order(replace(column, format=form), array)
+                return _of_date(column, found, f"dates or times, {form}")
     return _of_names(column, array, len(different), first)
 
 
@@ -263,19 +310,48 @@ def _of_numbers(column: Column, values: Array) -> Column:
     distinct = len(np.unique(seen))
     if distinct == 2 and low == 0 and high == 1:
         return replace(column, kind="yes/no", reason="0 and 1")
+    if _are_long_codes(low, high, distinct, len(seen)):
+        reason = f"whole numbers of {len(f'{low:.0f}')} digits{', none twice' if distinct == len(seen) else ''}"
+        return replace(column, kind="identifier", reason=reason)
+    named = YEAR_NAME.search(column.name.lower())
+    if YEARS[0] <= low and high <= YEARS[1] and distinct > 2:
+        column = replace(column, kind="number", reason=f"years {interval}")
+        return (
+            column
+            if named
+            else replace(column, assumed=f"whole numbers {interval} are read as years", otherwise="count")
+        )
     expected = len(seen) ** 2 / (2 * (high - low + 1))  # collisions among random numbers of this interval
     if distinct == len(seen) and expected > COLLISIONS:
         return replace(column, kind="identifier", reason=f"{distinct:,} whole numbers {interval}, none twice")
     return replace(column, kind="count" if low >= 0 else "number", reason=f"whole numbers {interval}")
 
 
+def _are_long_codes(low: float, high: float, distinct: int, n: int) -> bool:
+    """Whether whole numbers are identifiers by their length: equal for all, and too large to be counts."""
+    digits = len(f"{low:.0f}")
+    if low <= 0 or digits != len(f"{high:.0f}") or digits < IDENTIFIER_DIGITS or n < FEWEST_ROWS:
+        return False
+    if any(EPOCHS[0] <= low / unit and high / unit <= EPOCHS[1] for unit in (1, 1e3, 1e6, 1e9)):
+        return False  # times
+    return digits >= ALWAYS_IDENTIFIER_DIGITS or distinct > MOST_NUMBERS * n
+
+
 def _of_date(column: Column, array: pa.Array, reason: str) -> Column:
     """A date with the parts that vary; constant if none does."""
     when = arrow.timestamps(array, column, _ignore)
-    parts = tuple(part for part in PARTS if len(np.unique(arrow.date_part(when, part)[0])) > 1 + bool(when.null_count))
+    parts = tuple(part for part in PARTS if _varies(when, part))
     if not parts:
-        return replace(column, reason=f"{reason}; month, weekday and hour are always the same")
+        return replace(column, reason=f"{reason}; always the same")
     return replace(column, kind="date", parts=parts, reason=reason)
+
+
+def _varies(when: pa.Array, part: str) -> bool:
+    """Whether a part of dates has several values; a time without a date has no year."""
+    if part == YEAR:
+        years = np.unique(arrow.decimal_years(when.drop_null()))
+        return len(years) > 1 and bool(years[-1] >= FIRST_YEAR)
+    return len(np.unique(arrow.date_part(when, part)[0])) > 1 + bool(when.null_count)
 
 
 def _of_names(column: Column, array: pa.Array, distinct: int, first: list[str]) -> Column:

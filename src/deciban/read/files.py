@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deciban.errors import Argument, InputError, Remedy
-from deciban.read.columnar import ArrowSource, ParquetSource
-from deciban.read.folder import FolderSource
 from deciban.read.source import COMPRESSED, STDIN, FrameSource, Source, no_file
-from deciban.read.text_files import DelimitedSource, JSONLinesSource
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "folder", "mail")
+# format → module and class of its source, imported when such a file is read
+FORMATS = {
+    "csv": "text_files.DelimitedSource",
+    "tsv": "text_files.DelimitedSource",
+    "jsonl": "text_files.JSONLinesSource",
+    "parquet": "columnar.ParquetSource",
+    "arrow": "columnar.ArrowSource",
+    "folder": "folder.FolderSource",
+    "mail": "mail.MailSource",
+}
 ENDINGS = {
     ".csv": "csv", ".txt": "csv", ".data": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
@@ -42,7 +49,8 @@ def open_source(
     kind = format or _format(what)
     if kind not in FORMATS:
         raise InputError(f"format={kind!r} is not one of {', '.join(FORMATS)}.")
-    source = _source_class(kind)
+    module, _, name = FORMATS[kind].partition(".")
+    source = getattr(importlib.import_module(f"deciban.read.{module}"), name)
     wrong = next((name for name in options if name not in inspect.signature(source).parameters), None)
     if wrong is not None:
         raise InputError(f"the format {kind} has no option {wrong!r}.", place=os.fspath(what))
@@ -50,21 +58,6 @@ def open_source(
 
 
 PLACES = (str, os.PathLike, Source)  # types of what stands for rows: a path or a source, not the rows themselves
-
-
-def _source_class(kind: str) -> Any:
-    if kind == "mail":
-        from deciban.read.mail import MailSource  # lazy: the email package is slow to import
-
-        return MailSource
-    return {
-        "csv": DelimitedSource,
-        "tsv": DelimitedSource,
-        "jsonl": JSONLinesSource,
-        "parquet": ParquetSource,
-        "arrow": ArrowSource,
-        "folder": FolderSource,
-    }[kind]
 
 
 def _format(path: str | os.PathLike[str]) -> str:

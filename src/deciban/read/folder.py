@@ -1,4 +1,7 @@
-"""A folder of text files with one sub-folder per class: columns `text` and `label`."""
+"""A folder of text files with one sub-folder per class: columns `text` and `label`.
+
+A file is one row, but an mbox file is all its messages: subject and body of each.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ PIECE = 2**23  # bytes of text in a piece
 
 
 class FolderSource(Source):
-    """One row a file. The files of all classes are mixed evenly, so that the first rows hold every class."""
+    """One row a text. The files of all classes are mixed evenly, so that the first rows hold every class."""
 
     def __init__(self, path: str | os.PathLike[str], *, encoding: str = "utf-8", skip_bad: bool = False) -> None:
         super().__init__()
         self.name, self.encoding, self.skip_bad = os.fspath(path), encoding, skip_bad
         self.files = _mixed(_classes(Path(path)))
         self.size = sum(file.stat().st_size for file, _ in self.files)
-        self._paths: list[Path] = []  # the file of each row
+        self._paths: list[str] = []  # the place of each row
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -39,13 +42,11 @@ class FolderSource(Source):
         labels: list[str] = []
         self._paths, held = [], 0
         for file, label in self.files:
-            text = self._text(file)
-            if text is None:
-                continue
-            texts.append(text)
-            labels.append(label)
-            self._paths.append(file)
-            held += len(text)
+            for place, text in self._texts(file):
+                texts.append(text)
+                labels.append(label)
+                self._paths.append(place)
+                held += len(text)
             if held > PIECE:
                 yield pa.table({TEXT: texts, LABEL: labels})
                 texts, labels, held = [], [], 0
@@ -54,14 +55,24 @@ class FolderSource(Source):
 
     def place(self, row: int) -> tuple[str, int]:
         """The path of the file."""
-        return (str(self._paths[row]), row + 1) if row < len(self._paths) else super().place(row)
+        return (self._paths[row], row + 1) if row < len(self._paths) else super().place(row)
 
-    def _text(self, file: Path) -> str | None:
-        """The text of a file; None if it cannot be read and is skipped."""
+    def _texts(self, file: Path) -> list[tuple[str, str]]:
+        """Place and text of a file, or of each message of an mbox; none if it cannot be read and is skipped."""
         try:
             data = file.read_bytes()
             self.read += len(data)
-            return data.decode(self.encoding)
+            if data.startswith(b"From "):
+                from deciban.read.mail import (  # lazy: the email package is slow to import
+                    fields_of,
+                    is_mbox,
+                    raw_messages,
+                )
+
+                if is_mbox(file):
+                    found = [(place, fields_of(message)) for place, message in raw_messages(file)]
+                    return [(place, f"{fields['subject']}\n{fields['body']}") for place, fields in found]
+            return [(str(file), data.decode(self.encoding))]
         except UnicodeDecodeError as error:
             shown = f"byte {error.start} ({data[error.start : error.start + 8]!r})"
             encoding = Argument("encoding", "latin-1")
@@ -80,7 +91,7 @@ class FolderSource(Source):
         if not self.skip_bad:
             raise reason
         self.skipped.add(reason)
-        return None
+        return []
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -42,6 +43,37 @@ class Labels:
     def __getitem__(self, rows: slice | Array) -> Labels:
         used, codes = np.unique(self.codes[rows], return_inverse=True)
         return Labels(tuple(self.names[i] for i in used), codes.reshape(-1))
+
+
+@dataclass(frozen=True)
+class LabelRanges:
+    """Classes made of a label that is a number: ranges that hold about equally many of the first rows.
+
+    >>> LabelRanges((10.0, 20.0)).names
+    ('10 or less', 'over 10 to 20', 'over 20')
+    """
+
+    edges: tuple[float, ...]  # (K − 1,) upper ends of all ranges but the last, in order
+
+    @classmethod
+    def of(cls, values: Array, bins: int) -> LabelRanges:
+        """So many ranges, fewer if values repeat; edges have at most four significant digits where these differ."""
+        edges = np.quantile(values[~np.isnan(values)], np.arange(1, bins) / bins)
+        short = np.array([float(f"{edge:.4g}") for edge in edges])
+        found = np.unique(short if len(np.unique(short)) == len(np.unique(edges)) else edges)
+        found = found[(found < np.nanmax(values)) & (found >= np.nanmin(values))]
+        return cls(tuple(found.tolist()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes, in order."""
+        texts = [f"{edge:.15g}" for edge in self.edges]
+        between = [f"over {low} to {high}" for low, high in pairwise(texts)]
+        return (f"{texts[0]} or less", *between, f"over {texts[-1]}") if texts else ("all",)
+
+    def labels(self, values: Array) -> Labels:
+        """The classes of numbers, none of which is NaN."""
+        return Labels(self.names, np.searchsorted(self.edges, values))[:]
 
 
 # -- columns of labels -------------------------------------------------------------------------------------------------

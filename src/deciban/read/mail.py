@@ -1,4 +1,7 @@
-"""Mail as rows: subject, sender and body of each message, from .eml files, mbox files and Maildir folders."""
+"""Mail as rows: subject, sender and body of each message, from .eml files, mbox files and Maildir folders.
+
+A folder of mail holds .eml and mbox files; an mbox file is all its messages.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 FIELDS = ("subject", "from", "body")
 LABEL = "label"
 PIECE = 2**23  # bytes of mail in a piece
+HEAD_BYTES = 2048  # read to recognise an mbox
+SNIFFED = 20  # files of a folder examined to recognise a folder of mail
 MOST_NESTED = 20  # messages forwarded within messages
 HIDDEN = {"script", "style", "head", "title"}
 PARAGRAPHS = {"p", "div", "br", "tr", "li", "table", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
@@ -55,9 +60,9 @@ def raw_messages(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
             for key in sorted(box.keys()):
                 yield f"{place}, message {key}", box.get_bytes(key)
         elif place.is_dir():
-            for file in sorted(place.glob("*.eml")):
-                yield str(file), file.read_bytes()
-        elif _is_mbox(place):
+            for file in sorted(entry for entry in place.iterdir() if _is_mail_file(entry)):
+                yield from raw_messages(file)
+        elif is_mbox(place):
             yield from _of_mbox(place)
         else:
             yield str(place), place.read_bytes()
@@ -75,13 +80,20 @@ def is_maildir(place: Path) -> bool:
 def is_mail(place: Path) -> bool:
     """Whether a path holds messages: a file by its ending, a folder by its contents."""
     if place.is_dir():
-        return is_maildir(place) or next(place.glob("*.eml"), None) is not None
-    return place.suffix.lower() in (".eml", ".mbox")
+        return is_maildir(place) or any(map(_is_mail_file, sorted(place.iterdir())[:SNIFFED]))
+    return _is_mail_file(place)
 
 
-def _is_mbox(place: Path) -> bool:
+def _is_mail_file(place: Path) -> bool:
+    if not place.is_file() or place.name.startswith("."):
+        return False
+    return place.suffix.lower() in (".eml", ".mbox") or (not place.suffix and is_mbox(place))
+
+
+def is_mbox(place: Path) -> bool:
+    """Whether a file is an mbox: its first line begins with "From ", the next with the name of a header."""
     with open(place, "rb") as file:
-        return file.read(5) == b"From "
+        return re.match(rb"From [^\n]*\n[!-9;-~]+:", file.read(HEAD_BYTES)) is not None
 
 
 def _of_mbox(place: Path) -> Iterator[tuple[str, bytes]]:

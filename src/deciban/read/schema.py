@@ -16,8 +16,8 @@ from deciban.errors import Argument, DecibanError, InputError, MergeError, Remed
 from deciban.read import arrow
 from deciban.read.arrow import CategoryCodes, arrow_column, taken
 from deciban.read.categories import Named, spelt
-from deciban.read.columns import IGNORED, NAMES, NUMBERS, Column, infer
-from deciban.read.labels import Labels, are_whole_numbers, label_values
+from deciban.read.columns import IGNORED, NAMES, NUMBERS, YEAR, Column, infer
+from deciban.read.labels import LabelRanges, Labels, are_whole_numbers, label_values
 from deciban.read.tables import HEAD, RowIndex, Table, ValueType
 
 if TYPE_CHECKING:
@@ -132,10 +132,13 @@ class Schema:
     columns: tuple[Column, ...]
     label: str | None = None
     whole: bool = False  # labels are whole numbers
+    ranges: LabelRanges | None = None  # the classes, where labels are numbers that are split into ranges
 
     @classmethod
-    def infer(cls, table: Table, label: str | None = None, kinds: Mapping[str, str] | None = None) -> Schema:
-        """The schema of a table's first rows; `kinds` are declared ones, by column."""
+    def infer(
+        cls, table: Table, label: str | None = None, kinds: Mapping[str, str] | None = None, bins: int | None = None
+    ) -> Schema:
+        """The schema of a table's first rows; `kinds` are declared ones, by column; `bins` ranges make the classes."""
         declared = dict(kinds or {})
         names = [str(name) for name in table.columns]
         unknown = [name for name in [*declared, *([] if label is None else [label])] if name not in names]
@@ -150,6 +153,8 @@ class Schema:
             )
         whole = label is not None and are_whole_numbers(arrow_column(head, names.index(label)))
         schema = cls(columns, label, whole)
+        if bins is not None and label is not None:
+            schema = replace(schema, whole=False, ranges=LabelRanges.of(schema._label_numbers(head), bins))
         if not schema.features:
             ignored = "; ".join(map(str, columns)) or "the label alone"
             raise InputError(
@@ -170,8 +175,8 @@ class Schema:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Feature → kind; a part of a date is a category."""
-        return {f: "category" if c.kind == "date" else c.kind for c in self.columns for f in c.features}
+        """Feature → kind; the year of a date is a number, its other parts are categories."""
+        return {f: _kind_of_part(f) if c.kind == "date" else c.kind for c in self.columns for f in c.features}
 
     @property
     def ignored(self) -> tuple[Column, ...]:
@@ -209,7 +214,16 @@ class Schema:
         if self.label is None or self.label not in place:
             raise InputError(f"the table has no column {self.label!r} of labels; it has {shortlist(list(place), 10)}.")
         with table.located():
-            return label_values(arrow_column(table, place[self.label]), self.label, self.whole)
+            column = arrow_column(table, place[self.label])
+            found = label_values(column, self.label, self.whole)  # refuses missing ones
+            return found if self.ranges is None else self.ranges.labels(self._label_numbers(table))
+
+    def _label_numbers(self, table: Table) -> Array:
+        """(n,) labels that are numbers."""
+        name = str(self.label)
+        column = Column(name, "number", "the label, which is split into ranges")
+        values = arrow_column(table, [str(each) for each in table.columns].index(name))
+        return _typed(column, values, None)[0]  # type: ignore[return-value]
 
     def select(self, features: Sequence[str]) -> Schema:
         """The schema of the columns that these features are made of."""
@@ -227,10 +241,17 @@ class Schema:
         theirs = {column.name: column for column in other.columns}
         ours = tuple(c.union(theirs[c.name]) if c.name in theirs else c for c in self.columns)
         new = tuple(c for c in other.columns if c.name not in set(self.names))
-        return Schema((*ours, *new), self.label or other.label, self.whole and other.whole)
+        if self.ranges != other.ranges:
+            remedy = Remedy("Fit one of them like the other: ", Argument("like", python="a.blank().learn(…)"), ".")
+            raise MergeError(f"the ranges of the label {self.label!r} differ.", remedy=remedy)
+        return Schema((*ours, *new), self.label or other.label, self.whole and other.whole, self.ranges)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.columns))
+
+
+def _kind_of_part(feature: str) -> str:
+    return "number" if feature.endswith(f".{YEAR}") else "category"
 
 
 def _typed(column: Column, values: pa.ChunkedArray, bad: list[DecibanError] | None) -> list[Values]:
@@ -249,4 +270,4 @@ def _typed(column: Column, values: pa.ChunkedArray, bad: list[DecibanError] | No
     if column.kind == "text":
         return [arrow.texts(values)]
     when = arrow.timestamps(values, column, refuse)
-    return [arrow.date_part(when, part) for part in column.parts]
+    return [arrow.decimal_years(when) if part == YEAR else arrow.date_part(when, part) for part in column.parts]

@@ -72,12 +72,15 @@ class Source(ABC):
         The rows skipped since the last `batches`.
     quiet : bool
         Whether no progress bar is shown.
+    absent : tuple of str
+        Columns that the source does not have and that are read as missing in every row.
     """
 
     name: str
     size: int | None = None
     skip_bad: bool = False
     quiet: bool = False
+    absent: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.skipped = Skipped()
@@ -101,6 +104,8 @@ class Source(ABC):
         self.skipped, self.read = Skipped(), 0
         start = 0
         for table in regrouped(self.pieces(), rows, texts):
+            for name in self.absent:
+                table = table.append_column(name, [[None] * len(table)])
             stop = start + len(table)
             yield replace(Table.of(table), origin=Origin(range(start, stop), self))
             start = stop

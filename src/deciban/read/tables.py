@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import DecibanError, InputError, NotANumberError, column_error
+from deciban.errors import Argument, DecibanError, InputError, NotANumberError, Remedy, column_error
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -326,7 +326,9 @@ def _not_a_number(X: Array, columns: Sequence[str]) -> NotANumberError:
             float(X[row, column])
         except (TypeError, ValueError) as error:
             name, why = column_name(columns, column), f", which is not a number ({error})."
-            remedy = "Declare the column Categorical(), or convert it."
+            remedy = Remedy(
+                "Declare the column ", Argument("family", "categorical", "Categorical()"), ", or convert it."
+            )
             return column_error(NotANumberError, name, f"holds {X[row, column]!r}", remedy, row, why)
     return NotANumberError("the table holds something that is not a number.", remedy="Convert it to floats.")
 

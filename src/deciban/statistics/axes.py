@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias, overload
+from typing import Any, ClassVar, Protocol, TypeAlias, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,25 @@ from deciban.errors import MergeError
 Array: TypeAlias = NDArray[Any]
 
 
+@runtime_checkable
+class NameTable(Collection[Hashable], Protocol):
+    """A collection of sorted names that does not change, with faster operations than those of tuples."""
+
+    def union(self, other: Any) -> NameTable:
+        """Unite the names of two tables; if one holds all names of the other, the result is that table itself."""
+
+    def positions(self, other: Any) -> Array:
+        """(n,) position of each name of another table, −1 for names that are not in this one."""
+
+    def take(self, index: Array) -> NameTable:
+        """Select names by ascending positions."""
+
+
 class LazyNames(Sequence[Hashable]):
     """The names held by a collection that does not change, converted to a tuple on first access.
 
     The conversion takes long for hundreds of thousands of words, and most operations need the number of names only.
-    Two objects with the same collection are equal without a conversion. Pickled as a tuple.
+    Axes are compared, united and selected by the methods of the collection if it is a `NameTable`. Pickled as a tuple.
 
     >>> names = LazyNames(("a", "b"))
     >>> len(names), names[0], names == ("a", "b")
@@ -54,7 +68,7 @@ class LazyNames(Sequence[Hashable]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LazyNames):
-            return self.source is other.source or self.as_tuple == other.as_tuple
+            return self.source is other.source or self.source == other.source
         return self.as_tuple == other if isinstance(other, tuple) else NotImplemented
 
     def __hash__(self) -> int:
@@ -136,6 +150,9 @@ class Axis:
             return self
         if isinstance(self.names, range) and isinstance(other.names, range):
             raise MergeError(f"{self.size} and {other.size} columns cannot be matched: they have no names.")
+        ours, theirs = _table(self), _table(other)
+        if ours is not None and theirs is not None:
+            return Axis(LazyNames(ours.union(theirs)))
         declared = dict.fromkeys([*self.names[: self.declared], *other.names[: other.declared]])
         found = {*self.names[self.declared :], *other.names[other.declared :]}.difference(declared)
         return Axis((*declared, *sorted_names(found)), len(declared))
@@ -155,6 +172,9 @@ class Axis:
         """
         if self == other:
             return np.arange(self.size)
+        ours, theirs = _table(self), _table(other)
+        if ours is not None and theirs is not None:
+            return ours.positions(theirs)
         place = {name: at for at, name in enumerate(self.names)}
         return np.array([place[name] for name in other.names], dtype=np.intp)
 
@@ -173,8 +193,11 @@ class Axis:
         """
         if isinstance(self.names, range) and self.declared == self.size:
             return Axis.of(len(index))
-        names = tuple(self.names[i] for i in index)
         rising = len(index) == 0 or bool(np.all(np.diff(index) > 0))
+        table = _table(self)
+        if rising and table is not None:
+            return Axis(LazyNames(table.take(index)))
+        names = tuple(self.names[i] for i in index)
         return Axis(names, int(np.sum(np.asarray(index) < self.declared)) if rising else len(names))
 
 
@@ -232,6 +255,12 @@ class Ragged:
 
 
 Labels: TypeAlias = Axis | Ragged
+
+
+def _table(axis: Axis) -> NameTable | None:
+    """The table that holds all names of an axis, none of them declared."""
+    held = axis.names.source if isinstance(axis.names, LazyNames) else None
+    return held if isinstance(held, NameTable) and not axis.declared else None
 
 
 def sorted_names(names: Iterable[Any]) -> list[Any]:

@@ -45,6 +45,8 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.exists() and not target.is_file():
+            raise OSError(errno.EINVAL, "a device, a pipe or a socket is not replaced")
         mode = _mode(target)
         descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:

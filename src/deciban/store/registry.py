@@ -25,7 +25,7 @@ from deciban.statistics import Stats
 
 # packages with classes that can be stored, in the order in which they are imported until a name is found
 PACKAGES = (
-    *("statistics", "families", "text", "model", "store", "estimators", "latent", "evaluate", "read"),
+    *("statistics", "store", "families", "text", "model", "estimators", "latent", "evaluate", "read"),
     "topics",
 )
 # former names: "OldClass" → "NewClass", "NewClass.old_field" → "new_field", or None for a field that was dropped
@@ -123,14 +123,19 @@ def _dataclasses(module: ModuleType) -> Iterator[type]:
 
 
 def modules(package: str) -> Iterator[str]:
-    """Import a package and all its modules, and yield their names; skip those that need a library not installed."""
+    """Import a package and all its modules, and yield their names.
+
+    Kernels define no classes that are stored, and importing them imports the compiler; they are skipped, and so are
+    modules that need a library not installed.
+    """
     try:
         module = importlib.import_module(package)
     except ImportError:
         return
     yield package
     for found in pkgutil.iter_modules(getattr(module, "__path__", [])):
-        yield from modules(f"{package}.{found.name}")
+        if found.name != "kernels":
+            yield from modules(f"{package}.{found.name}")
 
 
 def descendants(classes: Iterable[type]) -> Iterator[type]:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from deciban.errors import InputError
 from deciban.read.tables import Columns, text_column
-from deciban.statistics import Array, Axis, Members
+from deciban.statistics import Array, Members
 from deciban.text.documents import DocumentPass, Documents, VocabularyReader
 from deciban.text.kernels.streams import Amounts, Part, Presence, Stream, StreamCounts, sparse_rows
 from deciban.text.tokens import WORDS, Tokens
@@ -229,18 +229,17 @@ class TextRows:
     counts: DocumentCounts  # of the whole batch
     at: Array  # (n,) positions of these rows in the batch
     present: Array | None = None  # (n,) of bool; None where no document is missing
-    known: Axis | None = None  # the words of the model that reads or learns these rows, if it has learnt before
 
     @classmethod
-    def of(cls, texts: Any, known: Axis | None = None) -> TextRows:
+    def of(cls, texts: Any) -> TextRows:
         """Take a list, an array, a column of a frame or `Columns`; None and NaN are missing."""
         if isinstance(texts, TextRows):
-            return texts if texts.known is known else replace(texts, known=known)
+            return texts
         if isinstance(texts, Columns):
             texts = texts.texts()
         documents, present = _without_gaps(texts)
         n = len(documents)
-        return cls(documents, DocumentCounts(n), np.arange(n), present, known)
+        return cls(documents, DocumentCounts(n), np.arange(n), present)
 
     @classmethod
     def joined(cls, parts: Sequence[TextRows]) -> TextRows:

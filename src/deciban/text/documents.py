@@ -297,7 +297,7 @@ def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Re
         "strip_accents": tokens.strip_accents is not None,
         "grow": vocabulary is None,
     }
-    words = WordTable()
+    words = WordTable(0 if vocabulary is None else len(vocabulary))
     low, high = tokens.ngrams
     if tokens.unit != "word":
         reader = NgramReader(CharacterReader(words, low, high, tokens.unit == "char_wb", **options))
@@ -313,7 +313,6 @@ def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:
     """Give a new compiled reader a vocabulary's features; `columns` maps numbers to columns where they differ."""
     if not reader.tables and reader.lowest == 1:
         reader.words.look_up(*_padded(vocabulary.names), grow=True)
-        reader.words.enlarge()
         return
     import pyarrow.compute as pc
 
@@ -321,7 +320,6 @@ def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:
     number = pc.list_value_length(parts).to_numpy()
     coded = parts.flatten().dictionary_encode()
     reader.words.look_up(*_padded(text_array(coded.dictionary)), grow=True)
-    reader.words.enlarge()
     words = coded.indices.to_numpy()
     starts = np.cumsum(number) - number
     other = len(vocabulary) if vocabulary.unk else -1  # the column of features outside

@@ -41,7 +41,6 @@ from deciban.text.stats import (
     require_words,
     rule_of,
     text_stats,
-    vocabulary_of,
     word_sums,
 )
 from deciban.text.tokens import TWO_OR_MORE, Tokens
@@ -87,10 +86,11 @@ class Text(Family[TextStats]):
     analyser : callable or None, default=None
         Function from a text to its features, instead of all options about words above.
     vocabulary : {"learnt", "growing"} or iterable of str, default="learnt"
-        "learnt" takes the words of the first fit and drops others; "growing" takes new words at any time; a list is
-        given once and for all. Words outside a growing or given vocabulary are counted as the word <unk>.
+        "learnt" and "growing" take the words of every document learnt; a list is given once and for all. Words
+        outside a learnt vocabulary are not counted, those outside a growing or given one as the word <unk>.
     min_df, max_df : int or float, default=1, 1.0
-        Fewest and most documents that a word of a learnt vocabulary is in; a share of them if not an integer.
+        Fewest and most documents that a word of a learnt vocabulary is in; a share of them if not an integer. The
+        words that are left at the first fit are kept; documents learnt later add none.
     most : int or None, default=None
         Largest number of words of a learnt vocabulary; other words are counted as <unk>.
     by : {"frequency", "information"}, default="frequency"
@@ -178,8 +178,7 @@ class Text(Family[TextStats]):
 
     # -- rows ----------------------------------------------------------------------------------------------------------
     def encode(self, X: Any, columns: Sequence[str], stats: TextStats | None = None) -> TextRows:
-        # documents are counted when they are summed or scored; `stats` has the words that are known by then
-        return TextRows.of(X, None if stats is None else stats.labels["word"])  # type: ignore[arg-type]
+        return TextRows.of(X)  # documents are counted when they are summed or scored
 
     def check(self, X: TextRows, columns: Sequence[str], learning: bool = False) -> None:
         pass  # documents are checked while they are read
@@ -203,8 +202,7 @@ class Text(Family[TextStats]):
     def collect(self, X: TextRows, members: Members) -> TextStats:
         # one pass over the text, unless the documents were counted before
         X, members = X.with_members(members)
-        axis = X.known if self.kind == "learnt" and self.fixed_vocabulary is None else None
-        known = self.fixed_vocabulary if axis is None else vocabulary_of(axis, self.kind)
+        known = self.fixed_vocabulary
         one_pass = not self.terms.unit and members.codes is not None and not X.counted(self.tokens)
         if one_pass:
             vocabulary, counts, tokens = self._count_classes(X, members, known)
@@ -212,8 +210,6 @@ class Text(Family[TextStats]):
             done = X.count(self.tokens) if known is None else X.count_by(VocabularyReader(known, self.tokens))
             vocabulary, tokens = done.vocabulary, members.total(done.lengths[:, None].astype(float))[:, 0]
             counts = members.total(self.terms.rows(done.matrix, idf_of(self, done.vocabulary)))
-        if axis is not None:
-            return TextStats({"class": members.classes, "word": axis}, counts, members.weights(), tokens)
         stats = text_stats(self, members.classes, vocabulary, counts, members.weights(), tokens)
         return stats if one_pass and known is None else stats.pruned()
 

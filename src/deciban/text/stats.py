@@ -10,7 +10,7 @@ it multiplies sums as well as rows, so it stays out of the sums and is not round
 
 The axis of the words depends on where they come from:
 
-    learnt    the words found at the first fit, sorted; words outside are dropped
+    learnt    the words found so far, sorted; words outside are not counted
     growing   <unk>, then the words found so far, sorted
     given     the words as given, then <unk>; likewise where their number was capped
 

@@ -1,12 +1,13 @@
 """Vocabularies: the words of a model and their columns, and the limits by which words are kept.
 
-learnt           words outside are dropped
+learnt           words outside are not counted
 given, capped    words outside are counted as the word `unk`, whose column comes after all others
 growing          the same, and `unk` is what a new word was before it was learnt
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -22,6 +23,7 @@ from deciban.statistics import Array
 from deciban.text.kernels.ordering import alphabetical
 
 Kind = Literal["learnt", "given", "capped", "growing"]
+FEW_WORDS = 1_000  # new words up to which a sorted vocabulary is not sorted again
 WORK_PER_WORD = 10  # elementary operations of one lookup
 
 
@@ -133,16 +135,20 @@ class Vocabulary:
             return np.arange(len(self))
         if compiled(WORK_PER_WORD * (len(self) + len(other))):
             found = _merged_positions(self.names, other.names)
-            if found.min(initial=0) >= 0:
+            if found.min(initial=0) >= 0 or not (self.unk or other.unk):  # learnt words are sorted
                 return found
         return self.ids(other.names)
 
     def union(self, other: Vocabulary) -> Vocabulary:
-        """Return the words of both: declared ones first, the others sorted."""
+        """Return the words of both: declared ones first, the others sorted; this vocabulary if it has them all."""
         import pyarrow.compute as pc
 
         if self == other:
             return self
+        if self.kind == other.kind == "learnt":
+            new = taken(other.names, np.flatnonzero(self.positions(other) < 0))
+            if len(new) <= FEW_WORDS:
+                return Vocabulary(_inserted(self.names, new), "learnt") if len(new) else self
         if self.kind != other.kind:
             raise MergeError(
                 f"a {self.kind} and a {other.kind} vocabulary cannot be merged: they treat new words apart."
@@ -218,6 +224,16 @@ def _buffers(names: pa.LargeStringArray) -> tuple[Array, Array]:
     if not len(names) or letters is None:
         return np.zeros(0, np.uint8), np.zeros(len(names) + 1, np.int64)
     return np.frombuffer(letters, np.uint8), np.frombuffer(starts, np.int64)[names.offset :][: len(names) + 1]
+
+
+def _inserted(names: pa.LargeStringArray, few: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Insert a few new words into sorted names."""
+    places = [bisect_left(names, word, key=pa.LargeStringScalar.as_py) for word in few.to_pylist()]
+    ends = [0, *places, len(names)]
+    parts = [names[ends[0] : ends[1]]]
+    for at in range(len(few)):
+        parts += [few[at : at + 1], names[ends[at + 1] : ends[at + 2]]]
+    return pa.concat_arrays(parts)
 
 
 def _merged_positions(names: pa.LargeStringArray, wanted: pa.LargeStringArray) -> Array:

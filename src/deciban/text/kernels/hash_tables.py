@@ -257,8 +257,10 @@ class WordTable:
     3
     """
 
-    def __init__(self) -> None:
-        self.slots = np.zeros(FIRST_SLOTS * SLOT, np.uint64)
+    def __init__(self, expected: int = 0) -> None:
+        # with at most a third of the slots in use, expected words have few collisions whatever their order
+        slots = max(FIRST_SLOTS, 1 << (3 * (expected + BATCH) - 1).bit_length())
+        self.slots = np.zeros(slots * SLOT, np.uint64)
         self.arena = np.zeros(FIRST_SLOTS * 8, np.uint8)
         self.state = np.zeros(5, np.int64)
         self.batch = np.empty((BATCH, 5), np.uint64)
@@ -271,16 +273,12 @@ class WordTable:
         if 3 * SLOT * (len(self) + BATCH) > 2 * self.slots.size:
             if 2 * len(self) > MOST_WORDS:
                 raise MemoryError(f"a vocabulary of more than {len(self)} words")
-            self.enlarge(2 if len(self) > MANY_WORDS else 4)
+            larger = np.zeros((2 if len(self) > MANY_WORDS else 4) * self.slots.size, np.uint64)
+            _copy_slots(self.slots, larger)
+            self.slots = larger
         used = int(self.state[BYTES])
         if used + size + INLINE > self.arena.size:
             self.arena = np.concatenate([self.arena[:used], np.zeros(used + size + INLINE, np.uint8)])
-
-    def enlarge(self, times: int = 2) -> None:
-        """Multiply the number of slots: fewer collisions make lookups faster if frequent words were not added first."""
-        larger = np.zeros(times * self.slots.size, np.uint64)
-        _copy_slots(self.slots, larger)
-        self.slots = larger
 
     def arrange(self, first: Array) -> None:
         """Put words into slots in the given order of their ids: the first ones have no collisions.

@@ -1,0 +1,141 @@
+"""Cross-fitting of calibrators: which one a model uses, and scores of learnt rows by calibrators that did not see them.
+
+For each of k folds, its rows are subtracted from the sums; leave-one-out scores of the other rows are computed within
+those sums, the calibrator is fitted to them, and the fold is scored with those sums: k leave-one-out passes, no refits.
+Leave-one-out scores of the full sums do not suffice for a calibrator of several scales: the scores of the other rows
+contain the label of the judged row. A calibrator of a single scale cannot make use of it.
+
+Candidates, by the strength of their penalty: one scale for all blocks (where the method was chosen automatically), the
+calibrator of the method, and none (the scores as they are). Of the candidates within one paired standard error of the
+least log loss the first is taken. The prior alone, that is, scores multiplied by almost 0, is taken where its loss is
+the least of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deciban.errors import DecibanError
+from deciban.evidence.scores import log_posterior, log_probability
+from deciban.model.calibration import Calibration, Form, Lengths, shares
+from deciban.model.candidates import first_of_near_equals
+from deciban.model.judge import left_out_blocks
+from deciban.model.model import Lesson, collect, estimate
+from deciban.model.predictor import Predictor, block_lengths
+from deciban.read.reservoir import chosen_rows
+from deciban.statistics import Array
+
+FOLDS = 5
+SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
+ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
+ROWS_PER_SCALE = 50  # with more, the label that leave-one-out scores of the full sums contain makes no difference
+
+
+class Fold(NamedTuple):
+    """Scores of the rows of a fold and of the others, by sums without the fold."""
+
+    train: Array  # (m,) positions of the other rows
+    test: Array  # (t,) positions of the rows of the fold
+    left_out: list[Array]  # (m, K) leave-one-out scores of each block, of the other rows
+    scores: list[Array]  # (t, K) scores of each block, of the rows of the fold
+    rows: Array  # (K,) rows of each class without the fold
+
+
+def stratified(codes: Array, k: int = FOLDS, groups: Array | None = None, seed: int = 0) -> Array:
+    """Return the fold of each row, shape (n,): random, with equal shares of each class; groups stay together.
+
+    >>> stratified(np.array([0, 0, 1, 1, 0, 1]), 2).tolist()
+    [1, 0, 1, 0, 0, 1]
+    """
+    if groups is not None:
+        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+        return stratified(codes[first], k, None, seed)[group]
+    order = np.random.default_rng(seed).permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold = np.empty(len(codes), dtype=np.intp)
+    fold[order] = np.arange(len(codes)) % k
+    return fold
+
+
+def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> Iterator[Fold]:
+    """Yield the scores of each fold, and leave-one-out scores of the other rows, by sums without the fold."""
+    model, rows, members = predictor.model, lesson.rows, lesson.members
+    columns = model.reader.columns
+    for k in np.unique(fold):
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        left = model.stats - collect(model.family, rows[test], members.take(test), columns)
+        without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
+        left_out = left_out_blocks(without, rows[train], members.take(train))
+        yield Fold(train, test, left_out, without.block_scores(rows[test]), left.rows)
+
+
+def _folds_of_scores(blocks: Sequence[Array], fold: Array, rows: Array) -> Iterator[Fold]:
+    """Yield the scores of each fold as they are."""
+    for k in np.unique(fold):
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        yield Fold(train, test, [each[train] for each in blocks], [each[test] for each in blocks], rows)
+
+
+def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
+    """Fit the calibrator of a model on leave-one-out scores of rows that it has learnt, as `select_calibration`."""
+    model = predictor.model
+    blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
+    lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
+    some = chosen_rows(len(codes), SELECTION_ROWS)
+    folds = None
+    if method == "blocks" and len(blocks) > 1 and len(some) < ROWS_PER_SCALE * len(blocks):
+        part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
+        folds = folds_by_subtraction(predictor, part, stratified(codes[some]))
+    return select_calibration(method, blocks, codes, lengths, model.classes, model.weight, folds, simplify)
+
+
+def select_calibration(
+    method: str,
+    blocks: Sequence[Array],
+    codes: Array,
+    lengths: Lengths,
+    classes: Sequence[Any],
+    rows: float,
+    folds: Iterable[Fold] | None = None,
+    simplify: bool = False,
+) -> Calibration:
+    """Fit the candidate of least cross-fitted log loss; one scale for all blocks is a candidate if `simplify`.
+
+    `folds` are of the rows `chosen_rows(n, SELECTION_ROWS)`.
+    """
+    given = classes, rows
+    if method == "pav":  # has no candidates: it is asked for by name only
+        return Calibration.fit(method, blocks, codes, lengths, *given)
+    some = chosen_rows(len(codes), SELECTION_ROWS)
+    own, counted = codes[some], [None if each is None else each[some] for each in lengths]
+    if folds is None:
+        folds = _folds_of_scores([each[some] for each in blocks], stratified(own), shares(own, len(classes)))
+    enough = len(blocks) == 1 or len(own) >= ROWS_PER_BLOCK * len(blocks)
+    forms: list[Form] = ["prior", "fitted", "none"] if enough else ["prior", "fitted"]
+    if simplify and method == "blocks" and len(blocks) > 1:
+        forms.insert(1, "scale")
+    losses = {form: np.zeros(len(own)) for form in forms}
+    log_prior = log_probability(shares(own, len(classes)))
+    try:
+        for fold in folds:
+            for form in forms:
+                made = Calibration.fit(method, fold.left_out, own[fold.train], _at(counted, fold.train), *given, form)
+                scores = made.apply(fold.scores, _at(counted, fold.test), classes)
+                with np.errstate(invalid="ignore"):
+                    log_p = log_posterior(scores, log_prior)
+                losses[form][fold.test] = -log_p[np.arange(len(fold.test)), own[fold.test]]
+    except DecibanError:  # too few rows of a class for folds
+        return Calibration.fit(method, blocks, codes, lengths, *given)
+    some_evidence = [form for form in forms if form != "prior"]
+    best: Form = first_of_near_equals(some_evidence, [losses[form] for form in some_evidence])
+    if losses["prior"].mean() < losses[best].mean():
+        best = "prior"
+    return Calibration.fit(method, blocks, codes, lengths, *given, best)
+
+
+def _at(lengths: Lengths, rows: Array) -> list[Array | None]:
+    return [None if each is None else each[rows] for each in lengths]
