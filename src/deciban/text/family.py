@@ -250,7 +250,7 @@ class Text(Family[TextStats]):
     def estimate(self, stats: TextStats, rule: Rule) -> TextDensity:
         # the logarithms of the words are taken at their first use
         classes: Any = stats.labels["class"]
-        require_words(stats.labels["word"])
+        require_words(stats)
         inner_rule = rule_of(self, rule)
         if rule == "ml":
             weight = stats.rows if self.reading == "bernoulli" else stats.counts.sum(axis=1)
