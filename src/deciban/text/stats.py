@@ -73,8 +73,8 @@ class Terms:
 
     @property
     def steps(self) -> Callable[[int], Array] | None:
-        """Function of m: what the t-th occurrence of a word adds, t ≤ m; None where it adds 1, or 0 after the first."""
-        return log_steps if self.amount == "log" else None
+        """Function of m: what the t-th occurrence of a word adds, t ≤ m; None where it adds 1."""
+        return {"log": log_steps, "binary": once}.get(self.amount)
 
     def amounts(self, most: int) -> Array:
         """Return the amount of a word that occurs t = 0, …, most times, without factors; shape (most + 1,).
@@ -209,7 +209,7 @@ def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     if kind == "learnt" and isinstance(names, LazyNames) and isinstance(names.source, Vocabulary):
         return names.source
     words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
-    return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
+    return Vocabulary(text_array(list(words)), kind)
 
 
 def require_words(stats: TextStats) -> None:
