@@ -91,7 +91,7 @@ class Column:
     def refusal(self, value: str, row: int, why: str) -> DomainError:
         """The error for a value that does not fit the column."""
         declared = Argument("kinds", {self.name: "category"})
-        remedy = Remedy("Correct the value, leave it empty, or declare the column: ", declared, ".")
+        remedy = Remedy("Correct the value, leave it empty, or declare the column when fitting: ", declared, ".")
         return column_error(DomainError, self.name, f"holds {value[:60]!r}", remedy, row, f", {why}.")
 
     def __str__(self) -> str:
