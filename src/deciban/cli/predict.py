@@ -104,7 +104,7 @@ class Answering:
 
 def _answers(source: Source, answering: Answering, append: bool) -> Iterator[pa.Table]:
     """The answers batch by batch, behind the columns of the input if wanted."""
-    from deciban.cli.rows import FILE, DocumentSource, typed_batches
+    from deciban.cli.rows import FILE, GivenDocuments, typed_batches
     from deciban.read.arrow import arrow_table
 
     for batch in typed_batches(source, answering.clf):
@@ -112,7 +112,7 @@ def _answers(source: Source, answering: Answering, append: bool) -> Iterator[pa.
             answers = answering.table(batch.typed)
         if append:
             given = arrow_table(batch.given)
-            answers = beside(given.select([FILE]) if isinstance(source, DocumentSource) else given, answers)
+            answers = beside(given.select([FILE]) if isinstance(source, GivenDocuments) else given, answers)
         yield answers
 
 
