@@ -24,8 +24,8 @@ from deciban.model.choose import ASKED
 from deciban.read.columns import IGNORED, Column
 from deciban.read.labels import place_labels
 from deciban.read.reservoir import Reservoir
-from deciban.read.schema import TypedTable
 from deciban.read.source import Source
+from deciban.read.typed import TypedTable
 from deciban.statistics import Array
 
 if TYPE_CHECKING:

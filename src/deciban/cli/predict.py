@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deciban.estimators.classifier import GenerativeClassifier
-    from deciban.read.schema import TypedTable
     from deciban.read.source import Source
+    from deciban.read.typed import TypedTable
     from deciban.statistics import Array
 
 Unsure = Annotated[float | None, option("--unsure", "P", "No prediction where its probability is below P.")]

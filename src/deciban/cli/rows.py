@@ -21,9 +21,10 @@ from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
-from deciban.read.schema import Schema, TypedTable
+from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, stacked
+from deciban.read.typed import TypedTable
 from deciban.store.files import TEMPORARY_FILES
 
 if TYPE_CHECKING:

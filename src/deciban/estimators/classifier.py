@@ -32,8 +32,8 @@ from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import is_place
 from deciban.read.labels import place_labels
-from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
+from deciban.read.typed import TypedTable
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from deciban.model.explain import Discriminant
     from deciban.model.fit_checks import FitReport
     from deciban.model.scorer import DocumentScorer
+    from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,13 +26,14 @@ from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
-from deciban.read.columns import DECLARABLE, NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
-from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
+
+if TYPE_CHECKING:
+    from deciban.read.schema import Schema
 
 BINS = (5, 10, 20, 40)
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
@@ -188,6 +189,7 @@ def choose_blocks(
 ) -> list[Block]:
     """Choose the blocks of a typed table from its first rows; `together`: whether columns may vary together."""
     from deciban.families.categorical import Categorical
+    from deciban.read.columns import NUMBERS
     from deciban.text import Text
 
     blocks = [Block(as_key(key), family, ASKED) for key, family in asked.items()]
@@ -309,6 +311,8 @@ def schema_reader(
     automatic = isinstance(families, str) and families == "auto"
     if not automatic and not from_file:
         return None
+    from deciban.read.schema import Schema
+
     if automatic:
         return lambda table, label: _automatic_schema(table, label, kinds or {})
     families = families.families if isinstance(families, Product) else families
@@ -322,6 +326,8 @@ def schema_reader(
 
 def _automatic_schema(table: Table, label: str | None, kinds: Mapping[Any, Any]) -> Schema:
     """Return the schema of a table whose columns are examined; a number as kind of the label splits it into ranges."""
+    from deciban.read.schema import Schema
+
     bins = kinds.get(label)
     others = {key: value for key, value in kinds.items() if key != label}
     return Schema.infer(table, label, _kinds(others), bins if isinstance(bins, int) else None)
@@ -408,6 +414,8 @@ def _family(value: Any) -> Any:
 
 
 def _is_kind(value: object) -> bool:
+    from deciban.read.columns import DECLARABLE
+
     return isinstance(value, str) and value in DECLARABLE
 
 

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import HERE, Argument, DecibanError, InputError
-from deciban.read.arrow import arrow_table, whole_numbers
 from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:
@@ -153,6 +152,8 @@ class FrameSource(Source):
         return self._columns
 
     def pieces(self) -> Iterator[pa.Table]:
+        from deciban.read.arrow import arrow_table
+
         yield arrow_table(self.table)
 
 
@@ -362,6 +363,8 @@ def text_ends(columns: Sequence[pa.ChunkedArray], n: int) -> Array:
     """(n,) bytes of text up to and with each row; values that are not strings, such as dictionary codes, have none."""
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from deciban.read.arrow import whole_numbers
 
     sizes = np.zeros(n, np.int64)
     for column in columns:
