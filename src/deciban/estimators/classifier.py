@@ -34,8 +34,8 @@ from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import PLACES
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
-from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
+from deciban.read.typed import TypedTable
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from deciban.model.explain import Discriminant
     from deciban.model.fit_checks import FitReport
     from deciban.model.scorer import DocumentScorer
+    from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
 
