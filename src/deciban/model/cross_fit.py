@@ -18,18 +18,20 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError
 from deciban.evidence.scores import log_posterior, log_probability
-from deciban.model.calibration import Calibration, Form, Lengths, shares
+from deciban.model.calibration import FIXED, Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
-from deciban.model.judge import left_out_blocks
+from deciban.model.judge import LeftOut, left_out_blocks
 from deciban.model.model import Lesson, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.reservoir import chosen_rows
 from deciban.statistics import Array
 
 FOLDS = 5
+CROSS_FITTED_ROWS = 10_000  # with more, a calibrator hardly depends on the rows of a fold
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 ROWS_PER_SCALE = 50  # with more, the label that leave-one-out scores of the full sums contain makes no difference
@@ -42,17 +44,16 @@ class Fold(NamedTuple):
     test: Array  # (t,) positions of the rows of the fold
     left_out: list[Array]  # (m, K) leave-one-out scores of each block, of the other rows
     scores: list[Array]  # (t, K) scores of each block, of the rows of the fold
-    rows: Array  # (K,) rows of each class without the fold
 
 
-def stratified(codes: Array, k: int = FOLDS, groups: Array | None = None, seed: int = 0) -> Array:
+def stratified(codes: Array, k: int = FOLDS, groups: ArrayLike | None = None, seed: int = 0) -> Array:
     """Return the fold of each row, shape (n,): random, with equal shares of each class; groups stay together.
 
     >>> stratified(np.array([0, 0, 1, 1, 0, 1]), 2).tolist()
     [1, 0, 1, 0, 0, 1]
     """
     if groups is not None:
-        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+        _, first, group = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
         return stratified(codes[first], k, None, seed)[group]
     order = np.random.default_rng(seed).permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
@@ -70,14 +71,44 @@ def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> I
         left = model.stats - collect(model.family, rows[test], members.take(test), columns)
         without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
         left_out = left_out_blocks(without, rows[train], members.take(train))
-        yield Fold(train, test, left_out, without.block_scores(rows[test]), left.rows)
+        yield Fold(train, test, left_out, without.block_scores(rows[test]))
 
 
-def _folds_of_scores(blocks: Sequence[Array], fold: Array, rows: Array) -> Iterator[Fold]:
+def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
     """Yield the scores of each fold as they are."""
     for k in np.unique(fold):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        yield Fold(train, test, [each[train] for each in blocks], [each[test] for each in blocks], rows)
+        yield Fold(train, test, [each[train] for each in blocks], [each[test] for each in blocks])
+
+
+def cross_fitted(predictor: Predictor, left: LeftOut, groups: ArrayLike | None = None) -> Array | None:
+    """Return left-out scores (n, K), calibrated by calibrators of the model's form that have not seen the row's fold.
+
+    The calibrators are those of k folds; a row is scored by the sums without the row. None where the calibrator has no
+    fitted parameters, or so many rows were given that one row makes no difference.
+    """
+    model, lesson = predictor.model, left.lesson
+    calibration, codes = model.calibration, lesson.members.codes
+    if calibration is None or calibration.form in FIXED or len(codes) > CROSS_FITTED_ROWS:
+        return None
+    lengths, fold = block_lengths(model.family, lesson.rows), stratified(codes, groups=groups)
+    likelihood = np.empty(left.log_prior.shape)
+    try:
+        for part in _folds(predictor, lesson, left.blocks, fold, calibration.method):
+            train, given = (codes[part.train], _at(lengths, part.train)), (model.classes, model.weight)
+            made = Calibration.fit(calibration.method, part.left_out, *train, *given, form=calibration.form)
+            blocks = [each[part.test] for each in left.blocks]
+            likelihood[part.test] = made.apply(blocks, _at(lengths, part.test), model.classes)
+    except DecibanError:  # too few rows of a class for folds
+        return None
+    return likelihood
+
+
+def _folds(predictor: Predictor, lesson: Lesson, blocks: list[Array], fold: Array, method: str) -> Iterator[Fold]:
+    """Yield folds by subtraction for a calibrator of many scales, else of the leave-one-out scores as they are."""
+    if method == "blocks" and len(blocks) > 1 and len(fold) < ROWS_PER_SCALE * len(blocks):
+        return folds_by_subtraction(predictor, lesson, fold)
+    return _folds_of_scores(blocks, fold)
 
 
 def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
@@ -86,10 +117,8 @@ def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify:
     blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
     lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
     some = chosen_rows(len(codes), SELECTION_ROWS)
-    folds = None
-    if method == "blocks" and len(blocks) > 1 and len(some) < ROWS_PER_SCALE * len(blocks):
-        part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
-        folds = folds_by_subtraction(predictor, part, stratified(codes[some]))
+    part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
+    folds = _folds(predictor, part, [each[some] for each in blocks], stratified(codes[some]), method)
     return select_calibration(method, blocks, codes, lengths, model.classes, model.weight, folds, simplify)
 
 
@@ -113,7 +142,7 @@ def select_calibration(
     some = chosen_rows(len(codes), SELECTION_ROWS)
     own, counted = codes[some], [None if each is None else each[some] for each in lengths]
     if folds is None:
-        folds = _folds_of_scores([each[some] for each in blocks], stratified(own), shares(own, len(classes)))
+        folds = _folds_of_scores([each[some] for each in blocks], stratified(own))
     enough = len(blocks) == 1 or len(own) >= ROWS_PER_BLOCK * len(blocks)
     forms: list[Form] = ["prior", "fitted", "none"] if enough else ["prior", "fitted"]
     if simplify and method == "blocks" and len(blocks) > 1:
