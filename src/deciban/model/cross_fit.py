@@ -34,7 +34,8 @@ FOLDS = 5
 CROSS_FITTED_ROWS = 10_000  # with more, a calibrator hardly depends on the rows of a fold
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
-ROWS_PER_SCALE = 50  # with more, the label that leave-one-out scores of the full sums contain makes no difference
+WORDS_AS_BLOCKS = 10  # a block of words counts for so many
+ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
 
 
 class Fold(NamedTuple):
@@ -75,9 +76,10 @@ def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> I
 
 
 def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
-    """Yield the scores of each fold as they are."""
-    for k in np.unique(fold):
-        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+    """Yield the scores of each fold as they are; of a single fold, all rows are fitted and judged."""
+    for k in range(fold.max() + 1):
+        test = np.flatnonzero(fold == k)
+        train = np.flatnonzero(fold != k) if fold.max() else test
         yield Fold(train, test, [each[train] for each in blocks], [each[test] for each in blocks])
 
 
@@ -94,7 +96,8 @@ def cross_fitted(predictor: Predictor, left: LeftOut, groups: ArrayLike | None =
     lengths, fold = block_lengths(model.family, lesson.rows), stratified(codes, groups=groups)
     likelihood = np.empty(left.log_prior.shape)
     try:
-        for part in _folds(predictor, lesson, left.blocks, fold, calibration.method):
+        many = _many_scales(calibration.method, len(left.blocks), len(codes))
+        for part in folds_by_subtraction(predictor, lesson, fold) if many else _folds_of_scores(left.blocks, fold):
             train, given = (codes[part.train], _at(lengths, part.train)), (model.classes, model.weight)
             made = Calibration.fit(calibration.method, part.left_out, *train, *given, form=calibration.form)
             blocks = [each[part.test] for each in left.blocks]
@@ -104,11 +107,9 @@ def cross_fitted(predictor: Predictor, left: LeftOut, groups: ArrayLike | None =
     return likelihood
 
 
-def _folds(predictor: Predictor, lesson: Lesson, blocks: list[Array], fold: Array, method: str) -> Iterator[Fold]:
-    """Yield folds by subtraction for a calibrator of many scales, else of the leave-one-out scores as they are."""
-    if method == "blocks" and len(blocks) > 1 and len(fold) < ROWS_PER_SCALE * len(blocks):
-        return folds_by_subtraction(predictor, lesson, fold)
-    return _folds_of_scores(blocks, fold)
+def _many_scales(method: str, B: int, n: int) -> bool:
+    """Whether a calibrator of B blocks has so many scales that leave-one-out scores of the full sums do not suffice."""
+    return method == "blocks" and B > 1 and n < ROWS_PER_SCALE * B
 
 
 def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
@@ -117,8 +118,10 @@ def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify:
     blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
     lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
     some = chosen_rows(len(codes), SELECTION_ROWS)
-    part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
-    folds = _folds(predictor, part, [each[some] for each in blocks], stratified(codes[some]), method)
+    folds = None
+    if _many_scales(method, len(blocks), len(some)):
+        part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
+        folds = folds_by_subtraction(predictor, part, stratified(codes[some]))
     return select_calibration(method, blocks, codes, lengths, model.classes, model.weight, folds, simplify)
 
 
@@ -137,13 +140,17 @@ def select_calibration(
     `folds` are of the rows `chosen_rows(n, SELECTION_ROWS)`.
     """
     given = classes, rows
+    whole = Calibration.fit(method, blocks, codes, lengths, *given)
     if method == "pav":  # has no candidates: it is asked for by name only
-        return Calibration.fit(method, blocks, codes, lengths, *given)
+        return whole
     some = chosen_rows(len(codes), SELECTION_ROWS)
     own, counted = codes[some], [None if each is None else each[some] for each in lengths]
     if folds is None:
-        folds = _folds_of_scores([each[some] for each in blocks], stratified(own))
-    enough = len(blocks) == 1 or len(own) >= ROWS_PER_BLOCK * len(blocks)
+        parameters = len(classes) + 2 * len(blocks)
+        number = stratified(own, 1 if len(own) >= ROWS_PER_SCALE * parameters else FOLDS)
+        folds = _folds_of_scores([each[some] for each in blocks], number)
+    dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
+    enough = dependent == 1 or len(own) >= ROWS_PER_BLOCK * dependent
     forms: list[Form] = ["prior", "fitted", "none"] if enough else ["prior", "fitted"]
     if simplify and method == "blocks" and len(blocks) > 1:
         forms.insert(1, "scale")
@@ -152,18 +159,20 @@ def select_calibration(
     try:
         for fold in folds:
             for form in forms:
-                made = Calibration.fit(method, fold.left_out, own[fold.train], _at(counted, fold.train), *given, form)
+                train = own[fold.train], _at(counted, fold.train)
+                same = form == "fitted" and len(train[0]) == len(own)
+                made = whole if same else Calibration.fit(method, fold.left_out, *train, *given, form=form)
                 scores = made.apply(fold.scores, _at(counted, fold.test), classes)
                 with np.errstate(invalid="ignore"):
                     log_p = log_posterior(scores, log_prior)
                 losses[form][fold.test] = -log_p[np.arange(len(fold.test)), own[fold.test]]
     except DecibanError:  # too few rows of a class for folds
-        return Calibration.fit(method, blocks, codes, lengths, *given)
+        return whole
     some_evidence = [form for form in forms if form != "prior"]
     best: Form = first_of_near_equals(some_evidence, [losses[form] for form in some_evidence])
     if losses["prior"].mean() < losses[best].mean():
         best = "prior"
-    return Calibration.fit(method, blocks, codes, lengths, *given, best)
+    return whole if best == "fitted" else Calibration.fit(method, blocks, codes, lengths, *given, best)
 
 
 def _at(lengths: Lengths, rows: Array) -> list[Array | None]:
