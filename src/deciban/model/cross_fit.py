@@ -51,7 +51,7 @@ def stratified(codes: Array, k: int = FOLDS, groups: ArrayLike | None = None, se
     """Return the fold of each row, shape (n,): random, with equal shares of each class; groups stay together.
 
     >>> stratified(np.array([0, 0, 1, 1, 0, 1]), 2).tolist()
-    [1, 0, 1, 0, 0, 1]
+    [1, 0, 0, 1, 0, 1]
     """
     if groups is not None:
         _, first, group = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
