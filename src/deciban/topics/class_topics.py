@@ -27,9 +27,9 @@ from deciban.families.counts import GivenLength, draw_tokens
 from deciban.families.protocol import Density, Family, Rows, Rule, require_rows
 from deciban.kernels.choice import Array
 from deciban.statistics import Axis, Members, Stats, summed
-from deciban.topics.kernels import Rows as KernelRows
-from deciban.topics.kernels import prequential
 from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.topics.kernels.layout import Rows as KernelRows
+from deciban.topics.kernels.passes import prequential
 from deciban.topics.lda import StochasticCVB0, expect
 from deciban.topics.reading import counts_of
 from deciban.topics.state import DocumentBatch, Priors, TopicSums, local_columns

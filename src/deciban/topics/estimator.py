@@ -23,7 +23,7 @@ from deciban.store.estimators import Estimator
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits
 from deciban.topics.held_out import Callback, Completion, E, best_perplexity, fit_until_converged, split
-from deciban.topics.kernels import ThreadPool
+from deciban.topics.kernels.layout import ThreadPool
 from deciban.topics.reading import (
     DocumentInput,
     TextCounting,

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
-from deciban.topics.kernels import Rows, ThreadPool, fold_in
+from deciban.topics.kernels.layout import Rows, ThreadPool
+from deciban.topics.kernels.passes import fold_in
 from deciban.topics.state import local_columns
 
 STEPS, TOLERANCE = 200, 1e-5  # of fold-in

@@ -25,8 +25,8 @@ from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
 from deciban.progress import progress_bar
-from deciban.topics.kernels import Rows, ThreadPool, fold_in, row_log_likelihoods
-from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool
+from deciban.topics.kernels.passes import fold_in, row_log_likelihoods
 from deciban.topics.reading import counts_of
 
 STEPS, TOLERANCE = 50, 1e-4  # of fold-in

@@ -22,8 +22,8 @@ from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.topics.estimator import TopicEstimator, Words
 from deciban.topics.held_out import SMOOTHING, Callback, best_perplexity, document_prior
-from deciban.topics.kernels import Rows, ThreadPool, plain_counts, row_log_likelihoods, transposed
-from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, transposed
+from deciban.topics.kernels.passes import plain_counts, row_log_likelihoods
 from deciban.topics.reading import DocumentInput
 from deciban.topics.state import Priors, start_counts
 

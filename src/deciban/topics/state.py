@@ -35,8 +35,8 @@ from scipy.special import psi
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.topics.held_out import document_prior
-from deciban.topics.kernels import Columns, Rows, ThreadPool, add_rows, by_word, word_rows
-from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.topics.kernels.layout import SINGLE_THREAD, Columns, Rows, ThreadPool, by_word
+from deciban.topics.kernels.passes import add_rows, word_rows
 
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 128, 512  # documents in a batch
 BATCHES = 32  # number of batches, if they are not too small then

@@ -16,7 +16,7 @@ from deciban.latent.em import Trace
 from deciban.topics.estimator import Search, TopicEstimator, Words, column_names
 from deciban.topics.fold_in import FoldedIn, TopicShares, expected_shares, fold_in_documents, shares_of
 from deciban.topics.held_out import Callback, best_perplexity, check_topics, document_prior
-from deciban.topics.kernels import ThreadPool
+from deciban.topics.kernels.layout import ThreadPool
 from deciban.topics.lda import CVB0, SMALL, Gibbs, StochasticCVB0, add_documents, expect, learning_rate
 from deciban.topics.reading import DocumentInput, check_words
 from deciban.topics.state import Priors, TopicSums, batches_of

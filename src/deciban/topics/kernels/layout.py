@@ -52,6 +52,23 @@ class Columns(NamedTuple):
     entries: Array  # (nnz,) int32
 
 
+class WordTopics(NamedTuple):
+    """p(w|t), and the limits of what is left of a document and of a word when a token is excluded from their counts."""
+
+    table: Array  # (V, K) p(w|t)
+    inverse_totals: Array  # (K,) 1/(n_k + Vβ)
+    low: float  # smallest weight of a topic in a document
+    floor: float  # smallest p(w|t)
+
+
+class TokenTopics(NamedTuple):
+    """Topics of tokens, in place: document d has the tokens limits[d] … limits[d + 1]."""
+
+    limits: Array  # (n + 1,) int64
+    words: Array  # (tokens,) int64
+    topics: Array  # (tokens,) int64
+
+
 def by_word(rows: Rows, V: int) -> Columns:
     """Sort the entries of documents by word.
 
