@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from deciban import kernels
-from deciban.errors import DecibanError, NotAvailableError
+from deciban.errors import NotAvailableError
+from deciban.families.abilities import HasLogPrior, ability
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.categorical import Categorical
+from deciban.families.gamma import Gamma
 from deciban.families.gaussian import Gaussian
+from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
-from deciban.families.product import BlockRows, Product, blocks_of
+from deciban.families.product import BlockRows, Product, ProductStats, blocks_of
 from deciban.families.protocol import Density, Family, Rows, Rule
-from deciban.statistics import Array, Axis, Stats, nested, summed
-
-NOT_EXACT = (
-    "a mixture cannot be unlearnt exactly and has no exact leave-one-out, because its sums depend on the estimate "
-    "under which they were collected: refit it without those rows. To evaluate on learnt rows use k-fold "
-    "(cross_val_predict)."
-)
+from deciban.latent.em import ExpectedSums
+from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +34,7 @@ class MixtureSums(Stats):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixtureStats(Stats):
+class MixtureStats(ExpectedSums):
     """Sums of one mixture per class. Components are named (class, number)."""
 
     rows: Array = summed("class", floor=True)  # Σ w of each class
@@ -71,24 +69,18 @@ class MixtureStats(Stats):
         declared = sum(len(positions) for positions in kept[: new.declared])
         return replace(chosen, mixing=rename_classes(mixing, Axis(names, declared)))
 
-    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        raise NotAvailableError(NOT_EXACT)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MixtureStats) and self.same(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def rename_classes(stats: Any, classes: Axis) -> Any:
     """Return the same sums with other names along the class axis, also in nested statistics."""
-    parts = {f.name: getattr(stats, f.name) for f in fields(stats) if f.metadata.get("kind") == "nested"}
-    for name, part in parts.items():
-        if isinstance(part, dict):
-            parts[name] = {key: rename_classes(each, classes) for key, each in part.items()}
-        else:
-            parts[name] = rename_classes(part, classes)
-    return replace(stats, labels={**stats.labels, "class": classes}, **parts)
+
+    def rename(part: Any, _: object = None) -> Any:
+        return (
+            {key: rename(each) for key, each in part.items()}
+            if isinstance(part, dict)
+            else rename_classes(part, classes)
+        )
+
+    return replace(stats.map_fields(rename, ["nested"]), labels={**stats.labels, "class": classes})
 
 
 def component_axis(names: Sequence[Any], declared: int, M: int) -> Axis:
@@ -96,7 +88,7 @@ def component_axis(names: Sequence[Any], declared: int, M: int) -> Axis:
     return Axis(tuple((name, m) for name in names for m in range(M)), declared * M)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixtureDensity(Density):
     """Σ_m π_m f(x|m)."""
 
@@ -106,6 +98,9 @@ class MixtureDensity(Density):
     @property
     def K(self) -> int:
         return 1
+
+    def __repr__(self) -> str:
+        return f"MixtureDensity(weights={np.exp(self.log_weights).round(4).tolist()}, {describe(self.components)})"
 
     def log_joint(self, X: Rows) -> Array:
         """Return log π_m f(x|m), shape (n, M)."""
@@ -169,6 +164,62 @@ def _stack(parts: Sequence[Rows]) -> Rows:
     return np.concatenate(parts)
 
 
+def collect_under(family: Family, X: Rows, members: Members, density: Density | None) -> Any:
+    """Collect sums; families with hidden values of their own infer these under the density of the groups."""
+    collect = None if density is None else getattr(family, "collect_under", None)
+    return family.collect(X, members) if collect is None else collect(X, members, density)
+
+
+def choose_component(family: Family, sums: Stats, rows: tuple[Rows, Members], rule: Rule) -> Family:
+    """Make the choices of a component from the sums of all rows together.
+
+    Under rule "map" the prior of a Poisson rate whose shape was left open gets a mode: its pseudo-rows have the pooled
+    mean as mode, not as mean. Otherwise rare counts would have no posterior mode.
+    """
+    chosen = family.choose(sums, rows)
+
+    def with_mode(asked: Family, part: Family) -> Family:
+        if rule == "map" and isinstance(asked, Poisson) and isinstance(part, Poisson) and asked.shape is None:
+            return replace(part, shape=np.asarray(part.shape) + 1)
+        return part
+
+    return _each_block(with_mode, family, chosen)
+
+
+def choose_within(asked: Family, chosen: Family, sums: Any) -> Family:
+    """Make the choices again that are made within groups, from the sums of the components: the shape of a Gamma.
+
+    From all rows together the shape of a mixture comes out too small, because components differ in their means.
+    """
+    if isinstance(asked, Product) and isinstance(chosen, Product) and isinstance(sums, ProductStats):
+        blocks = zip(asked.families, asked.families.values(), chosen.families.values(), sums.blocks.values())
+        return replace(chosen, families={key: choose_within(a, c, s) for key, a, c, s in blocks})
+    return asked.choose(sums) if isinstance(asked, Gamma) and asked.shape is None else chosen
+
+
+def same_choices(a: Family, b: Family, tolerance: float = 1e-3) -> bool:
+    """Whether the shapes of two choices of Gamma components differ by less than a share `tolerance`."""
+    if isinstance(a, Product) and isinstance(b, Product):
+        return all(map(same_choices, a.families.values(), b.families.values()))
+    return not isinstance(a, Gamma) or not isinstance(b, Gamma) or np.allclose(a.shape, b.shape, rtol=tolerance)  # type: ignore[arg-type]
+
+
+def _each_block(act: Callable[[Family, Family], Family], asked: Family, chosen: Family) -> Family:
+    if isinstance(asked, Product) and isinstance(chosen, Product):
+        blocks = zip(asked.families, asked.families.values(), chosen.families.values())
+        return replace(chosen, families={key: _each_block(act, one, other) for key, one, other in blocks})
+    return act(asked, chosen)
+
+
+def mixture_log_prior(family: Family, density: MixtureDensity, pseudo_count: float) -> float:
+    """Log prior of weights and components that rule "map" adds to the log-likelihood, up to a constant."""
+    prior = ability(family, HasLogPrior)
+    if prior is None:
+        raise NotAvailableError(f"{type(family).__name__} has no log_prior, which EM under 'map' needs. Use rule='ml'.")
+    mixing = (pseudo_count - 1) * float(np.sum(density.log_weights)) if pseudo_count != 1 else 0.0
+    return mixing + prior.log_prior(density.components)
+
+
 def estimate_mixture(family: Family, sums: MixtureSums, rule: Rule, pseudo_count: float) -> MixtureDensity:
     """Estimate weights and components under a rule; π has a Dirichlet(pseudo_count) prior."""
     extra = {"ml": 0.0, "map": pseudo_count - 1}.get(rule, pseudo_count)
@@ -176,6 +227,30 @@ def estimate_mixture(family: Family, sums: MixtureSums, rule: Rule, pseudo_count
     mixing = mixing if mixing.any() else np.ones(len(mixing))
     with np.errstate(divide="ignore"):
         return MixtureDensity(np.log(mixing / mixing.sum()), family.estimate(sums.components, rule))
+
+
+def describe(density: Density) -> str:
+    """Name of a density, with its means in the units of the data if it is Gaussian."""
+    if isinstance(density, NormalDensity | DiagonalNormal):
+        rows = (", ".join(f"{value:.6g}" for value in row) for row in means_of(density))
+        return f"{type(density).__name__}(means=[{'; '.join(rows)}])"
+    return type(density).__name__
+
+
+def means_of(density: Density) -> Array:
+    """Means of Gaussian groups in the units of the data, shape (K, D)."""
+    if not isinstance(density, NormalDensity | DiagonalNormal):
+        raise AttributeError("there are means of Gaussian components only.")
+    return np.asarray(density.origin + density.mean)
+
+
+def covariances_of(density: Density) -> Array:
+    """Covariances of Gaussian groups, shape (K, D, D)."""
+    if isinstance(density, DiagonalNormal):
+        return density.variance[:, :, None] * np.eye(density.variance.shape[1])
+    if not isinstance(density, NormalDensity):
+        raise AttributeError("there are covariances of Gaussian components only.")
+    return np.broadcast_to(density.scale, (density.K, *density.scale.shape[1:])) / density.divisor[:, None, None]
 
 
 def free_parameters(family: Family, stats: Any) -> int:
@@ -195,10 +270,8 @@ def free_parameters(family: Family, stats: Any) -> int:
         return K * int(np.maximum(stats.labels["category"].sizes - 1, 0).sum())
     if isinstance(family, Multinomial | Categorical):
         return K * (stats.counts.shape[1] - 1)
-    if isinstance(family, Bernoulli):
-        return K * int(stats.ones.shape[1])
-    if isinstance(family, Poisson):
-        return K * int(stats.total.shape[1])
+    if isinstance(family, Bernoulli | Poisson):
+        return K * int((stats.ones if isinstance(family, Bernoulli) else stats.total).shape[1])
     if hasattr(family, "free_parameters"):
         return int(family.free_parameters(stats))
     raise NotAvailableError(

@@ -158,7 +158,23 @@ def extrapolate(counts: Array, before: Array) -> Array:
     return np.maximum(moved, 0, out=moved)
 
 
-class CVB0:
+class AllCounts:
+    """Counts of all documents at once: of topics in documents and in words, and of topics."""
+
+    counts: tuple[Array, Array, Array]  # (n, K), (V, K), (K,)
+    priors: Priors
+
+    @property
+    def sums(self) -> TopicSums:
+        """Counts of words in topics."""
+        return TopicSums(self.counts[1])
+
+    def table(self, words: Array) -> Array:
+        """Return p(w|t) of some words, shape (words, K)."""
+        return self.sums.table(words, self.priors.beta)
+
+
+class CVB0(AllCounts):
     """Exact CVB0: the γ of every entry, and their sums."""
 
     def __init__(self, X: sp.csr_array, K: int, priors: Priors, seed: int, pool: ThreadPool) -> None:
@@ -188,15 +204,6 @@ class CVB0:
             self.priors = self.priors.learn_alpha_from(self.counts[0][:EXACT_ALPHA_DOCUMENTS])
             self.priors = self.priors.learn_beta_from(self.counts[1])
 
-    @property
-    def sums(self) -> TopicSums:
-        """Counts of words in topics."""
-        return TopicSums(self.counts[1])
-
-    def table(self, words: Array) -> Array:
-        """Return p(w|t) of some words, shape (words, K)."""
-        return self.sums.table(words, self.priors.beta)
-
     def snapshot(self) -> Any:
         """Return a copy of the state."""
         return self.gamma.copy(), tuple(part.copy() for part in self.counts), self.priors
@@ -206,7 +213,7 @@ class CVB0:
         self.gamma, self.counts, self.priors = kept
 
 
-class Gibbs:
+class Gibbs(AllCounts):
     """Collapsed Gibbs sampling: the topic of every token, and the counts."""
 
     def __init__(self, X: sp.csr_array, K: int, priors: Priors, seed: int) -> None:
@@ -251,15 +258,6 @@ class Gibbs:
                 self.step()
             states.append(self.counts[1].astype(np.float32))
         return np.array(states)
-
-    @property
-    def sums(self) -> TopicSums:
-        """Counts of words in topics."""
-        return TopicSums(self.counts[1])
-
-    def table(self, words: Array) -> Array:
-        """Return p(w|t) of some words in this state, shape (words, K)."""
-        return self.sums.table(words, self.priors.beta)
 
     def snapshot(self) -> None:
         """Return None: the states of a sampler are not compared."""

@@ -13,15 +13,17 @@ Reference: Hofmann, Unsupervised learning by probabilistic latent semantic analy
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.topics.estimator import TopicEstimator, Words
-from deciban.topics.held_out import SMOOTHING, Callback, best_perplexity, document_prior
+from deciban.topics.held_out import SMOOTHING, Callback, document_prior
 from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, transposed
 from deciban.topics.kernels.passes import plain_counts, row_log_likelihoods
 from deciban.topics.reading import DocumentInput
@@ -173,20 +175,12 @@ class PLSA(TopicEstimator):
         """
         power = self._power()
         with self._pool() as pool:
-            found, trace, learnt, held = self._search(
-                X,
-                words,
-                callback,
-                lambda X, K, seed: AspectModel(X, K, seed, pool, power),
-                _cool if self.temper == "auto" else None,
-            )
+            cool = _cool if self.temper == "auto" else None
+            make = partial(AspectModel, pool=pool, power=power)
+            found, _, _ = self._search(X, words, callback, make, cool)
             self.log_likelihood_ = found.log_likelihood()
         self.components_ = np.ascontiguousarray(found.words.T)
         self.weights_, self.power_ = found.weights, found.power
-        self.n_topics_, self.n_iter_, self.trace_ = len(found.weights), max(trace.iterations, 1), trace
-        self.perplexity_ = best_perplexity(trace)
-        self.held_out_ = held is not None
-        self.documents_, self.tokens_ = learnt.shape[0], float(learnt.data.sum())
         return self
 
     def _power(self) -> float:
@@ -212,11 +206,17 @@ class PLSA(TopicEstimator):
         with self._pool() as pool:
             return fold_in_shares(counts, np.ascontiguousarray(self.components_.T), FOLD_STEPS, pool)
 
-    def _topics(self) -> Array:
+    @property
+    def topics_(self) -> Array:
+        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        check_is_fitted(self)
         topics = self.components_.astype(float)
         return (1 - SMOOTHING) * topics / topics.sum(axis=1, keepdims=True) + SMOOTHING / topics.shape[1]
 
-    def _weights(self) -> Array:
+    @property
+    def prevalence_(self) -> Array:
+        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        check_is_fitted(self)
         return self.weights_
 
     def _prior(self) -> Array:
@@ -287,7 +287,7 @@ def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
 def fold_in_shares(X: sp.csr_array, words: Array, steps: int, pool: ThreadPool) -> Array:
     """p(t|d) of new documents, shape (n, K), by EM from equal shares with p(w|t) fixed."""
     rows = Rows.of(X)
-    shares = np.full((X.shape[0], words.shape[1]), 1 / words.shape[1], np.float32)
+    shares = np.full((len(rows), words.shape[1]), 1 / words.shape[1], np.float32)
     for _ in range(steps):
         counts = plain_counts(rows, words, shares, pool)
         shares = normalised(counts, counts.sum(axis=1, keepdims=True), shares)

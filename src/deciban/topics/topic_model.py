@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
-from deciban.topics.estimator import Search, TopicEstimator, Words, column_names
+from deciban.topics.estimator import TopicEstimator, Words, column_names
 from deciban.topics.fold_in import FoldedIn, TopicShares, expected_shares, fold_in_documents, shares_of
-from deciban.topics.held_out import Callback, best_perplexity, check_topics, document_prior
+from deciban.topics.held_out import Callback, check_topics, document_prior
 from deciban.topics.kernels.layout import ThreadPool
 from deciban.topics.lda import CVB0, SMALL, Gibbs, StochasticCVB0, add_documents, expect, learning_rate
 from deciban.topics.reading import DocumentInput, check_words
@@ -250,7 +250,8 @@ class TopicModel(TopicEstimator):
         """
         self._check()
         with self._pool() as pool:
-            self._set(self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool)), pool)
+            engine, _, held = self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool))
+            self._set(engine, held, pool)
         return self
 
     def partial_fit(self, X: DocumentInput, y: object = None, *, words: Words | None = None) -> Self:
@@ -310,10 +311,9 @@ class TopicModel(TopicEstimator):
             return CVB0(X, K, priors, seed, pool)
         return StochasticCVB0(X, K, priors, seed, pool, self.batch)
 
-    def _set(self, found: Search[TopicEngine], pool: ThreadPool) -> None:
+    def _set(self, engine: TopicEngine, held: sp.csr_array | None, pool: ThreadPool) -> None:
         """Set the fitted attributes; the held-out documents are added to the counts."""
-        engine, trace, learnt, held = found
-        if isinstance(engine, Gibbs) and not trace.interrupted:
+        if isinstance(engine, Gibbs) and not self.trace_.interrupted:
             self.samples_ = engine.samples(self.n_samples)
             sums = TopicSums(self.samples_.mean(axis=0))
         else:
@@ -321,12 +321,8 @@ class TopicModel(TopicEstimator):
             sums = engine.whole() if isinstance(engine, StochasticCVB0) else engine.sums
         if held is not None:
             add_documents(sums, held, engine.priors, pool)
+            self.documents_, self.tokens_ = self.documents_ + held.shape[0], self.tokens_ + float(held.data.sum())
         self.method_ = {Gibbs: "gibbs", CVB0: "cvb0", StochasticCVB0: "scvb0"}[type(engine)]
-        self.n_topics_, self.n_iter_, self.trace_ = len(engine.priors.alpha), max(trace.iterations, 1), trace
-        self.perplexity_ = best_perplexity(trace)
-        self.held_out_ = held is not None
-        more = (0, 0.0) if held is None else (held.shape[0], float(held.data.sum()))
-        self.documents_, self.tokens_ = learnt.shape[0] + more[0], float(learnt.data.sum()) + more[1]
         self.steps_ = int(getattr(engine, "steps", 0))
         self._keep(sums, engine.priors)
 
@@ -354,6 +350,9 @@ class TopicModel(TopicEstimator):
     def posterior(self, X: DocumentInput) -> TopicShares:
         """Return the posterior of the topic shares of documents.
 
+        Short documents have exact means and standard deviations (with 20 topics up to 4 tokens, with 10 up to 6);
+        those of longer ones are approximate, as the result's `exact` tells.
+
         Parameters
         ----------
         X : list of str, or array-like of shape (n_documents, n_words)
@@ -367,7 +366,7 @@ class TopicModel(TopicEstimator):
         each = [shares_of(found, self.alpha_) for found in self._fold_in(X)]
         centres = np.array([shares.mean for shares in each])
         within = np.mean([shares.sd**2 for shares in each], axis=0)
-        return TopicShares(centres.mean(axis=0), np.sqrt(within + centres.var(axis=0)))
+        return TopicShares(centres.mean(axis=0), np.sqrt(within + centres.var(axis=0)), each[0].exact)
 
     def _fold_in(self, X: DocumentInput) -> list[FoldedIn]:
         """Fold documents in under the counts, or under those of each sampled state."""
@@ -382,11 +381,17 @@ class TopicModel(TopicEstimator):
         check_is_fitted(self)
         return (self.counts_ + np.float32(self.beta_)).T
 
-    def _topics(self) -> Array:
+    @property
+    def topics_(self) -> Array:
+        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        check_is_fitted(self)
         topics = self.counts_.T.astype(float) + self.beta_
         return topics / topics.sum(axis=1, keepdims=True)
 
-    def _weights(self) -> Array:
+    @property
+    def prevalence_(self) -> Array:
+        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        check_is_fitted(self)
         totals = self.counts_.sum(axis=0, dtype=float)
         return totals / totals.sum()
 

@@ -57,8 +57,8 @@ class WordTopics(NamedTuple):
 
     table: Array  # (V, K) p(w|t)
     inverse_totals: Array  # (K,) 1/(n_k + Vβ)
-    low: float  # smallest weight of a topic in a document
-    floor: float  # smallest p(w|t)
+    low: Any  # smallest weight of a topic in a document; a number of the type of the table
+    floor: Any  # smallest p(w|t), likewise
 
 
 class TokenTopics(NamedTuple):
@@ -88,6 +88,20 @@ def transposed(rows: Rows, V: int) -> Rows:
     """
     starts, documents, entries = by_word(rows, V)
     return Rows(starts, documents, rows.data[entries])
+
+
+WIDE = 20  # times as many words as entries: sorting the entries is then faster than marking the words
+
+
+def used_words(X: sp.csr_array, dtype: DTypeLike = float) -> tuple[Array, Rows]:
+    """Return the columns in use, ascending, and the documents by their positions among them."""
+    if WIDE * len(X.indices) < X.shape[1]:
+        words, local = np.unique(X.indices, return_inverse=True)
+    else:
+        used = np.zeros(X.shape[1], dtype=bool)
+        used[X.indices] = True
+        words, local = np.flatnonzero(used), (np.cumsum(used, dtype=np.int32) - np.int32(1))[X.indices]
+    return words.astype(np.int64), Rows(X.indptr.astype(np.int64), local.astype(np.int32), X.data.astype(dtype))
 
 
 MOST_THREADS = 4

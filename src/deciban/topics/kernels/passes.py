@@ -186,9 +186,9 @@ def gibbs_sweep(
 
 def _kernels() -> ModuleType:
     """Compiled versions, imported when one is needed."""
-    from deciban.topics.kernels import passes_compiled
+    import deciban.topics.kernels.passes_compiled as kernels
 
-    return passes_compiled
+    return kernels
 
 
 # -- numpy versions: arrays of entries × K -----------------------------------------------------------------------------

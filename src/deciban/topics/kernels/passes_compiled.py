@@ -8,7 +8,7 @@ import numpy as np
 
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import prefetch
-from deciban.kernels.jit import any_order_kernel, inline, kernel
+from deciban.kernels.jit import any_order_inline, any_order_kernel, inline, kernel
 from deciban.topics.kernels.layout import Columns, Rows, TokenTopics, WordTopics
 from deciban.topics.kernels.passes import TINY
 from deciban.topics.kernels.vectors import MOST_VECTORS, WIDTH, plain_row
@@ -44,6 +44,14 @@ def _prefetch_row(table: Array, indices: Array, entry: int, end: int) -> None:
 # The counts of document and word are taken without the token whose γ is computed. Its own share g is not stored (that
 # would take entries × K numbers) but computed again: g = t·p·inverse_norms, with 1/Σ t·p of the last pass.
 # What is left of the document is at least the smallest prior, `low`; what is left of the word at least `floor`.
+@any_order_inline
+def _excluded(t: float, p: float, own: float, inverse_total: float, low: float, floor: float) -> float:
+    """Weight of a topic in the document times that of the word in the topic, both without the token itself."""
+    of_document, of_word = t - own, p - own * inverse_total
+    of_document = of_document if of_document > low else low
+    return of_document * (of_word if of_word > floor else floor)
+
+
 @any_order_kernel
 def excluding_documents(
     rows: Rows, topics: WordTopics, shares: Array, inverse_norms: Array, found: Triple, begin: int, end: int
@@ -64,11 +72,7 @@ def excluding_documents(
             whole, left = tiny, tiny
             for k in range(K):
                 both = t[k] * p[k]
-                own = both * q
-                of_document, of_word = t[k] - own, p[k] - own * inverse_totals[k]
-                of_document = of_document if of_document > low else low
-                of_word = of_word if of_word > floor else floor
-                part[k] = of_document * of_word
+                part[k] = _excluded(t[k], p[k], both * q, inverse_totals[k], low, floor)
                 whole += both
                 left += part[k]
             norms[j], scale[j] = one / whole, data[j] / left
@@ -98,11 +102,7 @@ def excluding_words(
         for j in range(starts[w], starts[w + 1]):
             t, q, c = shares[documents[j]], inverse_norms[entries[j]], scale[entries[j]]
             for k in range(K):
-                own = t[k] * p[k] * q
-                of_document, of_word = t[k] - own, p[k] - own * inverse_totals[k]
-                of_document = of_document if of_document > low else low
-                of_word = of_word if of_word > floor else floor
-                a[k] += c * (of_document * of_word)
+                a[k] += c * _excluded(t[k], p[k], t[k] * p[k] * q, inverse_totals[k], low, floor)
 
 
 @any_order_kernel
