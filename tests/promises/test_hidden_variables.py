@@ -35,7 +35,7 @@ from deciban.latent.hmm import HMMDensity
 
 rng = np.random.default_rng(0)
 NUMBERS = np.r_[rng.normal(0, 1, (100, 2)), rng.normal(6, 1, (100, 2))]
-SPARSE = np.c_[rng.poisson(3, 200), rng.poisson(0.03, (200, 4)), np.zeros(200)].astype(float)
+SPARSE = np.c_[rng.poisson(np.repeat([2, 15], 100)), rng.poisson(0.03, (200, 4)), np.zeros(200)].astype(float)
 RUNS, TURNS = [[0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0]] * 9, [[0, 1, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0]] * 9
 
 
@@ -71,8 +71,9 @@ def test_the_posterior_of_a_short_document_is_exact(alpha):
 
 
 def test_one_token_of_two_topics_alike_is_one_of_them():
-    model = TopicModel.from_topics([[5, 5, 0], [5, 0, 5]], ["both", "one", "other"], alpha=0.003)
-    assert model.posterior(["both both both"]).sd == pytest.approx(0.497, abs=5e-4)
+    """A word that fits both topics alike tells nothing: the posterior is the prior Beta(.006, .006), of sd .497."""
+    model = TopicModel.from_topics([[5, 5, 0], [5, 0, 5]], ["both", "one", "other"], alpha=0.006)
+    assert model.posterior(["both", "both both both"]).sd == pytest.approx(0.497, abs=1e-4)
 
 
 def test_posteriors_say_which_documents_are_approximate():
@@ -99,7 +100,7 @@ def test_poisson_refuses_what_is_not_a_whole_number():
 
 
 def test_mixtures_of_sparse_counts_fit_under_the_default_rule():
-    model = MixtureModel(3, Poisson(), random_state=0).fit(SPARSE)
+    model = MixtureModel(2, Poisson(), random_state=0).fit(SPARSE)
     assert np.isfinite(model.score_samples(SPARSE)).all()
     assert never_falls(model.trace_)
     clf = GenerativeClassifier(Mixture(Poisson(), 2)).fit(SPARSE, np.arange(200) % 2)
@@ -115,7 +116,7 @@ def test_hidden_markov_models_of_sparse_counts_fit(rule):
 
 # -- hidden Markov models take any family ------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "family, X",
+    ("family", "X"),
     [
         (Gaussian("diagonal"), NUMBERS),
         (Gaussian("tied"), NUMBERS),
@@ -127,12 +128,12 @@ def test_hidden_markov_models_of_sparse_counts_fit(rule):
         (Gamma(), np.exp(NUMBERS / 3)),
         (Mixture(Gaussian(), 2), NUMBERS),
         (Mixture(Categorical(), 2), np.digitize(NUMBERS, [2, 4])[:, :1]),
-        (Mixture(Poisson(), 2), rng.poisson(NUMBERS**2)),
+        (Mixture(Poisson(), 2), rng.poisson(np.exp(NUMBERS / 1.5))),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, np.ndarray) else "",
 )
 def test_hidden_markov_models_take_every_family(family, X, tmp_path):
-    model = HiddenMarkovModel(family, 2, n_starts=3, random_state=0).fit(X)
+    model = HiddenMarkovModel(family, 2, random_state=0).fit(X)
     assert never_falls(model.trace_)
     true = np.repeat([0, 1], 100)
     assert max(np.mean(model.predict(X) == true), np.mean(model.predict(X) != true)) > 0.95
@@ -186,7 +187,7 @@ UNFITTED = [
 ]
 
 
-@pytest.mark.parametrize("model, methods", UNFITTED, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("model", "methods"), UNFITTED, ids=lambda value: type(value).__name__)
 def test_a_model_that_is_not_fitted_says_so(model, methods):
     for method in methods.split():
         with pytest.raises(NotFittedError):
@@ -229,13 +230,12 @@ WAITS = np.r_[rng.gamma(20, 1 / 20, (300, 1)), rng.gamma(20, 10 / 20, (300, 1))]
 
 def test_a_mixture_chooses_the_shape_of_a_gamma_within_components():
     model = MixtureModel(2, Gamma(), random_state=0).fit(WAITS)
-    truth = Gamma().fit(WAITS[:300] / 1.0).family.shape
     assert model.fitted_.family.shape == pytest.approx(20, rel=0.15)
-    assert model.fitted_.family.shape == pytest.approx(truth, rel=0.2)
+    assert np.sort(model.predict_proba([[1.0], [10.0]]), axis=0)[1].min() > 0.99
     assert never_falls(model.trace_)
     blocks = MixtureModel(2, {"wait": Gamma(), "size": Gaussian()}, random_state=0)
     blocks.fit(pd.DataFrame({"wait": WAITS[:, 0], "size": rng.normal(size=600)}))
-    assert blocks.fitted_.family.families[("wait",)].shape == pytest.approx(20, rel=0.15)
+    assert blocks.fitted_.family.families["wait"].shape == pytest.approx(20, rel=0.15)
 
 
 def test_a_hidden_markov_model_chooses_the_shape_of_a_gamma_within_states():
@@ -259,7 +259,7 @@ def partly_labelled():
 @pytest.mark.parametrize("n", [100, 199, 201, 300])
 def test_labels_for_fewer_or_more_rows_are_refused(n):
     with pytest.raises(InputError, match=rf"X has 200 rows, but y has shape \({n},\)"):
-        SemiSupervised().fit(NUMBERS, ["a", "b", None][: n % 3 or 3] * n if n % 3 == 0 else np.resize(["a", "b"], n))
+        SemiSupervised().fit(NUMBERS, np.resize(["a", "b", None], n))
 
 
 def test_a_semi_supervised_classifier_is_saved_and_loaded(tmp_path):
@@ -282,7 +282,7 @@ def check_answers(model, X, y, first):
     assert len(model.decide(X, unsure=0.9)) == len(llr)
     explained = model.explain(X)
     np.testing.assert_allclose(explained.total, llr, atol=1e-9)
-    assert model.evaluate(X, y).error == pytest.approx(np.mean(model.predict(X, prior="uniform") != y))
+    assert model.evaluate(X, y).error_rate == pytest.approx(np.mean(model.predict(X) != y))
     assert np.isfinite(model.log_marginal(X)).all()
 
 
@@ -303,7 +303,7 @@ def test_the_evidence_of_a_sequence_is_that_of_its_steps():
     np.testing.assert_allclose(steps[:20].sum(), model.score(NUMBERS[:20]), rtol=1e-10)
     y = ["runs"] * 18 + ["turns"] * 18 + ["ones"] * 3
     clf = HMMClassifier(Categorical(), 2, random_state=0).fit([*RUNS, *TURNS, [1] * 6, [1] * 5, [1] * 7], y)
-    explained = clf.explain([[1, 1, 1, 1], [0, 1, 0, 1, 0]])
+    explained = clf.explain([[1, 1, 1, 1], [0, 1, 0, 1, 0]], prior="uniform")
     assert explained.sides[:, 0].tolist() == ["ones", "turns"]
     assert explained.parts.shape == (2, 5)
     assert explained.parts[0, 4] == 0

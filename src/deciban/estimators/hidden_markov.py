@@ -19,7 +19,7 @@ from deciban.errors import HyperparameterError, InputError, MergeError, NotAvail
 from deciban.families.known import KnownDensities
 from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
-from deciban.latent.components import covariances_of, means_of
+from deciban.latent.components import choose_within, covariances_of, means_of
 from deciban.latent.em import Trace
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
@@ -205,13 +205,13 @@ class HiddenMarkovModel(BaseEstimator):
         if exact:
             stats = model.collect(rows, states)
         else:
-            em = BaumWelch(model, rows, states, rule, self.max_iter, self._threads)
+            asked = as_family(self.family)
+            em = BaumWelch(model, rows, states, rule, asked, self.max_iter, self._threads)
             first = start.density if isinstance(start, HiddenMarkovModel) else start
-            estimate, trace, family = em.run_choosing(
-                as_family(self.family), first, self.n_starts, self.tol, np.random.default_rng(self.random_state)
-            )
-            model = self._model(family)
+            estimate, trace = em.run(first, self.n_starts, self.tol, np.random.default_rng(self.random_state))
             assert estimate.stats is not None
+            family = choose_within(asked, family, estimate.stats.emissions, rule)
+            model = self._model(family)
             stats = estimate.stats if first is not None or found else model.sort_states(estimate.stats)
         density = model.estimate(stats, self.rule)
         self.family_, self.exact_, self.trace_ = family, exact, trace

@@ -182,7 +182,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     def log_prior(self, density: GammaDensity) -> float:
         if self.b is None:
             raise HyperparameterError("Gamma(b=None) has no prior before its first fit. Give b, or call choose.")
-        return float(np.sum(xlogy(self.a - 1.0, density.rate) - self.b * density.rate))
+        return float(np.sum(xlogy(self.a - 1.0, density.rate) - self.b * density.rate + self.a * np.log(self.b)))
 
     def posterior(self, stats: GammaStats) -> Posterior:
         from scipy import stats as sps  # lazy: scipy.stats is slow to import

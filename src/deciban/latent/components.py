@@ -8,18 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import psi, xlogy
 
 from deciban import kernels
 from deciban.errors import NotAvailableError
 from deciban.families.abilities import HasLogPrior, ability
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.categorical import Categorical
-from deciban.families.gamma import Gamma
+from deciban.families.gamma import LARGEST_SHAPE, Gamma, GammaStats
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
-from deciban.families.product import BlockRows, Product, ProductStats, blocks_of
+from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.latent.em import ExpectedSums
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
@@ -186,22 +187,49 @@ def choose_component(family: Family, sums: Stats, rows: tuple[Rows, Members], ru
     return _each_block(with_mode, family, chosen)
 
 
-def choose_within(asked: Family, chosen: Family, sums: Any) -> Family:
+def open_within(family: Family) -> bool:
+    """Whether a choice of the family is to be made within components: the shape of a Gamma."""
+    if isinstance(family, Product):
+        return any(map(open_within, family.families.values()))
+    return isinstance(family, Gamma) and family.shape is None
+
+
+def choose_within(asked: Family, chosen: Family, sums: Any, rule: Rule) -> Family:
     """Make the choices again that are made within groups, from the sums of the components: the shape of a Gamma.
 
     From all rows together the shape of a mixture comes out too small, because components differ in their means.
     """
-    if isinstance(asked, Product) and isinstance(chosen, Product) and isinstance(sums, ProductStats):
+    if isinstance(asked, Product) and isinstance(chosen, Product):
         blocks = zip(asked.families, asked.families.values(), chosen.families.values(), sums.blocks.values())
-        return replace(chosen, families={key: choose_within(a, c, s) for key, a, c, s in blocks})
-    return asked.choose(sums) if isinstance(asked, Gamma) and asked.shape is None else chosen
+        return replace(chosen, families={key: choose_within(a, c, s, rule) for key, a, c, s in blocks})
+    if isinstance(asked, Gamma) and isinstance(chosen, Gamma) and open_within(asked):
+        shape = _gamma_shape(chosen, sums, asked.b is None, rule)
+        return replace(chosen, shape=shape, b=chosen.b if asked.b is not None else chosen.b * chosen.shape / shape)  # type: ignore[operator]
+    return chosen
 
 
-def same_choices(a: Family, b: Family, tolerance: float = 1e-3) -> bool:
-    """Whether the shapes of two choices of Gamma components differ by less than a share `tolerance`."""
-    if isinstance(a, Product) and isinstance(b, Product):
-        return all(map(same_choices, a.families.values(), b.families.values()))
-    return not isinstance(a, Gamma) or not isinstance(b, Gamma) or np.allclose(a.shape, b.shape, rtol=tolerance)  # type: ignore[arg-type]
+def _gamma_shape(family: Gamma, sums: GammaStats, scaled: bool, rule: Rule) -> Array:
+    """Shape α of each feature at the joint mode of α and the rates β_k ~ Gamma(a, b), where b = s/α if it is scaled.
+
+    Σ_k [n_k log β_k + β_k s/α² − a/α] − N ψ(α) + Σ log x = 0,   β_k = (a − 1 + n_k α)/(b + Σ x)
+
+    by bisection of log α; the second and third term belong to a scaled b only.
+    """
+    n, N, logs = sums.weight, sums.weight.sum(axis=0), sums.log_total.sum(axis=0)
+    prior: Any = family.b
+    a, s = (1.0, 0.0) if rule == "ml" else (family.a, prior * (family.shape if scaled else 1.0))
+    low, high = np.tile(np.log([[1e-6], [LARGEST_SHAPE]]), n.shape[1])
+    for _ in range(60):
+        middle = (low + high) / 2
+        shape = np.exp(middle)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = (a - 1 + n * shape) / (s / (shape if scaled else 1.0) + sums.total)
+        rate = np.where(n > 0, rate, 1.0)
+        slope = xlogy(n, rate).sum(axis=0) - N * psi(shape) + logs
+        if scaled and rule != "ml":
+            slope = slope + ((n > 0) * (rate * s / shape**2 - a / shape)).sum(axis=0)
+        low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
+    return np.exp((low + high) / 2)
 
 
 def _each_block(act: Callable[[Family, Family], Family], asked: Family, chosen: Family) -> Family:

@@ -34,11 +34,9 @@ from deciban.latent.components import (
     choose_component,
     choose_within,
     component_axis,
-    same_choices,
 )
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.mixture import Mixture
-from deciban.latent.mixture_fit import ROUNDS
 from deciban.latent.sequences import Group, SequenceRows
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Axis
@@ -282,6 +280,7 @@ class Estimate(NamedTuple):
 
     density: HMMDensity
     stats: HMMStats | None = None
+    model: HMM | None = None  # with the choices made within states
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +296,7 @@ class BaumWelch:
     rows: SequenceRows
     states: Axis
     rule: Rule  # "ml" or "map"
+    asked: Family  # of the emissions, before choices were made
     max_iter: int = 200
     threads: int = 1
 
@@ -305,11 +305,13 @@ class BaumWelch:
         inference = Inference(estimate.density, self.rows, self.max_iter, self.threads)
         stats, objective = inference.expected(self.states)
         if self.rule == "map":
-            objective += self.model.log_prior(estimate.density)
+            objective += (estimate.model or self.model).log_prior(estimate.density)
         return self._estimate(stats), objective
 
     def _estimate(self, stats: HMMStats) -> Estimate:
-        return Estimate(self.model.estimate(stats, self.rule), stats)
+        family = choose_within(self.asked, self.model.family, stats.emissions, self.rule)
+        model = replace(self.model, family=family)
+        return Estimate(model.estimate(stats, self.rule), stats, model)
 
     @property
     def weight(self) -> float:
@@ -333,21 +335,6 @@ class BaumWelch:
         last, trace = em.run(self.step, first, self.weight, self.max_iter, tol, label="EM")
         trace.starts = reached
         return last, trace
-
-    def run_choosing(
-        self, asked: Family, start: HMMDensity | ArrayLike | None, n_starts: int, tol: float, rng: np.random.Generator
-    ) -> tuple[Estimate, em.Trace, Family]:
-        """Run EM; repeat it as long as the family asked for makes other choices within states."""
-        task, (estimate, trace) = self, self.run(start, n_starts, tol, rng)
-        for _ in range(ROUNDS):
-            assert estimate.stats is not None
-            family = choose_within(asked, task.model.family, estimate.stats.emissions)
-            if same_choices(family, task.model.family):
-                break
-            model = replace(task.model, family=family)
-            task = replace(task, model=model, rows=replace(task.rows, family=family))
-            estimate, trace = task.run(model.estimate(estimate.stats, self.rule), n_starts, tol, rng)
-        return estimate, trace, task.model.family
 
     # -- starts ------------------------------------------------------------------------------------------------------
     def _from_shares(self, shares: Array) -> Estimate:

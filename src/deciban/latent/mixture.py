@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -36,11 +37,10 @@ from deciban.latent.components import (
     component_axis,
     estimate_mixture,
     mixture_log_prior,
-    same_choices,
 )
 from deciban.latent.expectation import WeightedRows
 from deciban.latent.fitted_mixture import FittedMixture
-from deciban.latent.mixture_fit import ROUNDS, MixtureFit, Start, check_start
+from deciban.latent.mixture_fit import MixtureFit, Start, check_start
 from deciban.latent.sequences import require_columns
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
@@ -168,16 +168,16 @@ class Mixture(em.FrozenEstimate):
         """
         asked = replaced(self, **options)
         rows, start = asked._rows(X, sample_weight, start)
-        task = MixtureFit(rows, asked.rule, self.pseudo_count)
+        task = MixtureFit(rows, asked.rule, self.pseudo_count, self.component)
         rng, names = np.random.default_rng(random_state), Axis.of(self.n_components)
         first: Start = self.start if start is None else start
         if batch is not None:
             first = task.stepwise(names, first, asked.n_starts, rng, batch)
         label = f"mixture of {self.n_components}" if progress else None
-        options_of_fit = asked.n_starts, asked.max_iter, asked.tol, rng, label
-        sums, trace, family = task.fit_choosing(self.component, names, first, *options_of_fit)
+        sums, trace = task.fit(names, first, asked.n_starts, asked.max_iter, asked.tol, rng, label)
         if start is None or isinstance(start, str):
             sums = sums.select("class", np.argsort(-sums.counts, kind="stable"))
+        family = choose_within(self.component, rows.family, sums.components, asked.rule)
         return FittedMixture(family, sums, asked.rule, self.pseudo_count, trace)
 
     def fit_size(
@@ -314,14 +314,7 @@ class Mixture(em.FrozenEstimate):
         if not pooled.finite:  # the caller finds out which value it was
             return self._each_class(X, members, _one_component)
         frozen = replace(self, component=choose_component(self.component, pooled, (X, members), self.rule))
-        stats = frozen._each_class(X, members, frozen._fit_class)
-        for _ in range(ROUNDS):
-            component = choose_within(self.component, frozen.component, stats.mixing.components)
-            if same_choices(component, frozen.component):
-                break
-            frozen = replace(frozen, component=component, guess=stats)
-            stats = frozen._each_class(X, members, frozen._fit_class)
-        return stats
+        return frozen._each_class(X, members, partial(frozen._fit_class, asked=self.component))
 
     def collect_under(self, X: Rows, members: Members, density: MixtureDensities) -> MixtureStats:
         """Collect the sums of one E-step under the mixtures of a density.
@@ -370,7 +363,8 @@ class Mixture(em.FrozenEstimate):
         if rows is None:
             raise NotAvailableError("a mixture is estimated by EM over rows, not from sums alone. Refit it.")
         component = choose_component(self.component, self.component.collect(*rows), rows, self.rule)
-        return replace(self, component=choose_within(self.component, component, stats.mixing.components), guess=stats)
+        component = choose_within(self.component, component, stats.mixing.components, self.rule)
+        return replace(self, component=component, guess=stats)
 
     def refine(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:
         """Continue EM over all rows from the frozen estimate; classes that have none start anew.
@@ -445,7 +439,7 @@ class Mixture(em.FrozenEstimate):
             mixing = sums if mixing is None else mixing + sums
         return MixtureStats({"class": classes}, members.weights(), mixing)
 
-    def _fit_class(self, rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
+    def _fit_class(self, rows: WeightedRows, name: object, names: Axis, asked: Family | None = None) -> MixtureSums:
         """EM over the rows of one class, from the frozen estimate if there is one."""
         if len(rows) < self.n_components:
             raise InputError(
@@ -456,7 +450,7 @@ class Mixture(em.FrozenEstimate):
         if self.guess is not None and self.guess.has_rows(name):
             start = self._class_density(self.guess, name, self.rule)
             names = names.take(np.arange(len(start.log_weights)))
-        task = MixtureFit(rows, self.rule, self.pseudo_count)
+        task = MixtureFit(rows, self.rule, self.pseudo_count, asked or self.component)
         return task.fit(names, start, self.n_starts, self.max_iter, self.tol, np.random.default_rng(self.seed))[0]
 
     def _expect(self, X: Rows, members: Members, guess: MixtureStats) -> MixtureStats:

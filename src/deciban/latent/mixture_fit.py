@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,7 @@ from deciban.latent.components import (
     choose_within,
     estimate_mixture,
     mixture_log_prior,
-    same_choices,
+    open_within,
 )
 from deciban.latent.expectation import WeightedRows
 from deciban.statistics import Array, Axis, Members
@@ -47,7 +47,6 @@ CANDIDATE_NUMBERS = 2**23  # parameters of the models of all candidates together
 AT_ONCE = 16  # candidates whose own models are estimated together
 EMPTY = 1e-12  # share of the total weight below which a component is empty
 PASSES, POWER = 3, 0.7  # of stepwise EM: passes over all rows, and exponent of the step size
-ROUNDS = 20  # of EM, after each of which the shapes of Gamma components are chosen again
 SHORT = 15  # iterations of each competing start
 START_ROWS = 2**14  # rows on which starts compete
 
@@ -58,6 +57,7 @@ class Estimate(NamedTuple):
     density: MixtureDensity
     names: Axis  # of the components
     sums: MixtureSums | None = None
+    family: Family | None = None  # with the choices made within components; that of the rows if None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +67,7 @@ class MixtureFit:
     rows: WeightedRows
     rule: Rule
     pseudo_count: float
-
-    def fit_choosing(self, asked: Family, *arguments: Any, **options: Any) -> tuple[MixtureSums, em.Trace, Family]:
-        """Fit; repeat it as long as the family asked for makes other choices within components."""
-        task, sums, trace = self, *self.fit(*arguments, **options)
-        for _ in range(ROUNDS):
-            family = choose_within(asked, task.rows.family, sums.components)
-            if same_choices(family, task.rows.family):
-                break
-            rows = WeightedRows(family, task.rows.X, task.rows.weight)
-            task = replace(task, rows=rows)
-            names: Any = sums.labels["class"]
-            start = estimate_mixture(family, sums, self.rule, self.pseudo_count)
-            sums, trace = task.fit(names, start, *arguments[2:], **options)
-        return sums, trace, task.rows.family
+    asked: Family  # of the components, before choices were made
 
     def fit(
         self,
@@ -139,23 +126,26 @@ class MixtureFit:
         sums, total = self.rows.expect(estimate.density, estimate.names)
         if sums is None:
             return estimate, -np.inf
-        return self.maximise(sums), total + self.log_prior(estimate.density)
+        return self.maximise(sums), total + self.log_prior(estimate)
 
     def maximise(self, sums: MixtureSums) -> Estimate:
         """M-step. An empty component without an estimate is dropped, which leaves the likelihood unchanged."""
         try:
-            density = estimate_mixture(self.rows.family, sums, self.rule, self.pseudo_count)
+            family = choose_within(self.asked, self.rows.family, sums.components, self.rule)
+            density = estimate_mixture(family, sums, self.rule, self.pseudo_count)
         except (SingularError, EmptyClassError, NoModeError) as error:
             fewer = _drop_empty(sums)
             if fewer is not sums:
                 return self.maximise(fewer)
             remedy = "" if self.rule == "map" else " Rule 'map' has a prior that prevents it; or ask for fewer."
             raise type(error)(f"a component of the mixture has collapsed: {error}{remedy}") from None
-        return Estimate(density, sums.labels["class"], sums)  # type: ignore[arg-type]
+        return Estimate(density, sums.labels["class"], sums, family)  # type: ignore[arg-type]
 
-    def log_prior(self, density: MixtureDensity) -> float:
+    def log_prior(self, estimate: Estimate) -> float:
         """Log prior that rule "map" adds to the log-likelihood, up to a constant."""
-        return 0.0 if self.rule == "ml" else mixture_log_prior(self.rows.family, density, self.pseudo_count)
+        if self.rule == "ml":
+            return 0.0
+        return mixture_log_prior(estimate.family or self.rows.family, estimate.density, self.pseudo_count)
 
     # -- starts ------------------------------------------------------------------------------------------------------
     def start(self, names: Axis, start: Start, n_starts: int, rng: np.random.Generator) -> tuple[Estimate, list[float]]:
@@ -183,7 +173,12 @@ class MixtureFit:
         if start == "random":  # uniform over all ways to divide a row among components
             shares = self.rows.collect_shares(names, lambda begin, end: rng.dirichlet(np.ones(names.size), end - begin))
             return self.maximise(shares)
-        return Estimate(seed_components(self.rows, names, rng), names)
+        seeds = seed_components(self.rows, names, rng)
+        if not open_within(self.asked):
+            return Estimate(seeds, names)
+        # rows belong to their best seed: the shape chosen from all rows is too small to tell seeds apart
+        best = np.concatenate([seeds.log_joint(x).argmax(axis=1) for x, _ in self.rows.blocks(names.size)])
+        return self.maximise(self.rows.collect_shares(names, lambda begin, end: np.eye(names.size)[best[begin:end]]))
 
 
 def _expect(rows: WeightedRows, density: MixtureDensity, names: Axis) -> MixtureSums:
