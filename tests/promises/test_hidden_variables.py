@@ -72,8 +72,18 @@ def test_the_posterior_of_a_short_document_is_exact(alpha):
 
 def test_one_token_of_two_topics_alike_is_one_of_them():
     """A word that fits both topics alike tells nothing: the posterior is the prior Beta(.006, .006), of sd .497."""
-    model = TopicModel.from_topics([[5, 5, 0], [5, 0, 5]], ["both", "one", "other"], alpha=0.006)
-    assert model.posterior(["both", "both both both"]).sd == pytest.approx(0.497, abs=1e-4)
+    model = TopicModel.from_topics([[5, 5, 0], [5, 0, 5]], ["shared", "first", "second"], alpha=0.006)
+    assert model.posterior([[1, 0, 0], [3, 0, 0]]).sd == pytest.approx(0.497, abs=1e-4)
+
+
+def test_one_token_that_two_topics_share_almost_alike_is_one_of_them():
+    """Expected counts that are not exactly 0 count like pseudo-counts where α is as small: they gave .348, not .492."""
+    topics = [[0.49, 0.51, 0.0], [0.51, 0.0, 0.49], [0.001, 0.4, 0.599]]
+    model = TopicModel.from_topics(topics, ["shared", "first", "second"], alpha=[3e-5, 2e-5, 1e-6])
+    found, (mean, sd) = model.posterior([[1, 0, 0]]), posterior_by_enumeration(model.topics_, model.alpha_, [0])
+    np.testing.assert_allclose(found.mean[0], mean, rtol=1e-6)
+    np.testing.assert_allclose(found.sd[0], sd, rtol=1e-5)
+    assert found.sd[0, 0] == pytest.approx(0.49, abs=0.01)
 
 
 def test_posteriors_say_which_documents_are_approximate():

@@ -59,8 +59,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     ----------
     shape : float or array-like of shape (n_features,), optional
         Shape α of each feature; 1 is the exponential distribution. If None, it is estimated from the rows of the first
-        fit, within classes, and frozen. Give the shape to a component of a mixture: the first sums of a mixture are not
-        divided into components, and their shape is too small.
+        fit, within classes, and frozen; in a mixture or a hidden Markov model, within components or states.
     a : float, default=1.0
         Shape of the Gamma prior of the rate.
     b : float or array-like of shape (n_features,), optional

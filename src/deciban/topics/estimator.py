@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -38,22 +38,8 @@ from deciban.topics.words import LAMBDA, Measure, Ranking, TopicTable, coherence
 Words = Sequence[str] | Array  # names of columns
 
 
-class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Estimator of topics; a model implements the abstract methods."""
-
-    n_topics: int | Iterable[int]
-    max_iter: int
-    tol: float
-    held_out: float | Literal["auto"]
-    ngrams: tuple[int, int]
-    stop_words: str | Iterable[str] | None
-    stem: str | None
-    min_df: float
-    max_df: float
-    max_words: int | None
-    random_state: np.random.RandomState | int | None
-    threads: int | None
-    progress: bool
+class FittedTopics:
+    """Attributes that `fit` sets."""
 
     n_topics_: int
     vocabulary_: Array  # (V,) words
@@ -65,6 +51,26 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     held_out_: bool
     documents_: int
     tokens_: float
+    steps_: int  # batches learnt, of a TopicModel
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """Estimator of topics with the parameters that all models have; a model implements the abstract methods."""
+
+    n_topics: int | Iterable[int] = field(default=20, kw_only=False)
+    max_iter: int = 100
+    tol: float = 1e-3
+    held_out: float | Literal["auto"] = "auto"
+    ngrams: tuple[int, int] = (1, 1)
+    stop_words: str | Iterable[str] | None = "english"
+    stem: str | None = None
+    min_df: float = 1
+    max_df: float = 1.0
+    max_words: int | None = None
+    random_state: np.random.RandomState | int | None = None
+    threads: int | None = None
+    progress: bool = False
 
     @abstractmethod
     def transform(self, X: DocumentInput) -> Array:

@@ -37,7 +37,7 @@ class TopicShares:
 
     The topics themselves, p(w|t), are taken as known. Short documents have exact moments; those of longer ones are
     approximate, which `exact` tells: the mean by CVB0, the variance by linear response. Where words fit several topics
-    alike, the approximate standard deviation is too large, by up to 25 % in small examples.
+    alike, an approximate standard deviation may be off by a quarter.
 
     Attributes
     ----------

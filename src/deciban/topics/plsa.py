@@ -12,7 +12,7 @@ Reference: Hofmann, Unsupervised learning by probabilistic latent semantic analy
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Self
 
@@ -34,6 +34,7 @@ FOLD_STEPS = 50
 COOLING, LEAST_POWER = 0.9, 0.5  # tempering multiplies b by this, down to this
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PLSA(TopicEstimator):
     """Probabilistic latent semantic analysis: topics by maximum likelihood, p(w|d) = Σ_t p(w|t) p(t|d).
 
@@ -43,8 +44,6 @@ class PLSA(TopicEstimator):
     ----------
     n_topics : int or iterable of int, default=20
         Number of topics, or several numbers among which held-out documents choose.
-    temper : float or "auto", default=1.0
-        Exponent b of tempered EM, γ ∝ [p(w|t) p(t|d)]^b; "auto" lowers it as long as held-out perplexity improves.
     max_iter : int, default=100
         Largest number of passes over all documents.
     tol : float, default=1e-3
@@ -70,6 +69,8 @@ class PLSA(TopicEstimator):
         Number of threads; as many as there are cores if None. Results do not depend on it.
     progress : bool, default=False
         Whether to show a progress bar on a terminal.
+    temper : float or "auto", default=1.0
+        Exponent b of tempered EM, γ ∝ [p(w|t) p(t|d)]^b; "auto" lowers it as long as held-out perplexity improves.
 
     Attributes
     ----------
@@ -119,38 +120,7 @@ class PLSA(TopicEstimator):
     [1.0, 1.0, 0.5]
     """
 
-    def __init__(
-        self,
-        n_topics: int | Iterable[int] = 20,
-        *,
-        temper: float | Literal["auto"] = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        held_out: float | Literal["auto"] = "auto",
-        ngrams: tuple[int, int] = (1, 1),
-        stop_words: str | Iterable[str] | None = "english",
-        stem: str | None = None,
-        min_df: float = 1,
-        max_df: float = 1.0,
-        max_words: int | None = None,
-        random_state: np.random.RandomState | int | None = None,
-        threads: int | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.n_topics = n_topics
-        self.temper = temper
-        self.max_iter = max_iter
-        self.tol = tol
-        self.held_out = held_out
-        self.ngrams = ngrams
-        self.stop_words = stop_words
-        self.stem = stem
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_words = max_words
-        self.random_state = random_state
-        self.threads = threads
-        self.progress = progress
+    temper: float | Literal["auto"] = 1.0
 
     def fit(
         self, X: DocumentInput, y: object = None, *, words: Words | None = None, callback: Callback | None = None

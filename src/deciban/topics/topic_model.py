@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -26,6 +26,7 @@ TopicEngine: TypeAlias = StochasticCVB0 | CVB0 | Gibbs
 TOKENS = 1e6  # weight of imported topics when more documents are learnt
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TopicModel(TopicEstimator):
     """Latent Dirichlet allocation: documents are mixtures of topics, topics are distributions over words.
 
@@ -35,13 +36,6 @@ class TopicModel(TopicEstimator):
     ----------
     n_topics : int or iterable of int, default=20
         Number of topics, or several numbers among which held-out documents choose.
-    method : {"auto", "scvb0", "cvb0", "gibbs"}, default="auto"
-        Inference: stochastic or exact collapsed variational Bayes ("auto" takes the exact one for small corpora), or
-        Gibbs sampling of `n_samples` states from the posterior.
-    alpha : "learnt", float or array-like of shape (n_topics,), default="learnt"
-        Dirichlet prior of the topics in a document; "learnt" has one number for each topic.
-    beta : "learnt" or float, default="learnt"
-        Dirichlet prior of the words in a topic.
     max_iter : int, default=100
         Largest number of passes over all documents.
     tol : float, default=1e-3
@@ -49,10 +43,6 @@ class TopicModel(TopicEstimator):
     held_out : float or "auto", default="auto"
         Share of the documents that are held out to stop in time, and learnt at the end; "auto" is 5 %, of 100
         documents or more.
-    batch : int, optional
-        Documents between two updates of the topics.
-    n_samples : int, default=10
-        Number of states that method "gibbs" keeps.
     ngrams : tuple of (int, int), default=(1, 1)
         Shortest and longest run of words that is counted.
     stop_words : str, iterable of str or None, default="english"
@@ -71,6 +61,17 @@ class TopicModel(TopicEstimator):
         Number of threads; as many as there are cores if None. Results do not depend on it.
     progress : bool, default=False
         Whether to show a progress bar on a terminal.
+    method : {"auto", "scvb0", "cvb0", "gibbs"}, default="auto"
+        Inference: stochastic or exact collapsed variational Bayes ("auto" takes the exact one for small corpora), or
+        Gibbs sampling of `n_samples` states from the posterior.
+    alpha : "learnt", float or array-like of shape (n_topics,), default="learnt"
+        Dirichlet prior of the topics in a document; "learnt" has one number for each topic.
+    beta : "learnt" or float, default="learnt"
+        Dirichlet prior of the words in a topic.
+    batch : int, optional
+        Documents between two updates of the topics.
+    n_samples : int, default=10
+        Number of states that method "gibbs" keeps.
 
     Attributes
     ----------
@@ -125,48 +126,11 @@ class TopicModel(TopicEstimator):
     array([1., 1.])
     """
 
-    steps_: int  # batches learnt
-
-    def __init__(
-        self,
-        n_topics: int | Iterable[int] = 20,
-        *,
-        method: Method = "auto",
-        alpha: ArrayLike = "learnt",
-        beta: float | Literal["learnt"] = "learnt",
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        held_out: float | Literal["auto"] = "auto",
-        batch: int | None = None,
-        n_samples: int = 10,
-        ngrams: tuple[int, int] = (1, 1),
-        stop_words: str | Iterable[str] | None = "english",
-        stem: str | None = None,
-        min_df: float = 1,
-        max_df: float = 1.0,
-        max_words: int | None = None,
-        random_state: np.random.RandomState | int | None = None,
-        threads: int | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.n_topics = n_topics
-        self.method = method
-        self.alpha = alpha
-        self.beta = beta
-        self.max_iter = max_iter
-        self.tol = tol
-        self.held_out = held_out
-        self.batch = batch
-        self.n_samples = n_samples
-        self.ngrams = ngrams
-        self.stop_words = stop_words
-        self.stem = stem
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_words = max_words
-        self.random_state = random_state
-        self.threads = threads
-        self.progress = progress
+    method: Method = "auto"
+    alpha: ArrayLike = "learnt"
+    beta: float | Literal["learnt"] = "learnt"
+    batch: int | None = None
+    n_samples: int = 10
 
     @classmethod
     def from_topics(
