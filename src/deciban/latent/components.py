@@ -177,14 +177,13 @@ def choose_component(family: Family, sums: Stats, rows: tuple[Rows, Members], ru
     Under rule "map" the prior of a Poisson rate whose shape was left open gets a mode: its pseudo-rows have the pooled
     mean as mode, not as mean. Otherwise rare counts would have no posterior mode.
     """
-    chosen = family.choose(sums, rows)
 
-    def with_mode(asked: Family, part: Family) -> Family:
-        if rule == "map" and isinstance(asked, Poisson) and isinstance(part, Poisson) and asked.shape is None:
-            return replace(part, shape=np.asarray(part.shape) + 1)
-        return part
+    def with_mode(asked: Family, chosen: Family, _: object) -> Family:
+        if rule == "map" and isinstance(asked, Poisson) and isinstance(chosen, Poisson) and asked.shape is None:
+            return replace(chosen, shape=np.asarray(chosen.shape) + 1)
+        return chosen
 
-    return _each_block(with_mode, family, chosen)
+    return _each_block(with_mode, family, family.choose(sums, rows), sums)
 
 
 def open_within(family: Family) -> bool:
@@ -199,13 +198,14 @@ def choose_within(asked: Family, chosen: Family, sums: Any, rule: Rule) -> Famil
 
     From all rows together the shape of a mixture comes out too small, because components differ in their means.
     """
-    if isinstance(asked, Product) and isinstance(chosen, Product):
-        blocks = zip(asked.families, asked.families.values(), chosen.families.values(), sums.blocks.values())
-        return replace(chosen, families={key: choose_within(a, c, s, rule) for key, a, c, s in blocks})
-    if isinstance(asked, Gamma) and isinstance(chosen, Gamma) and open_within(asked):
-        shape = _gamma_shape(chosen, sums, asked.b is None, rule)
-        return replace(chosen, shape=shape, b=chosen.b if asked.b is not None else chosen.b * chosen.shape / shape)  # type: ignore[operator]
-    return chosen
+
+    def within(asked: Family, chosen: Family, sums: Any) -> Family:
+        if not isinstance(asked, Gamma) or not isinstance(chosen, Gamma) or asked.shape is not None:
+            return chosen
+        shape, prior = _gamma_shape(chosen, sums, asked.b is None, rule), np.asarray(chosen.b)
+        return replace(chosen, shape=shape, b=prior if asked.b is not None else prior * chosen.shape / shape)
+
+    return _each_block(within, asked, chosen, sums) if open_within(asked) else chosen
 
 
 def _gamma_shape(family: Gamma, sums: GammaStats, scaled: bool, rule: Rule) -> Array:
@@ -232,11 +232,12 @@ def _gamma_shape(family: Gamma, sums: GammaStats, scaled: bool, rule: Rule) -> A
     return np.exp((low + high) / 2)
 
 
-def _each_block(act: Callable[[Family, Family], Family], asked: Family, chosen: Family) -> Family:
+def _each_block(act: Callable[[Family, Family, Any], Family], asked: Family, chosen: Family, sums: Any) -> Family:
+    """Return act(asked, chosen, sums), for each block of a product."""
     if isinstance(asked, Product) and isinstance(chosen, Product):
-        blocks = zip(asked.families, asked.families.values(), chosen.families.values())
-        return replace(chosen, families={key: _each_block(act, one, other) for key, one, other in blocks})
-    return act(asked, chosen)
+        blocks = zip(asked.families, asked.families.values(), chosen.families.values(), sums.blocks.values())
+        return replace(chosen, families={key: _each_block(act, *parts) for key, *parts in blocks})
+    return act(asked, chosen, sums)
 
 
 def mixture_log_prior(family: Family, density: MixtureDensity, pseudo_count: float) -> float:
