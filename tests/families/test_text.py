@@ -11,7 +11,6 @@ from deciban import GenerativeClassifier, Multinomial, Text, kernels
 from deciban.errors import HyperparameterError, InputError, MergeError, NotLearntError
 from deciban.statistics import Axis, Members, Stats
 from deciban.text.counting import count_rows
-from deciban.text.documents import VocabularyReader
 from deciban.text.stats import UNK, vocabulary_along, vocabulary_of, word_axis
 from deciban.text.vocabulary import Vocabulary
 
@@ -130,7 +129,7 @@ def test_rows_counted_ahead_are_counted_as_if_they_had_not_been(vocabulary, rows
     here, there = (family.leave_one_out(stats, X[some], members.take(some), "mean") for X in (plain, looked_at))
     np.testing.assert_array_equal(here, there)
     for X in (plain[some], looked_at[some]):
-        X.count_by(VocabularyReader(vocabulary_along(family, stats.labels["word"]), family.tokens))
+        X.count_by(vocabulary_along(family, stats.labels["word"]), family.tokens)
         words = [0 if i == 1 else len([w for w in TEXT[i].split() if len(w) > 1]) for i in rows]
         np.testing.assert_array_equal(family.lengths(X), words)
 

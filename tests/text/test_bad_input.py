@@ -8,11 +8,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from deciban.errors import HyperparameterError, InputError, MergeError
+from deciban.errors import HyperparameterError, InputError
 from deciban.kernels import forced
 from deciban.text.counting import count_classes, count_rows
+from deciban.text.density import Scorer
 from deciban.text.documents import Documents
-from deciban.text.scoring import Scorer
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
 
@@ -154,12 +154,7 @@ def test_options_that_do_not_exist_are_refused():
             Limits(**limits)
 
 
-def test_vocabularies_that_clash_are_not_merged():
-    given = Vocabulary.of(["a", "b"])
-    with pytest.raises(MergeError, match="differ, in c"):
-        given.union(Vocabulary.of(["a", "b", "c"]))
-    with pytest.raises(MergeError, match="treat new words apart"):
-        given.union(Vocabulary.of(["a", "b"], "growing"))
+def test_a_vocabulary_is_a_list_of_different_texts():
     with pytest.raises(InputError, match="Duplicate term in vocabulary: 'a'"):
         Vocabulary.of(["a", "b", "a"])
     with pytest.raises(InputError, match="None"):

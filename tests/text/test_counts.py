@@ -8,9 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
+from deciban import GenerativeClassifier, Text
 from deciban.kernels import forced
 from deciban.text.counting import ClassCounter, count_classes, count_rows
 from deciban.text.kernels.streams import MOST_IN_INT32, Amounts, Stream
+from deciban.text.stats import once
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
 from text.texts import ODD, documents
@@ -104,10 +106,11 @@ def test_class_counts_are_the_rows_summed(case, texts, data):
     member = np.eye(3)[codes[heavy]].T * weight[heavy]
     for body in ("numba", "numpy"):
         with forced(body):
-            got = count_classes(texts, codes, 3, tokens, weight=weight, presence=True)
+            got = count_classes(texts, codes, 3, tokens, weight=weight)
+            held = count_classes(texts, codes, 3, tokens, weight=weight, steps=once)
         assert got.vocabulary == vocabulary
         np.testing.assert_array_equal(got.counts, member @ X.toarray())
-        np.testing.assert_array_equal(got.documents, member @ (X.toarray() > 0))
+        np.testing.assert_array_equal(held.counts, member @ (X.toarray() > 0))
         np.testing.assert_array_equal(got.rows, member.sum(axis=1))
         np.testing.assert_array_equal(got.lengths[heavy], X.sum(axis=1))
 
@@ -134,13 +137,14 @@ def test_a_cap_by_mutual_information_keeps_what_tells_classes_apart():
     codes = np.array([0] * 4 + [1] * 4 + [0, 1])
     weight = np.ones(len(texts))
     weight[0] = 0
-    less = count_classes(texts, codes, 2, limits=Limits(most=2, by="information"), weight=weight, presence=True)
-    assert less.documents.tolist() == [[3, 0, 4], [0, 4, 5]]
+    family = Text("multinomial", "counts", 1.0, most=2, by="information")
+    for weights, left in ((None, 4), (weight, 3)):
+        sums = GenerativeClassifier(family, calibrate=None).fit(texts, codes, weights).stats_.family
+        assert sums.labels["word"].names == ("left", "right", "<unk>")
+        assert sums.counts.tolist() == [[left, 0, left + 1], [0, 4, 5]]
+    less = count_classes(texts, codes, 2, vocabulary=Vocabulary.of(["left", "right"]), weight=weight, steps=once)
+    assert less.counts.tolist() == [[3, 0, 4], [0, 4, 5]]
     assert less.lengths.tolist() == [0] + [2] * 7 + [1, 1]
-    found = count_classes(texts, codes, 2, limits=Limits(most=2, by="information"), presence=True)
-    assert list(found.vocabulary) == ["left", "right"]
-    assert found.counts.tolist() == [[4, 0, 5], [0, 4, 5]]
-    assert found.documents.tolist() == [[4, 0, 5], [0, 4, 5]]
 
 
 def test_counts_do_not_depend_on_threads_and_large_counts_not_on_int32(monkeypatch):
@@ -160,15 +164,14 @@ def test_counts_do_not_depend_on_threads_and_large_counts_not_on_int32(monkeypat
 def test_batches_add_up_to_the_whole(body):
     texts, codes = ["aa bb", "bb cc é", "aa ΣΑΣ", "", "dd"], np.array([0, 1, 0, 2, 4])
     with forced(body):
-        whole = count_classes(texts, codes, 5, presence=True)
-        counter = ClassCounter(presence=True)
+        whole = count_classes(texts, codes, 5)
+        counter = ClassCounter()
         lengths = [counter.add(texts[i : i + 2], codes[i : i + 2]) for i in (0, 2, 4)]
         parts = counter.result()
         weighted = ClassCounter(weighted=True)
         weighted.add(texts, codes, np.full(5, 0.5))
     assert parts.vocabulary == whole.vocabulary
     np.testing.assert_array_equal(parts.counts, whole.counts)
-    np.testing.assert_array_equal(parts.documents, whole.documents)
     np.testing.assert_array_equal(parts.rows, whole.rows)
     np.testing.assert_array_equal(np.concatenate(lengths), whole.lengths)
     np.testing.assert_array_equal(weighted.result().counts, whole.counts / 2)

@@ -13,7 +13,6 @@ from deciban import GenerativeClassifier, Text
 from deciban.statistics import Members
 from deciban.text import counting, density, documents
 from deciban.text.counting import TextRows
-from deciban.text.documents import VocabularyReader
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary
 
@@ -33,7 +32,7 @@ def counted_texts(monkeypatch):
 
         return run
 
-    for name in ("count_found", "count_known", "count_lengths"):
+    for name in ("count_documents", "count_lengths"):
         monkeypatch.setattr(counting, name, noted(getattr(counting, name)))
     return read
 
@@ -43,8 +42,7 @@ def test_documents_that_were_counted_are_not_read_again_by_any_selection(monkeyp
     rows[[0, 1, 3]].count(tokens)
     assert read == [TEXTS[0], TEXTS[1], TEXTS[3]]
     read.clear()
-    reader = VocabularyReader(Vocabulary.of(["be", "quick"], "learnt"), tokens)
-    together = rows[[5, 1, 0]].count_by(reader)
+    together = rows[[5, 1, 0]].count_by(Vocabulary.of(["be", "quick"], "learnt"), tokens)
     assert read == [TEXTS[5]]
     assert together.matrix.toarray().tolist() == [[0, 2], [1, 1], [1, 0]]
     assert together.lengths.tolist() == [2, 2, 4]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 
 from deciban.kernels import forced
 from deciban.text.counting import count_classes, count_rows
+from deciban.text.density import Scorer
 from deciban.text.kernels.streams import Finish, log_probabilities
-from deciban.text.scoring import Scorer
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary
 from text.texts import documents

@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from deciban.kernels import forced
 from deciban.text.counting import count_classes, count_rows
 from deciban.text.kernels.characters import IN_PYTHON, LOWER, WORD, code_points
+from deciban.text.stats import once
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary
 from text.texts import FAR, ODD, characters, documents
@@ -53,12 +54,10 @@ def test_words_are_found_where_they_are_by_a_walk_and_by_a_table(one, other, ins
                 assert mine.positions(wanted).tolist() == [names.index(w) if w in names else -1 for w in wanted]
 
 
-def test_used_words_stay_and_declared_ones_too():
+def test_a_vocabulary_is_selected_searched_copied_and_shown():
     growing = Vocabulary.of(["a", "b", "c"], "growing")
-    assert growing.take(growing.used(np.array([1, 0, 2]))) == Vocabulary.of(["a", "c"], "growing")
+    assert growing.take(np.array([0, 2])) == Vocabulary.of(["a", "c"], "growing")
     given = Vocabulary.of(["c", "a"])
-    assert given.used(np.zeros(2)).tolist() == [0, 1]
-    assert given.declared == 2
     assert "c" in given
     assert "b" not in given
     assert pickle.loads(pickle.dumps(given)) == given
@@ -101,10 +100,11 @@ def test_stems_are_the_same_from_kernel_and_twin(language, texts):
     for body in ("numba", "numpy"):
         with forced(body):
             X, known = count_rows(texts, tokens)
-            counts = count_classes(texts, np.zeros(len(texts), int), 1, tokens, presence=True)
+            counts = count_classes(texts, np.zeros(len(texts), int), 1, tokens)
+            held = count_classes(texts, np.zeros(len(texts), int), 1, tokens, steps=once)
         found.append((X.toarray().tolist(), list(known)))
         np.testing.assert_array_equal(counts.counts[0], X.sum(axis=0))
-        np.testing.assert_array_equal(counts.documents[0], (X > 0).sum(axis=0))
+        np.testing.assert_array_equal(held.counts[0], (X > 0).sum(axis=0))
     assert found[0] == found[1]
 
 

@@ -24,8 +24,8 @@ from deciban.model.choose import ASKED
 from deciban.read.columns import IGNORED, Column
 from deciban.read.labels import place_labels
 from deciban.read.reservoir import Reservoir
-from deciban.read.schema import TypedTable
 from deciban.read.source import Source
+from deciban.read.typed import TypedTable
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -62,13 +62,14 @@ class FeatureEvidence:
 
 def feature_evidence(clf: GenerativeClassifier, rows: TypedTable, labels: Array) -> list[FeatureEvidence]:
     """Evidence of all features on a sample of rows, the largest first."""
-    classes = [str(name) for name in clf.stats_.classes]
-    codes = place_labels(labels, len(rows), clf.stats_.classes)
+    known = clf.model_.stats.classes
+    classes = [str(name) for name in known]
+    codes = place_labels(labels, len(rows), known)
     if len(classes) < 2:
         return []
     position: dict[str, int] = {}  # feature → column of the sums
     parts = []
-    for names, nats, k in _explained(clf, rows, codes):
+    for names, nats, k in _explained(clf, rows, codes, known):
         clipped = np.clip(nats, -LARGEST_NATS, LARGEST_NATS)
         evidence = np.array([clipped[k == j].sum(axis=0) for j in range(len(classes))])
         columns = [position.setdefault(name, len(position)) for name in names]
@@ -99,10 +100,9 @@ def _left_out_accuracy(
 
 
 def _explained(
-    clf: GenerativeClassifier, rows: TypedTable, codes: Array
+    clf: GenerativeClassifier, rows: TypedTable, codes: Array, classes: Sequence[Any]
 ) -> Iterator[tuple[Sequence[str], Array, Array]]:
     """Names of parts, their evidence (n, P) for each row's class over the most probable other one, and class codes."""
-    classes = clf.stats_.classes
     if len(classes) == 2:  # one explanation serves both
         explanation = clf.explain(rows, classes[1], classes[0])
         yield explanation.names, explanation.parts * np.where(codes == 1, 1.0, -1.0)[:, None], codes
@@ -196,7 +196,7 @@ class Report:
             return None
         return (
             f"This model is no better than the class proportions alone: its log loss is {judged.log_loss:.3f}, theirs "
-            f"{judged.log_loss_of_prior:.3f}. The columns say nothing about the class that rows not learnt confirm."
+            f"{judged.log_loss_of_prior:.3f}. Rows left out show no relation between columns and class."
         )
 
     def warnings(self) -> list[str]:
@@ -298,10 +298,14 @@ class Report:
         models = {feature: block for block in block_models(self.model) for feature in block.features}
         headings, rows = ["column", "kind", "missing", "values", "model"], []
         for column in self.columns:
-            block = models[column.features[0]] if column.features else BlockModel((), "ignored", "")
             missing = f"{column.missing / column.rows:.1%}" if column.missing else ""
-            cells = [column.name, column.kind, missing, column.reason, block.model]
-            rows.append([*cells, block.comparison] if verbose else cells)
+            shown = {feature.removeprefix(f"{column.name}."): models[feature] for feature in column.features}
+            if len(shown) > 1:  # the parts of a date
+                model = "; ".join(f"{part}: {block.model}" for part, block in shown.items())
+            else:
+                model = next((block.model for block in shown.values()), "ignored")
+            comparison = "; ".join(block.comparison for block in shown.values() if block.comparison)
+            rows.append([column.name, column.kind, missing, column.reason, model, *[comparison] * verbose])
         terminal.table([*headings, "comparison"] if verbose else headings, rows, (2,))
 
     def _show_features(self, terminal: Terminal) -> None:

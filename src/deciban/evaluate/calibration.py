@@ -37,7 +37,6 @@ from deciban.evaluate.checks import (
     row_lengths,
     score_column,
     score_table,
-    shortest_length,
     two_class_scores,
 )
 from deciban.evaluate.scale_fit import MakePenalty, fit_scaled_softmax, informative_penalty, weak_penalty
@@ -326,14 +325,15 @@ class LengthAware(Calibrator):
         ndarray of shape (n,)
             Scales.
         """
-        n = 0 if lengths is None else np.size(lengths)
-        counted = np.maximum(row_lengths(lengths, n), self.shortest)
+        return self._scale(row_lengths(lengths, 0 if lengths is None else np.size(lengths)))
+
+    def _scale(self, lengths: Array) -> Array:
+        counted = np.maximum(lengths, self.shortest)
         return np.exp(self.log_scale - self.shrinkage * np.log(counted / self.reference_length))
 
     def apply(self, scores: ArrayLike, lengths: ArrayLike | None = None) -> Array:
         table = _columns(scores, self.offsets)
-        row_lengths(lengths, len(table))
-        return self.scale(lengths)[:, None] * table + self.offsets
+        return self._scale(row_lengths(lengths, len(table)))[:, None] * table + self.offsets
 
     def __repr__(self) -> str:
         law = f"scale={exp(self.log_scale):.3g}·(L/{self.reference_length:.3g})^{-self.shrinkage:z.2f}"
@@ -419,7 +419,9 @@ class Blockwise(Calibrator):
         checked = [class_scores(table, codes) for table in tables]
         n, K = checked[0][0].shape
         counted = [None if long is None else row_lengths(long, n) for long in lengths or [None] * len(checked)]
-        least = np.array([1.0 if long is None else shortest_length(long) for long in counted])
+        # the 1 % quantile of the lengths: too few rows are shorter to determine their scale
+        low = [1.0 if long is None else np.quantile(long, 0.01, method="lower") for long in counted]
+        least = np.maximum(low, 1.0)
         logs = [None if long is None else np.log(np.maximum(long, low)) for long, low in zip(counted, least)]
         means = np.array([0.0 if log is None else log.mean() for log in logs])
         centred = [None if log is None else log - mean for log, mean in zip(logs, means)]

@@ -126,11 +126,6 @@ def number_or_array(values: Any) -> Any:
     return values if np.ndim(values) else float(values)
 
 
-def shortest_length(lengths: Array) -> float:
-    """The 1 % quantile of the lengths: too few rows are shorter to determine their scale."""
-    return float(max(1.0, np.quantile(lengths, 0.01, method="lower"))) if len(lengths) else 1.0
-
-
 def row_lengths(lengths: ArrayLike | None, n: int) -> Array:
     """Number of tokens (n,) of each row, at least 1: an empty row counts as one token.
 

@@ -38,7 +38,7 @@ from deciban.families.dirichlet import (
     require_modes,
 )
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.families.protocol import Density, Family, Input, Rule, require_rows
 from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 
@@ -115,9 +115,10 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
     def __post_init__(self) -> None:
         for name in ("pseudo_count", "base", "categories"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
-        for pseudo_count in each(self.pseudo_count):
-            for base in each(self.base):
-                check_strength("Categorical", pseudo_count, base)
+        if self.pseudo_count != 1.0 or self.base is not None:
+            for pseudo_count in each(self.pseudo_count):
+                for base in each(self.base):
+                    check_strength("Categorical", pseudo_count, base)
         if self.joint and (self.base is not None or isinstance(self.pseudo_count, tuple)):
             raise HyperparameterError("Categorical(joint=True) takes one pseudo-count for every combination.")
 
@@ -148,8 +149,10 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
             return stats
         axis = cast(Ragged, stats.labels["category"])
         names = per_feature(self.categories, len(axis.parts))
-        united = Ragged(tuple([Axis(tuple(part), len(part)) for part in names])).union(axis)
-        return stats if united == axis else stats.relabelled({"category": united})
+        declared = tuple([Axis(tuple(part), len(part)) for part in names])
+        if declared == axis.parts:
+            return stats
+        return stats.relabelled({"category": Ragged(declared).union(axis)})
 
     def choose(
         self, stats: AnyCategoricalStats, rows: tuple[Codes, Members] | None = None, rule: Rule = "mean"
@@ -194,7 +197,9 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         if self.joint != isinstance(stats, JointStats):
             raise HyperparameterError("joint and separate tables keep different counts: fit again to change `joint`.")
         family = self.choose(stats).resolve(stats)
-        stats = family._declared(stats).pruned()
+        stats = family._declared(stats)
+        if self.joint or not cast(Ragged, stats.labels["category"]).closed:
+            stats = stats.pruned()
         counts = np.ascontiguousarray(stats.counts.T)
         if self.joint:
             names = cast(Axis, stats.labels["combination"])
@@ -213,7 +218,7 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
     # -- densities -------------------------------------------------------------------------------------------------
     def estimate(self, stats: AnyCategoricalStats, rule: Rule) -> CategoricalDensity:
         # under "predictive", the probability of a category is its posterior mean
-        return self._density(self.support(stats), classes_of(stats.labels), rule)
+        return self._density(self.support(stats), cast(Axis, stats.labels["class"]), rule)
 
     def _density(self, support: Support, classes: Axis, rule: Rule) -> CategoricalDensity:
         if rule == "ml":
@@ -229,19 +234,15 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         # the counts of the row's categories change in its own class; the last row of a category removes it for all
         codes, support = members.own_codes(), self.support(stats)
         if not isinstance(density, CategoricalDensity):
-            density = self._density(support, classes_of(stats.labels), rule)
+            density = self._density(support, cast(Axis, stats.labels["class"]), rule)
         K, M, rows = density.K, support.axis.size, np.arange(len(codes))
         if M == 0:
             return density.log_density(X)
         w = members.weight
-        if w is None:  # the same change for all rows of one class and category: one more column for each class
+        if w is None:  # the same change for all rows of one class and category
             table, left = support.left_out(np.arange(M)[:, None], np.arange(K), 1.0, rule)
-            twice = replace(
-                density, log_p=np.hstack([density.log_p, table]), unseen=np.hstack([density.unseen, density.unseen])
-            )
             values = density.codes(X)
-            both = twice.scores(values)
-            scores, own = both[:, :K].copy(), both[rows, K + codes]
+            scores, own = density.scores(values), replace(density, log_p=table).scores(values)[rows, codes]
             alone = np.r_[left.ravel() < support.cells[support.table], np.zeros(len(density.rows) - M, dtype=bool)]
             index = density.places(values) if alone.any() else np.zeros((len(rows), 0), dtype=np.intp)
             fewer = rows[alone[index].any(axis=1)]

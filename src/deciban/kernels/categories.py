@@ -10,14 +10,13 @@ import numpy as np
 
 from deciban.kernels.choice import (
     Array,
-    drop_zero_weights,
     numpy_work,
     readable,
     row_blocks,
     row_weights,
     weights_or_empty,
 )
-from deciban.kernels.rows import class_codes
+from deciban.kernels.rows import class_codes, drop_zero_weights
 
 # Codes from this on are refused: the table of counts would be as long.
 MOST_CATEGORIES = 2**20

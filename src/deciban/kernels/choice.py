@@ -105,14 +105,6 @@ def weights_or_empty(weight: Array | None, rows: slice = slice(None)) -> Array:
 quiet = np.errstate(invalid="ignore", over="ignore", divide="ignore")  # NaN and inf propagate without warnings
 
 
-def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
-    """Drop rows of weight 0: they count as absent, even if they hold NaN."""
-    if weight is None or weight.all():
-        return weight, arrays
-    keep = weight != 0
-    return weight[keep], tuple(array[keep] for array in arrays)
-
-
 # -- threads of BLAS ---------------------------------------------------------------------------------------------------
 # Blocks with this many columns or more gain from as many BLAS threads as the user allows; narrower ones are faster with
 # one thread, and leave the other cores to other work.

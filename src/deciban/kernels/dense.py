@@ -9,7 +9,6 @@ import numpy as np
 
 from deciban.kernels.choice import (
     Array,
-    drop_zero_weights,
     numpy_work,
     quiet,
     readable,
@@ -18,7 +17,7 @@ from deciban.kernels.choice import (
     row_weights,
     weights_or_empty,
 )
-from deciban.kernels.rows import class_codes, group_sums
+from deciban.kernels.rows import class_codes, drop_zero_weights, group_sums
 
 # Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")

@@ -85,6 +85,14 @@ def group_sums(rows: Array, codes: Array, K: int) -> Array:
     return np.asarray(sp.csc_array((np.ones(n), codes, np.arange(n + 1)), shape=(K, n)) @ rows)
 
 
+def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | None, tuple[Array, ...]]:
+    """Drop rows of weight 0: they count as absent, even if they hold NaN."""
+    if weight is None or weight.all():
+        return weight, arrays
+    keep = weight != 0
+    return weight[keep], tuple(array[keep] for array in arrays)
+
+
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
     """Scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores themselves."""
     return _softmax(scores, True, out)

@@ -12,13 +12,12 @@ import numpy as np
 from deciban.kernels.choice import (
     Array,
     compiled,
-    drop_zero_weights,
     quiet,
     readable,
     row_weights,
     weights_or_empty,
 )
-from deciban.kernels.rows import class_codes, group_sums
+from deciban.kernels.rows import class_codes, drop_zero_weights, group_sums
 
 
 def checked_csr(data: Array, indices: Array, indptr: Array, V: int) -> tuple[Array, Array, Array]:

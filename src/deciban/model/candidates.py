@@ -155,6 +155,7 @@ class Judged:
     scores: Array  # (m, K) leave-one-out scores
     calibrator: Calibrator  # fitted to them
     losses: Array  # (m,)
+    lengths: Array | None  # (n,) events of each row of the whole sample, where the candidate counts them
     stronger: Judged | None = None  # the candidate before it in its line, if it was judged
 
 
@@ -183,7 +184,7 @@ class Judge:
             left_out = scores(line[at], self.small)
             calibrator = _fitted(left_out, codes, None if lengths is None else lengths[self.small])
             losses = self._losses(calibrator, left_out, self.small, lengths)
-            judged[at] = Judged(line[at], left_out, calibrator, losses)
+            judged[at] = Judged(line[at], left_out, calibrator, losses, lengths)
             return float(losses.mean())
 
         downhill(range(len(line)), loss)
@@ -197,7 +198,7 @@ class Judge:
         scores[seen] = judged.scores
         if not seen.all():
             scores[~seen] = self._scores(judged.candidate)(judged.candidate, self.large[~seen])
-        return self._losses(judged.calibrator, scores, self.large, self._lengths(judged.candidate))
+        return self._losses(judged.calibrator, scores, self.large, judged.lengths)
 
     def _lengths(self, candidate: Any) -> Array | None:
         counts = ability(candidate, Counts)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,13 +26,14 @@ from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
-from deciban.read.columns import NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
-from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
+
+if TYPE_CHECKING:
+    from deciban.read.schema import Schema
 
 BINS = (5, 10, 20, 40)
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
@@ -79,11 +80,11 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
     X = np.asarray(x, dtype=float)[:, None]
     seen = x[~np.isnan(x)]
     grid = grid_of(seen) if len(seen) else None
-    scores = {}
+    scores, weight = {}, members.row_weights()
     families = candidates(X, members, kind)
     for name, family in families.items():
         try:
-            scores[name] = density_score(family, X, members, grid)
+            scores[name] = density_score(family, X, members, weight, grid)
         except DecibanError:  # not a candidate for these rows
             continue
     best = next(iter(scores))
@@ -142,14 +143,14 @@ class LabelLoss:
         return [float(np.average(-each, weights=self.weight)) for each in own]
 
 
-def density_score(family: Family[Any], X: Array, members: Members, grid: float | None) -> float:
+def density_score(family: Family[Any], X: Array, members: Members, weight: Array, grid: float | None) -> float:
     """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
     from deciban.families.binned import Binned
     from deciban.families.poisson import Poisson
 
     stats: Any = family.collect(X, members)
     family = family.choose(stats)
-    own, weight = (np.arange(len(X)), members.codes), members.row_weights()
+    own = np.arange(len(X)), members.codes
     density = family.estimate(stats, "mean")
     each = family.leave_one_out(stats, X, members, "mean", density)[own] + np.reshape(density.log_base(X), -1)
     if grid is not None and not isinstance(family, Poisson):
@@ -185,6 +186,7 @@ def choose_blocks(
 ) -> list[Block]:
     """Choose the blocks of a typed table from its first rows; `together`: whether columns may vary together."""
     from deciban.families.categorical import Categorical
+    from deciban.read.columns import NUMBERS
     from deciban.text import Text
 
     blocks = [Block(as_key(key), family, ASKED) for key, family in asked.items()]

@@ -24,7 +24,7 @@ def is_sparse(X: object) -> TypeGuard[sp.csr_array]:
 def numbers(X: Matrix | Columns, columns: Sequence[str]) -> Any:
     """Dense as `dense_numbers`, sparse as CSR of float64; for families that take both."""
     X = array_of(X)
-    if not is_sparse(X):
+    if not sp.issparse(X):
         return dense_numbers(X, columns)
     X = X.tocsr()
     refuse_complex(X)

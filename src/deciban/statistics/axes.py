@@ -214,6 +214,7 @@ class Ragged:
     sizes: Array = field(init=False, repr=False, compare=False)  # (D,) number of names of each part
     starts: Array = field(init=False, repr=False, compare=False)  # (D,) position of the first name of each part
     size: int = field(init=False, repr=False, compare=False)  # number of names of all parts
+    closed: bool = field(init=False, repr=False, compare=False)  # whether all names are declared
     along: ClassVar[str] = "feature"  # the axis whose selection selects whole parts
 
     def __post_init__(self) -> None:
@@ -221,6 +222,7 @@ class Ragged:
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "starts", np.cumsum(sizes) - sizes)
         object.__setattr__(self, "size", int(sizes.sum()))
+        object.__setattr__(self, "closed", bool(np.all(sizes == [part.declared for part in self.parts])))
 
     @property
     def undeclared(self) -> Array:

@@ -443,8 +443,9 @@ def align(a: T, b: T) -> tuple[T, T]:
     """Make the axes of two statistics equal, so that their sums can be added; a MergeError if that is impossible."""
     if type(a) is not type(b):
         raise MergeError(f"{type(a).__name__} and {type(b).__name__} do not add: the models use different families.")
-    labels = {axis: names.union(b.labels[axis]) for axis, names in a.labels.items()}  # type: ignore[arg-type]  # an axis has one type
-    a, b = a.relabelled(labels), b.relabelled(labels)
+    if a.labels != b.labels:
+        labels = {axis: names.union(b.labels[axis]) for axis, names in a.labels.items()}  # type: ignore[arg-type]  # an axis has one type
+        a, b = a.relabelled(labels), b.relabelled(labels)
     for f, values in a.items():
         if f.metadata["kind"] == "nested":
             theirs = getattr(b, f.name)

@@ -17,7 +17,7 @@ from deciban.families.protocol import Rule
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members
 from deciban.text.counting import ClassCounter, TextRows
-from deciban.text.stats import TextStats, once, text_stats
+from deciban.text.stats import TextStats, text_stats
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
@@ -41,8 +41,7 @@ class CountAccumulator:
         self.place: dict[Any, int] = {}  # the position of each class in the counter, in the order of arrival
         self.tokens = np.zeros(0)
         weighted = members.weight is not None
-        steps = once if text.terms.amount == "binary" else text.terms.steps
-        self.counter = ClassCounter(1, text.tokens, text.fixed_vocabulary, weighted, steps=steps)
+        self.counter = ClassCounter(1, text.tokens, text.fixed_vocabulary, weighted, steps=text.terms.steps)
         X.counts.clear()  # the rows of a stream are not read again
         self.add(X, members)
 

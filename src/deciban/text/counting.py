@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from deciban.errors import InputError
 from deciban.read.tables import Columns, text_column
 from deciban.statistics import Array, Members
-from deciban.text.documents import DocumentPass, Documents, VocabularyReader
-from deciban.text.kernels.streams import Amounts, Part, Presence, Stream, StreamCounts, sparse_rows
+from deciban.text.documents import DocumentPass, Documents
+from deciban.text.kernels.streams import Amounts, Part, Stream, StreamCounts, sparse_rows
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
 
@@ -77,47 +77,38 @@ def count_rows(
     >>> list(vocabulary), X.toarray().tolist()
     (['be', 'not', 'or', 'to'], [[1, 0, 1, 1], [1, 1, 0, 1]])
     """
-    passed = DocumentPass(Documents.of(texts), tokens, vocabulary, threads)
+    found = count_documents(Documents.of(texts), tokens, vocabulary, limits, binary, threads)
+    if vocabulary is None and not len(found.vocabulary):
+        raise InputError("empty vocabulary; perhaps the documents only contain stop words")
+    return found.matrix, found.vocabulary
+
+
+def count_documents(
+    documents: Documents,
+    tokens: Tokens = WORDS,
+    vocabulary: Vocabulary | None = None,
+    limits: Limits = NO_LIMITS,
+    binary: bool = False,
+    threads: int | None = None,
+) -> Counted:
+    """Count the features of a vocabulary, or without one all features that occur; there may be none.
+
+    >>> X, _, lengths = count_documents(Documents.of(["to be or not"]), vocabulary=Vocabulary.of(["be", "to"]))
+    >>> X.toarray(), lengths
+    (array([[1, 1, 2]]), array([4]))
+    """
+    passed = DocumentPass(documents, tokens, vocabulary, threads)
     parts = passed.run(lambda first, last: _read(passed, passed.reader(), first, last))
     known, places = passed.places([part.reader for part in parts])
     for part in parts:
         passed.done(part.reader)
-    if vocabulary is None:
-        if not len(known):
-            raise InputError("empty vocabulary; perhaps the documents only contain stop words")
-        if not limits.none:
-            everything = _gathered(parts, places, known, False, passed.fast).matrix
-            held = np.bincount(everything.indices, minlength=len(known))
-            total = np.bincount(everything.indices, everything.data, len(known))
-            kept = limits.kept(len(passed.documents), total.astype(np.int64), held[None])
-            known, places = restricted(known, kept, places, limits)
-    return _gathered(parts, places, known, binary, passed.fast).matrix, known
-
-
-def count_found(documents: Documents, tokens: Tokens = WORDS) -> Counted:
-    """Count all features that occur in the documents; there may be none."""
-    passed = DocumentPass(documents, tokens)
-    parts = passed.run(lambda first, last: _read(passed, passed.reader(), first, last))
-    known, places = passed.places([part.reader for part in parts])
-    return _gathered(parts, places, known, False, passed.fast)
-
-
-def count_known(documents: Documents, reader: VocabularyReader) -> Counted:
-    """Count the features of a vocabulary.
-
-    >>> X, _, lengths = count_known(Documents.of(["to be or not"]), VocabularyReader(Vocabulary.of(["be", "to"])))
-    >>> X.toarray(), lengths
-    (array([[1, 1, 2]]), array([4]))
-    """
-    fast: list[bool] = []
-
-    def read(passed: DocumentPass, words: Any, first: int, last: int) -> _Read:
-        fast.append(passed.fast)
-        return _read(passed, words, first, last)
-
-    parts = reader.run(documents, read)
-    columns = [np.arange(reader.vocabulary.columns, dtype=np.int32)]
-    return _gathered(parts, [columns] * len(parts), reader.vocabulary, False, fast[0])
+    if vocabulary is None and not limits.none and len(known):
+        everything = _gathered(parts, places, known, False, passed.fast).matrix
+        held = np.bincount(everything.indices, minlength=len(known))
+        total = np.bincount(everything.indices, everything.data, len(known))
+        kept = limits.kept(len(documents), total.astype(np.int64), held[None])
+        known, places = restricted(known, kept, places, limits)
+    return _gathered(parts, places, known, binary, passed.fast)
 
 
 def count_lengths(documents: Documents, tokens: Tokens) -> Array:
@@ -299,23 +290,22 @@ class TextRows:
         found, counted = self.counts.find(tokens, self.at)
         if counted is not None and len(found) == len(self):
             return counted
-        counted = count_found(self.documents, tokens)
+        counted = count_documents(self.documents, tokens)
         if self._in_order():
             self.counts.keep(tokens, self.at, counted)
         self.counts.keep_lengths(tokens, self.at, counted.lengths)
         return counted
 
-    def count_by(self, reader: VocabularyReader) -> Counted:
+    def count_by(self, vocabulary: Vocabulary, tokens: Tokens) -> Counted:
         """Count these documents under the columns of a vocabulary; counts that are kept are used."""
-        tokens, vocabulary = reader.tokens, reader.vocabulary
         found, kept = self.counts.find(tokens, self.at)
         if kept is None or not len(found):
-            counted = count_known(self.documents, reader)
+            counted = count_documents(self.documents, tokens, vocabulary)
         elif len(found) == len(self):
             counted = kept.under(vocabulary)
         else:
             new = np.delete(np.arange(len(self)), found)
-            parts = kept.under(vocabulary), count_found(self[new].documents, tokens).under(vocabulary)
+            parts = kept.under(vocabulary), count_documents(self[new].documents, tokens, vocabulary)
             order = np.empty(len(self), np.intp)
             order[found], order[new] = np.arange(len(found)), len(found) + np.arange(len(new))
             matrix = sp.vstack([part.matrix for part in parts], "csr")[order]
@@ -370,7 +360,6 @@ class ClassCounts:
     counts: Array  # (K, V), or (K, V + 1) with `unk` last: Σ w · occurrences
     rows: Array  # (K,)  Σ w
     lengths: Array  # (n,)  features of each document, in the vocabulary or not
-    documents: Array | None  # as counts: Σ w of documents that hold the feature; None unless asked for
 
 
 class ClassCounter:
@@ -390,16 +379,13 @@ class ClassCounter:
         tokens: Tokens = WORDS,
         vocabulary: Vocabulary | None = None,
         weighted: bool = False,
-        presence: bool = False,
         passed: DocumentPass | None = None,
         steps: Steps | None = None,
     ) -> None:
         self.passed = passed or DocumentPass(Documents([]), tokens, vocabulary, fast=True)
-        self.reader, self.weighted, self.presence = self.passed.reader(), weighted, presence
+        self.reader, self.weighted = self.passed.reader(), weighted
         fast, levels = self.passed.fast, range(len(self.passed.sizes(self.reader)))
         self.levels = [StreamCounts(K, weighted or steps is not None, fast) for _ in levels]
-        self.present = [StreamCounts(K, weighted, fast) for _ in levels] if presence else []
-        self.once = [Presence(fast) for _ in levels]
         self.amounts = None if steps is None else [Amounts(steps, fast) for _ in levels]
         self.rows = np.zeros(K)
 
@@ -424,17 +410,14 @@ class ClassCounter:
             for level, (stream, size) in enumerate(zip(streams, self.passed.sizes(self.reader))):
                 amounts = None if self.amounts is None else self.amounts[level]
                 self.levels[level].add(stream, size, codes[here], weights, K, amounts)
-                if self.presence:
-                    self.present[level].add(self.once[level](stream, size), size, codes[here], weights, K)
             lengths.append(features)
         return _concatenated(lengths)
 
     def result(self) -> ClassCounts:
         """Return the counts of all batches so far."""
         known, places = self.passed.places([self.reader])
-        held = _placed([self.present], places, len(self.rows), known.columns) if self.presence else None
         counts = _placed([self.levels], places, len(self.rows), known.columns)
-        return ClassCounts(known, counts, self.rows.copy(), np.zeros(0, np.int64), held)
+        return ClassCounts(known, counts, self.rows.copy(), np.zeros(0, np.int64))
 
 
 def count_classes(
@@ -443,13 +426,11 @@ def count_classes(
     K: int,
     tokens: Tokens = WORDS,
     vocabulary: Vocabulary | None = None,
-    limits: Limits = NO_LIMITS,
     weight: Array | None = None,
-    presence: bool = False,
     threads: int | None = None,
     steps: Steps | None = None,
 ) -> ClassCounts:
-    """Count documents per class; document i is of class codes[i] in [0, K), and `presence` counts documents, too.
+    """Count documents per class; document i is of class codes[i] in [0, K).
 
     A document of weight 0 is not counted. There may be no feature at all. With `steps`, a feature that occurs t times
     counts steps(m)[1] + … + steps(m)[t], for t ≤ m.
@@ -464,10 +445,9 @@ def count_classes(
     documents = everything if len(counted) == len(everything) else everything.take(counted)
     present, weighed = codes[counted], None if weight is None else np.asarray(weight, np.float64)[counted]
     passed = DocumentPass(documents, tokens, vocabulary, threads)
-    limited = vocabulary is None and not limits.none
 
     def count(first: int, last: int) -> tuple[ClassCounter, Array]:
-        counter = ClassCounter(K, weighted=weight is not None, presence=presence or limited, passed=passed, steps=steps)
+        counter = ClassCounter(K, weighted=weight is not None, passed=passed, steps=steps)
         lengths = counter.take(documents, first, last, present, weighed)
         passed.done(counter.reader)
         return counter, lengths
@@ -475,19 +455,10 @@ def count_classes(
     parts = passed.run(count)
     known, places = passed.places([counter.reader for counter, _ in parts])
     rows = np.bincount(present, weighed, K).astype(np.float64)
-    tallies = [counter.levels for counter, _ in parts]
-    counts = _placed(tallies, places, K, known.columns)
-    held = _placed([counter.present for counter, _ in parts], places, K, known.columns)
-    if limited:
-        kept = limits.kept(rows.sum(), counts.sum(axis=0), held, rows)
-        known, places = restricted(known, kept, places, limits)
-        if known.unk and presence:
-            # the number of documents that hold any word outside is not a sum over words: count again
-            return count_classes(everything, codes, K, tokens, known, NO_LIMITS, weight, presence, threads, steps)
-        counts, held = _placed(tallies, places, K, known.columns), held[:, kept]
+    counts = _placed([counter.levels for counter, _ in parts], places, K, known.columns)
     lengths = np.zeros(len(everything), np.int64)
     lengths[counted] = np.concatenate([some for _, some in parts])
-    return ClassCounts(known, counts, rows, lengths, held if presence else None)
+    return ClassCounts(known, counts, rows, lengths)
 
 
 def _checked(codes: Array, n: int, K: int | None) -> Array:

@@ -1,11 +1,16 @@
-"""The density of documents: how they are read, and the density of their counts."""
+"""The density of documents: how they are read, the density of their counts, and a scorer in one pass over the text.
+
+Where the log density is a sum over words, `Scorer` adds a bias for each class and the weights of the words while it
+reads; otherwise documents are counted first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,18 +21,176 @@ from deciban.families.counts import MultinomialDensity, PolyaDensity
 from deciban.families.dirichlet import log_rising
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
-from deciban.text.counting import TextRows
-from deciban.text.documents import VocabularyReader
-from deciban.text.scoring import Scorer
+from deciban.text.counting import Steps, TextRows
+from deciban.text.documents import DocumentPass, Documents, make_reader
+from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, log_probabilities
 from deciban.text.stats import UNK, idf_of, vocabulary_along
+from deciban.text.tokens import WORDS, Tokens
+from deciban.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
 
 ABSENT = "words that are absent"
 LENGTH = "number of words"
+FEW = 16  # texts up to which plain Python scores them one by one
 
 
+# -- scores ------------------------------------------------------------------------------------------------------------
+class OneText(Protocol):
+    """Scores one text at a time."""
+
+    def __call__(self, text: str) -> tuple[Array, int]:
+        """Return the scores of a text, (K,), or its log-probabilities, and the number of its features."""
+
+    def with_finish(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
+        """Return one that gives log-probabilities."""
+
+
+class Scorer:
+    """Scores texts, many at once or one at a time; mutable: the kernel for single texts is made at its first use.
+
+        score[k] = bias[k] + Σ weights[feature, k]     over the features of a text, or over those present if `binary`
+
+    With `steps`, a feature that occurs t times counts steps(m)[1] + … + steps(m)[t] for t ≤ m.
+    `weights` is (V, K): a feature's numbers for all classes side by side; (V + 1, K) where the vocabulary has `unk`.
+
+    >>> scorer = Scorer(Vocabulary.of(["bad", "good"], "learnt"), np.array([[-2.0, 2.0], [1.0, -1.0]]), np.zeros(2))
+    >>> scorer("Good, good: not bad."), scorer.scores(["good", "bad"])
+    (array([0., 0.]), array([[ 1., -1.],
+           [-2.,  2.]]))
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        weights: Array,
+        bias: Array,
+        tokens: Tokens = WORDS,
+        binary: bool = False,
+        steps: Steps | None = None,
+    ) -> None:
+        self.vocabulary, self.tokens, self.binary, self.steps = vocabulary, tokens, binary, steps
+        self.weights = np.ascontiguousarray(weights, np.float64)
+        self.bias = np.ascontiguousarray(bias, np.float64)
+        if self.weights.shape != (vocabulary.columns, len(self.bias)):
+            raise InputError(
+                f"weights of shape {self.weights.shape} do not fit {vocabulary.columns} features, unk counted, "
+                f"and {len(self.bias)} classes."
+            )
+        self._one: OneText | None = None
+        self._totals = np.zeros(0)  # amounts of a feature that occurs 0, 1, 2, … times
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_one": None}
+
+    def __call__(self, text: str) -> Array:
+        """Return the scores of one text, (K,)."""
+        return self.one(text)[0]
+
+    def one(self, text: str) -> tuple[Array, int]:
+        """Return the scores of one text, (K,), and the number of its features."""
+        return self._one_text()(text)
+
+    def finished(self, finish: Finish) -> Callable[[str], tuple[Array, int]]:
+        """Return a function of one text that gives its log-probabilities, (K,), and the number of its features."""
+        return self._one_text().with_finish(finish)
+
+    def scores(self, texts: Any, threads: int | None = None) -> Array:
+        """Return the scores of each text, (n, K)."""
+        return self.scores_and_lengths(texts, threads)[0]
+
+    def scores_and_lengths(self, texts: Any, threads: int | None = None) -> tuple[Array, Array]:
+        """Return the scores of each text, (n, K), and the number of its features, in the vocabulary or not, (n,)."""
+        documents = Documents.of(texts)
+        passed, n = DocumentPass(documents, self.tokens, self.vocabulary, threads), len(documents)
+        if n <= FEW and isinstance(documents.texts, list) and not passed.fast:
+            found = self._few(passed, documents.texts)
+            if found is not None:
+                return found
+        out, lengths = np.empty((n, len(self.bias))), np.empty(n, np.int64)
+
+        def score(first: int, last: int) -> None:
+            reader = passed.reader(lambda: self.weights[: len(self.vocabulary)].max(axis=1))
+            once = Presence(passed.fast)
+            amounts = None if self.steps is None else Amounts(self.steps, passed.fast)
+            for chunk in documents.chunks(first, last):
+                (stream,), own = passed.read(reader, chunk)
+                if self.binary:
+                    stream = once(stream, self.vocabulary.columns)
+                here = slice(chunk.first, chunk.first + len(own))
+                lengths[here] = own
+                values = None if amounts is None else amounts(stream, self.vocabulary.columns)
+                add_scores(stream, self.weights, self.bias, out[here], passed.fast, values)
+            passed.done(reader, arranged=True)
+
+        passed.run(score)
+        return out, lengths
+
+    def _one_text(self) -> OneText:
+        if self._one is None:
+            self._one = self._made()
+        return self._one
+
+    def _made(self) -> OneText:
+        """Return what scores one text: a kernel for plain words, else the general way."""
+        tokens = self.tokens
+        plain_words = tokens.compiled and tokens.unit == "word" and tokens.ngrams == (1, 1)
+        if self.binary or not plain_words or tokens.stem or tokens.stop_words:
+            return _OneOfMany(self)
+        from deciban.text.kernels.single_document import SingleDocumentScorer
+
+        reader: Any = make_reader(tokens, self.vocabulary, fast=True)
+        outside = () if self.vocabulary.unk else (np.zeros((1, len(self.bias))),)
+        return SingleDocumentScorer(reader.reader, np.concatenate([self.weights, *outside]), self.bias, self.steps)
+
+    def _few(self, passed: DocumentPass, texts: list[Any]) -> tuple[Array, Array] | None:
+        """Score a few short texts in plain Python; None where one is not a text: the long way then raises the error."""
+        reader, outside = passed.reader(), len(self.vocabulary) if self.vocabulary.unk else None
+        passed.done(reader)  # a plain reader of a vocabulary does not change while it reads
+        try:
+            features = self.tokens.analyse_all([text.encode().decode() for text in texts])
+        except (AttributeError, UnicodeError):
+            return None
+        out, lengths = np.empty((len(texts), len(self.bias))), np.empty(len(texts), np.int64)
+        for i, words in enumerate(features):
+            ids = [at for at in [reader.number.get(word, outside) for word in words] if at is not None]
+            if self.binary or self.steps is not None:
+                often = Counter(ids)
+                rows = self.weights[list(often)]
+                if self.steps is not None:
+                    rows = rows * self._amounts(often.values())[:, None]
+            else:
+                rows = self.weights[ids]
+            out[i], lengths[i] = self.bias + rows.sum(axis=0), len(words)
+        return out, lengths
+
+    def _amounts(self, times: Collection[int]) -> Array:
+        """Return the amounts of features that occur so often."""
+        often = np.fromiter(times, np.intp, len(times))
+        most = int(often.max(initial=1))
+        if most >= len(self._totals):
+            self._totals = np.cumsum(self.steps(2 * most))  # type: ignore[misc]
+        return self._totals[often]
+
+
+@dataclass(frozen=True)
+class _OneOfMany:
+    """Scores one text at a time as it would many; the numpy version of `SingleDocumentScorer`."""
+
+    scorer: Scorer
+    finish: Finish | None = None
+
+    def with_finish(self, finish: Finish) -> _OneOfMany:
+        return _OneOfMany(self.scorer, finish)
+
+    def __call__(self, text: str) -> tuple[Array, int]:
+        scores, lengths = self.scorer.scores_and_lengths([text])
+        length = int(lengths[0])
+        return scores[0] if self.finish is None else log_probabilities(scores[0], length, self.finish), length
+
+
+# -- densities ---------------------------------------------------------------------------------------------------------
 @dataclass(eq=False)
 class LogTable:
     """The density of counts that a `TextDensity` reads, computed at its first use; mutable, owned by one density.
@@ -37,7 +200,7 @@ class LogTable:
 
     make: Callable[[], tuple[Axis, Density]]  # the words and the density of their counts
     _made: tuple[Axis, Density] | None = None
-    _ready: tuple[VocabularyReader, Array | None, Scorer | None] | None = None
+    _ready: tuple[Vocabulary, Array | None, Scorer | None] | None = None
 
     def made(self) -> tuple[Axis, Density]:
         """Return the words and the density of their counts."""
@@ -45,13 +208,13 @@ class LogTable:
             self._made = self.make()
         return self._made
 
-    def ready(self, text: Text) -> tuple[VocabularyReader, Array | None, Scorer | None]:
-        """Return the reader of the words, their idf (V,), and the scorer where a score is a sum over words."""
+    def ready(self, text: Text) -> tuple[Vocabulary, Array | None, Scorer | None]:
+        """Return the words without <unk>, their idf (V,), and the scorer where a score is a sum over words."""
         if self._ready is None:
             axis, inner = self.made()
-            reader = VocabularyReader(vocabulary_along(text, axis), text.tokens)
-            idf = idf_of(text, reader.vocabulary)
-            self._ready = reader, idf, _scorer(text, reader.vocabulary, inner, idf)
+            vocabulary = vocabulary_along(text, axis)
+            idf = idf_of(text, vocabulary)
+            self._ready = vocabulary, idf, _scorer(text, vocabulary, inner, idf)
         return self._ready
 
     def __reduce__(self) -> Any:
@@ -62,7 +225,7 @@ def _fixed_table(axis: Axis, inner: Density) -> LogTable:
     return LogTable(lambda: (axis, inner), (axis, inner))
 
 
-def _scorer(text: Text, vocabulary: Any, inner: Density, idf: Array | None) -> Scorer | None:
+def _scorer(text: Text, vocabulary: Vocabulary, inner: Density, idf: Array | None) -> Scorer | None:
     binary, unit = text.terms.amount == "binary", text.terms.unit
     if isinstance(inner, MultinomialDensity) and not unit:
         weights, bias = inner.log_p if idf is None else inner.log_p * idf[:, None], np.zeros(inner.K)
@@ -70,7 +233,7 @@ def _scorer(text: Text, vocabulary: Any, inner: Density, idf: Array | None) -> S
         weights, bias = (inner.log_on - inner.log_off).T, inner.log_off.sum(axis=1)
     else:
         return None
-    return Scorer(vocabulary, weights, bias, text.tokens, binary, text.terms.steps)
+    return Scorer(vocabulary, weights, bias, text.tokens, binary, None if binary else text.terms.steps)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -122,16 +285,16 @@ class TextDensity(Density):
         return self.table.ready(self.text)[2]
 
     @property
-    def vocabulary(self) -> Any:
+    def vocabulary(self) -> Vocabulary:
         """The words along the axis, without <unk>."""
-        return self.table.ready(self.text)[0].vocabulary
+        return self.table.ready(self.text)[0]
 
     def log_density(self, X: TextRows) -> Array:
         """Return (n, K): sums while reading where possible, else from counts; 0 for missing documents."""
         here, at = X.without_missing()
-        reader, idf, scorer = self.table.ready(self.text)
+        vocabulary, idf, scorer = self.table.ready(self.text)
         if scorer is None or here.counted(self.text.tokens):
-            terms = self.text.terms.weighted_rows(here.count_by(reader).matrix, idf)
+            terms = self.text.terms.weighted_rows(here.count_by(vocabulary, self.text.tokens).matrix, idf)
             scores = self.inner.log_density(terms)
         else:
             scores, lengths = scorer.scores_and_lengths(here.documents)
@@ -149,12 +312,12 @@ class TextDensity(Density):
 
     def named_parts(self, X: TextRows) -> tuple[list[str], Array, Array]:
         """Return names (P,), log densities (n, K, P) and counts (n, P) of the words that occur, and of the rest."""
-        reader, idf, _ = self.table.ready(self.text)
-        counted = X.count_by(reader).matrix
+        vocabulary, idf, _ = self.table.ready(self.text)
+        counted = X.count_by(vocabulary, self.text.tokens).matrix
         rows = self.text.terms.weighted_rows(counted, idf)
         at = np.unique(rows.indices)
         x, counts = (some[:, at].toarray().astype(float) for some in (rows, counted))
-        names = [*reader.vocabulary, UNK]
+        names = [*vocabulary, UNK]
         inner, missing = self.inner, np.zeros(len(X), bool) if X.present is None else ~X.present
         if isinstance(inner, MultinomialDensity):
             parts = _product(x[:, None, :], inner.log_p[at].T)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, compiled
-from deciban.read.arrow import taken
+from deciban.read.typed import taken
 from deciban.statistics import Array
 from deciban.text.kernels.streams import (
     Chunk,
@@ -29,7 +29,7 @@ from deciban.text.kernels.streams import (
     relabelled,
     without_id,
 )
-from deciban.text.tokens import WORDS, Tokens
+from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary, encoded, text_array
 
 if TYPE_CHECKING:
@@ -452,50 +452,3 @@ class DocumentPass:
             return self.vocabulary, [[np.arange(self.vocabulary.columns, dtype=np.int32)]] * len(readers)
         names, places = _found(readers)
         return Vocabulary(names, "learnt"), places
-
-
-class VocabularyReader:
-    """Maps documents to the columns of a vocabulary, whose `ReaderPool` keeps the readers between calls.
-
-    >>> reader = VocabularyReader(Vocabulary.of(["be", "to"], "learnt"))
-    >>> def streams(passed, reader, first, last):
-    ...     return [passed.read(reader, chunk) for chunk in passed.documents.chunks(first, last)]
-    >>> reader.run(Documents.of(["to be or not"]), streams)[0]
-    [([Stream(ids=array([1, 0]), lengths=array([2]))], array([4]))]
-    """
-
-    def __init__(self, vocabulary: Vocabulary, tokens: Tokens = WORDS) -> None:
-        self.vocabulary, self.tokens = vocabulary, tokens
-        self._plain: PlainReader | None = None
-
-    def __reduce__(self) -> Any:
-        return VocabularyReader, (self.vocabulary, self.tokens)
-
-    def run(
-        self,
-        documents: Documents,
-        act: Callable[[DocumentPass, Any, int, int], Result],
-        threads: int | None = None,
-        frequency: Callable[[], Array] | None = None,
-    ) -> list[Result]:
-        """Return act(pass, reader, first, last) for each range of the documents, each with a reader of its own.
-
-        `frequency` arranges compiled readers (see `DocumentPass.reader`).
-        """
-        passed = DocumentPass(documents, self.tokens, self.vocabulary, threads)
-
-        def run(first: int, last: int) -> Result:
-            reader = passed.reader(frequency)
-            result = act(passed, reader, first, last)
-            passed.done(reader, frequency is not None)
-            return result
-
-        return passed.run(run)
-
-    def plain(self) -> PlainReader:
-        """Return a reader in plain Python; it does not change while it reads, so threads may share it."""
-        if self._plain is None:
-            kind, pool = (self.tokens, False, False), self.vocabulary.readers
-            self._plain = pool.take(kind, lambda: make_reader(self.tokens, self.vocabulary, fast=False))
-            pool.put(kind, self._plain)
-        return self._plain

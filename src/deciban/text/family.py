@@ -28,7 +28,6 @@ from deciban.statistics import Array, Axis, Members
 from deciban.text.accumulators import CountAccumulator, TermAccumulator
 from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity
-from deciban.text.documents import VocabularyReader
 from deciban.text.leave_one_out import LARGE_MODEL, LeaveOneOut
 from deciban.text.stats import (
     UNK,
@@ -205,25 +204,18 @@ class Text(Family[TextStats]):
         known = self.fixed_vocabulary
         one_pass = not self.terms.unit and members.codes is not None and not X.counted(self.tokens)
         if one_pass:
-            vocabulary, counts, tokens = self._count_classes(X, members, known)
+            args, w = (X.documents, members.codes, members.K, self.tokens, known), members.weight
+            found = count_classes(*args, weight=w, steps=self.terms.steps)
+            if w is None:  # documents of weight 0 are not read
+                X.counts.keep_lengths(self.tokens, X.at, found.lengths)
+            vocabulary, counts, lengths = found.vocabulary, found.counts, found.lengths
         else:
-            done = X.count(self.tokens) if known is None else X.count_by(VocabularyReader(known, self.tokens))
-            vocabulary, tokens = done.vocabulary, members.total(done.lengths[:, None].astype(float))[:, 0]
+            done = X.count(self.tokens) if known is None else X.count_by(known, self.tokens)
+            vocabulary, lengths = done.vocabulary, done.lengths
             counts = members.total(self.terms.rows(done.matrix, idf_of(self, done.vocabulary)))
+        tokens = members.total(lengths[:, None].astype(float))[:, 0]
         stats = text_stats(self, members.classes, vocabulary, counts, members.weights(), tokens)
         return stats if one_pass and known is None else stats.pruned()
-
-    def _count_classes(
-        self, X: TextRows, members: Members, known: Vocabulary | None
-    ) -> tuple[Vocabulary, Array, Array]:
-        binary, w = self.terms.amount == "binary", members.weight
-        found = count_classes(
-            X.documents, members.codes, members.K, self.tokens, known, weight=w, presence=binary, steps=self.terms.steps
-        )
-        if w is None:  # documents of weight 0 are not read
-            X.counts.keep_lengths(self.tokens, X.at, found.lengths)
-        tokens = np.bincount(members.codes, found.lengths if w is None else w * found.lengths, members.K)
-        return found.vocabulary, found.documents if binary else found.counts, tokens.astype(float)  # type: ignore[return-value]
 
     def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningSums:
         """Start the sums of a stream with its first rows.
@@ -250,7 +242,7 @@ class Text(Family[TextStats]):
     def estimate(self, stats: TextStats, rule: Rule) -> TextDensity:
         # the logarithms of the words are taken at their first use
         classes: Any = stats.labels["class"]
-        require_words(stats.labels["word"])
+        require_words(stats)
         inner_rule = rule_of(self, rule)
         if rule == "ml":
             weight = stats.rows if self.reading == "bernoulli" else stats.counts.sum(axis=1)

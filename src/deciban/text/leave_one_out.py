@@ -34,8 +34,8 @@ from deciban.families.protocol import Family, Rule
 from deciban.kernels.choice import compiled, weights_or_empty
 from deciban.statistics import Array, Members
 from deciban.text.counting import TextRows
-from deciban.text.documents import VocabularyReader
 from deciban.text.stats import TextStats, count_family, pseudo_counts, rule_of, word_sums
+from deciban.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
@@ -54,7 +54,7 @@ class LearntWords:
     whole: Array  # (K,) of each class, over the words
     prunable: Array  # (V,) whether a word leaves the vocabulary when nothing is counted under it
     idf: Array | None  # (V,)
-    reader: VocabularyReader
+    vocabulary: Vocabulary
 
     @classmethod
     def of(cls, text: Text, stats: TextStats) -> LearntWords:
@@ -67,7 +67,7 @@ class LearntWords:
             sums.counts @ np.ones(len(free)),
             np.roll(free, -1) if text.kind == "growing" else free,
             idf,
-            VocabularyReader(vocabulary, text.tokens),
+            vocabulary,
         )
 
 
@@ -109,7 +109,7 @@ class LeaveOneOut:
             X, members = (self.X, self.members) if rows is None else (self.X[rows], self.members.take(rows))
             X, here = X.without_missing()
             members = members if here is None else members.take(here)
-            counted = X.count_by(self.learnt.reader).matrix
+            counted = X.count_by(self.learnt.vocabulary, self.text.tokens).matrix
             self._last = rows, removal_of(self.text, self.learnt, self.stats, X, counted, members, self.rule), here
         return self._last[1:]
 

@@ -34,7 +34,7 @@ from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import left_over
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Rule
-from deciban.statistics import Array, Axis, Labels, LazyNames, Stats, summed
+from deciban.statistics import Array, Axis, LazyNames, Stats, summed
 from deciban.text.vocabulary import Vocabulary, text_array
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class Terms:
 
     @property
     def steps(self) -> Callable[[int], Array] | None:
-        """Function of m: what the t-th occurrence of a word adds, t ≤ m; None where it adds 1, or 0 after the first."""
-        return log_steps if self.amount == "log" else None
+        """Function of m: what the t-th occurrence of a word adds, t ≤ m; None where it adds 1."""
+        return {"log": log_steps, "binary": once}.get(self.amount)
 
     def amounts(self, most: int) -> Array:
         """Return the amount of a word that occurs t = 0, …, most times, without factors; shape (most + 1,).
@@ -189,7 +189,7 @@ class TextStats(Stats):
     def pruned(self) -> Self:
         """Return the statistics without undeclared words that have no counts, if there are any."""
         empty = np.ones(len(self.counts)) @ self.counts == 0
-        return super().pruned() if (empty & self.labels["word"].undeclared).any() else self
+        return super().pruned() if empty.any() and (empty & self.labels["word"].undeclared).any() else self
 
 
 # -- the axis of the words ---------------------------------------------------------------------------------------------
@@ -209,12 +209,12 @@ def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     if kind == "learnt" and isinstance(names, LazyNames) and isinstance(names.source, Vocabulary):
         return names.source
     words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
-    return Vocabulary(text_array(list(words)), kind, len(words) if kind == "given" else 0)
+    return Vocabulary(text_array(list(words)), kind)
 
 
-def require_words(axis: Labels) -> None:
+def require_words(stats: TextStats) -> None:
     """Refuse a vocabulary without words."""
-    if axis.size == 0:
+    if stats.counts.shape[1] == 0:
         raise InputError(
             "the documents hold no words, so there is nothing to tell the classes apart by. Look at stop_words, "
             "pattern, min_df and max_df."
@@ -266,7 +266,7 @@ def word_sums(text: Text, stats: TextStats) -> WordSums:
     """Return the sums as families of counts read them."""
     stats = stats.pruned()
     axis: Any = stats.labels["word"]
-    require_words(axis)
+    require_words(stats)
     vocabulary = vocabulary_along(text, axis)
     counts, idf = in_vocabulary_order(stats.counts, text.kind), idf_of(text, vocabulary)
     return WordSums(axis, replace(stats, counts=counts if idf is None else counts * idf), vocabulary, idf)

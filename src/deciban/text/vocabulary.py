@@ -1,7 +1,7 @@
 """Vocabularies: the words of a model and their columns, and the limits by which words are kept.
 
 learnt           words outside are not counted
-given, capped    words outside are counted as the word `unk`, whose column comes after all others
+given            words outside are counted as the word `unk`, whose column comes after all others
 growing          the same, and `unk` is what a new word was before it was learnt
 """
 
@@ -16,13 +16,13 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from deciban.errors import HyperparameterError, InputError, MergeError, shortlist
+from deciban.errors import HyperparameterError, InputError, shortlist
 from deciban.kernels.choice import compiled, readable
-from deciban.read.arrow import taken
+from deciban.read.typed import taken
 from deciban.statistics import Array
 from deciban.text.kernels.ordering import alphabetical
 
-Kind = Literal["learnt", "given", "capped", "growing"]
+Kind = Literal["learnt", "given", "growing"]
 FEW_WORDS = 1_000  # new words up to which a sorted vocabulary is not sorted again
 WORK_PER_WORD = 10  # elementary operations of one lookup
 
@@ -66,12 +66,11 @@ class Vocabulary:
 
     names: pa.LargeStringArray  # (V,)
     kind: Kind = "given"
-    declared: int = 0  # the first so many words are never pruned; the others are sorted
     readers: ReaderPool = field(default_factory=ReaderPool, init=False, repr=False)
 
     @classmethod
     def of(cls, words: Iterable[str], kind: Kind = "given") -> Vocabulary:
-        """Make a vocabulary; given and capped words keep their order, others are sorted."""
+        """Make a vocabulary; given words keep their order, others are sorted."""
         words = words if isinstance(words, pa.Array | pa.ChunkedArray) else list(words)
         try:
             names = text_array(words)
@@ -86,9 +85,7 @@ class Vocabulary:
                 seen[word] = seen.get(word, 0) + 1
             twice = [repr(word) for word, times in seen.items() if times > 1]
             raise InputError(f"Duplicate term in vocabulary: {shortlist(twice)}.")
-        if kind in ("given", "capped"):
-            return cls(names, kind, len(names) if kind == "given" else 0)
-        return cls(taken(names, in_order(names)), kind)
+        return cls(names if kind == "given" else taken(names, in_order(names)), kind)
 
     @property
     def unk(self) -> bool:
@@ -114,8 +111,7 @@ class Vocabulary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vocabulary):
             return NotImplemented
-        same = (self.kind, self.declared) == (other.kind, other.declared)
-        return self is other or (same and self.names.equals(other.names))
+        return self is other or (self.kind == other.kind and self.names.equals(other.names))
 
     __hash__ = None  # type: ignore[assignment]  # would take as long as a comparison
 
@@ -140,43 +136,18 @@ class Vocabulary:
         return self.ids(other.names)
 
     def union(self, other: Vocabulary) -> Vocabulary:
-        """Return the words of both: declared ones first, the others sorted; this vocabulary if it has them all."""
-        import pyarrow.compute as pc
-
-        if self == other:
+        """Return the words of two sorted vocabularies, sorted; this one if it has them all."""
+        new = taken(other.names, np.flatnonzero(self.positions(other) < 0))
+        if not len(new):
             return self
-        if self.kind == other.kind == "learnt":
-            new = taken(other.names, np.flatnonzero(self.positions(other) < 0))
-            if len(new) <= FEW_WORDS:
-                return Vocabulary(_inserted(self.names, new), "learnt") if len(new) else self
-        if self.kind != other.kind:
-            raise MergeError(
-                f"a {self.kind} and a {other.kind} vocabulary cannot be merged: they treat new words apart."
-            )
-        if self.kind in ("given", "capped"):
-            odd = [*self.outside(other), *other.outside(self)]
-            if odd:
-                raise MergeError(
-                    f"two {self.kind} vocabularies differ, in {shortlist(odd)}: what is unk in one is a word in the "
-                    "other. Count both with one vocabulary."
-                )
-        declared = pa.concat_arrays([self.names[: self.declared], other.names[: other.declared]]).unique()
-        found = pa.concat_arrays([self.names[self.declared :], other.names[other.declared :]]).unique()
-        found = found.filter(pc.invert(pc.is_in(found, declared)))
-        return Vocabulary(pa.concat_arrays([declared, taken(found, in_order(found))]), self.kind, len(declared))
-
-    def outside(self, other: Vocabulary) -> list[str]:
-        """Return the words of another vocabulary that are not in this one."""
-        return taken(other.names, np.flatnonzero(self.ids(other.names) < 0)).to_pylist()
+        if len(new) <= FEW_WORDS:
+            return Vocabulary(_inserted(self.names, new), self.kind)
+        both = pa.concat_arrays([self.names, new])
+        return Vocabulary(taken(both, in_order(both)), self.kind)
 
     def take(self, index: Array) -> Vocabulary:
         """Return a selection of the words, in the order given."""
-        index = np.asarray(index)
-        return Vocabulary(taken(self.names, index), self.kind, int(np.sum(index < self.declared)))
-
-    def used(self, counted: Array) -> Array:
-        """Return the columns of words that are declared or counted; `counted` is (V,), of bool or counts."""
-        return np.flatnonzero((np.asarray(counted)[: len(self)] != 0) | (np.arange(len(self)) < self.declared))
+        return Vocabulary(taken(self.names, np.asarray(index)), self.kind)
 
 
 def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
@@ -330,7 +301,7 @@ def restricted(
 
     A word outside is `unk` where the number of words was capped, and dropped otherwise (column −1).
     """
-    smaller = replace(known.take(kept), kind="learnt" if limits.most is None else "capped")
+    smaller = replace(known.take(kept), kind="learnt" if limits.most is None else "given")
     new = np.full(len(known), len(kept) if smaller.unk else -1, np.int32)
     new[kept] = np.arange(len(kept))
     return smaller, [[new[level] for level in levels] for levels in places]
