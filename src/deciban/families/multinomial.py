@@ -55,7 +55,9 @@ class MultinomialStats(Stats):
     counts: Array = summed("class", "word", floor=True)  # Σ w·x
     rows: Array = summed("class", floor=True)  # Σ w
     coefficient: Array = summed("class", "digit")  # Σ w·log L!/Πx!, as two numbers that add exactly
-    peak: Array | None = peak("counts", "class", "word", weight="rows")  # the largest value of `counts`, where it was rounded
+    peak: Array | None = peak(
+        "counts", "class", "word", weight="rows"
+    )  # the largest value of `counts`, where it was rounded
 
     def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         self._refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)

@@ -34,7 +34,9 @@ class PoissonStats(Stats):
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that have a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
     log_factorial: Array = summed("class", "feature", "digit")  # Σ w·log x!   two numbers that add exactly
-    peak: Array | None = peak("total", "class", "feature", weight="weight")  # the largest value of `total`, where it was rounded
+    peak: Array | None = peak(
+        "total", "class", "feature", weight="weight"
+    )  # the largest value of `total`, where it was rounded
 
     def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         self._refuse_lost_digits("total", other, self.weight - other.weight, error, least=1.0)

@@ -200,7 +200,7 @@ def _sort_by_class(
             continue
         k = codes[i]
         x, z, s = X[i], Z[ends[k]], first[k]
-        root, over = np.sqrt(w), 0
+        root, over = np.sqrt(w), np.int64(0)
         for d in range(D):
             c = x[d] - origin[d]
             over += np.int64(abs(c) > reach[d])

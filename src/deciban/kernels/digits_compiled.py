@@ -23,9 +23,7 @@ def _add(digits: Array, sign: int, value: int, exponent: int, lowest: int) -> No
 
 
 @kernel
-def add_products(
-    V: Array, weight: Array, slot: Array, left: Array, right: Array, lowest: int, sums: Array
-) -> None:
+def add_products(V: Array, weight: Array, slot: Array, left: Array, right: Array, lowest: int, sums: Array) -> None:
     """Add w · V[i, left] · V[i, right] to the digits (class, cell, place)."""
     n, columns = V.shape
     mantissa, exponent = np.zeros(columns, np.int64), np.zeros(columns, np.int64)

@@ -293,7 +293,9 @@ class Mixture(Family):
             raise InputError("there are no rows to learn from.")
         members = Members.one_group(n, weight)
         pooled = collect_checked(self.component, block, members, [str(j) for j in range(block.shape[1])])
-        return WeightedRows(self.component.choose(pooled.whole(), (block, members)).resolve(pooled), block, weight), start
+        return WeightedRows(
+            self.component.choose(pooled.whole(), (block, members)).resolve(pooled), block, weight
+        ), start
 
     def _held_out_loss(self, X: ArrayLike, sample_weight: ArrayLike | None, options: dict[str, Any]) -> float:
         """Negative log-likelihood per row, each fold scored by a fit of the others under "mean", which excludes 0."""

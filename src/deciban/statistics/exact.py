@@ -37,7 +37,9 @@ class ExactSums(Stats):
         return cls(labels, empty, empty, np.empty((0, cells), np.int64), np.zeros(classes.size))
 
     @classmethod
-    def of_products(cls, V: Array, weight: Array | None, codes: Array, cells: tuple[Array, Array], classes: Axis) -> ExactSums:
+    def of_products(
+        cls, V: Array, weight: Array | None, codes: Array, cells: tuple[Array, Array], classes: Axis
+    ) -> ExactSums:
         """Sum w·v_i·v_j over rows, for pairs (i, j) of columns of V."""
         group, place, digits = base.product_digits(V, weight, codes, *cells, classes.size)
         labels = {"class": classes, "cell": Axis.of(len(cells[0]))}
@@ -71,13 +73,11 @@ class ExactSums(Stats):
         labels = {**self.labels, "cell": Axis.of(len(cells))}
         return replace(self, labels=labels, group=self.group[kept], place=self.place[kept], digits=digits[kept])
 
-    def without_groups(self, gone: Array) -> ExactSums:
+    def without_groups(self, gone: Array) -> Self:
         """Return the sums without the classes for which `gone` (K,) holds."""
         kept = ~gone[self.group]
         rounded = np.where(gone, 0.0, self.rounded)
-        return replace(
-            self, group=self.group[kept], place=self.place[kept], digits=self.digits[kept], rounded=rounded
-        )
+        return replace(self, group=self.group[kept], place=self.place[kept], digits=self.digits[kept], rounded=rounded)
 
     # -- the algebra -----------------------------------------------------------------------------------------------
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:

@@ -81,6 +81,9 @@ class OriginSums(Stats):
         if self.head is None:
             object.__setattr__(self, "head", np.empty((0, len(self.origin))))
 
+    def _but(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
     @abstractmethod
     def about(self, origin: Array) -> Self:
         """Return the same sums about another origin."""
@@ -124,7 +127,7 @@ class OriginSums(Stats):
             return stats
         exact = ExactSums.of_products(factors, weight, members.codes[far], cls._cells(D), members.classes)
         head = _sorted_values(rows) if not frame.placed else stats.head
-        return replace(stats, far=exact, head=head)
+        return stats._but(far=exact, head=head)
 
     @property
     def frame(self) -> Frame:
@@ -159,8 +162,8 @@ class OriginSums(Stats):
         weight, first, second = self.weight.copy(), self.first.copy(), self.second.copy()
         for mine, part in zip((weight, first, second), parts):
             mine[classes] += part
-        none = replace(self, origin=origin, reach=None, far=None, head=None)
-        return replace(none, weight=weight, first=first, second=second)
+        none = self._but(origin=origin, reach=None, far=None, head=None)
+        return none._but(weight=weight, first=first, second=second)
 
     @abstractmethod
     def _emptied(self, weight: Array) -> Self:
@@ -171,13 +174,12 @@ class OriginSums(Stats):
         if self.far.empty:
             return self._emptied(self.weight)
         weight = self.whole().weight
-        gone = ~weight.reshape(len(weight), -1).any(axis=1)
+        gone: Array = np.logical_not(weight.reshape(len(weight), -1).any(axis=1))
         if not gone.any():
             return self
         some = ~gone
         kept = {name: getattr(self, name) for name in ("weight", "first", "second")}
-        return replace(
-            self,
+        return self._but(
             far=self.far.without_groups(gone),
             **{name: each * some.reshape(-1, *[1] * (each.ndim - 1)) for name, each in kept.items()},
         )
@@ -188,25 +190,25 @@ class OriginSums(Stats):
         if np.array_equal(self.origin, other.origin) and np.array_equal(self.reach, other.reach):
             return self, other
         if not self.placed:
-            return replace(self, origin=other.origin, reach=other.reach, head=other.head[:0]), other
+            return self._but(origin=other.origin, reach=other.reach, head=other.head[:0]), other
         if not other.placed:
-            return self, replace(other, origin=self.origin, reach=self.reach, head=self.head[:0])
-        return self, replace(other.about(self.origin), reach=self.reach)
+            return self, other._but(origin=self.origin, reach=self.reach, head=self.head[:0])
+        return self, other.about(self.origin)._but(reach=self.reach)
 
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:
         moved = super().relabelled(labels)
-        return moved if self.far is None else replace(moved, far=self.far.relabelled(labels))
+        return moved if self.far is None else moved._but(far=self.far.relabelled(labels))
 
     def select(self, axis: str, index: Array) -> Self:
         picked = super().select(axis, index)
         if axis != "feature":
             return picked
         cells = self._cells_of(np.asarray(index, dtype=np.intp), len(self.origin))
-        return replace(picked, far=self.far.take_cells(cells))
+        return picked._but(far=self.far.take_cells(cells))
 
     def __mul__(self, factor: float) -> Self:
         scaled = super().__mul__(factor)
-        return scaled if factor else replace(scaled, head=self.head[:0])
+        return scaled if factor else scaled._but(head=self.head[:0])
 
     __rmul__ = __mul__
 
@@ -215,8 +217,8 @@ class OriginSums(Stats):
         if self.placed:
             return new
         if act is not np.add:
-            return replace(new, head=_without_values(self.head, other.head)[0])
-        return replace(new, head=_sorted_values(np.concatenate([self.head, other.head])))._with_origin()
+            return new._but(head=_without_values(self.head, other.head)[0])
+        return new._but(head=_sorted_values(np.concatenate([self.head, other.head])))._with_origin()
 
     def _with_origin(self) -> Self:
         """Place origin and reach once enough rows were seen; rows that are near then join the near sums."""
@@ -225,8 +227,8 @@ class OriginSums(Stats):
         frame = place_frame(self.head)
         with np.errstate(invalid="ignore"):
             far = bool((np.abs(self.head - frame.origin) > frame.reach).any())
-        placed = replace(self, origin=frame.origin, reach=frame.reach, head=self.head[:0])
-        return placed if far else replace(placed.whole(), reach=frame.reach)
+        placed = self._but(origin=frame.origin, reach=frame.reach, head=self.head[:0])
+        return placed if far else placed.whole()._but(reach=frame.reach)
 
     # -- unlearning ------------------------------------------------------------------------------------------------
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
@@ -478,8 +480,8 @@ def collect_diagonal(X: Matrix, members: Members, frame: Frame | None) -> Diagon
         codes, K, D = members.codes, members.K, X.shape[1]
         first, second = kernels.sparse_class_moments(X.data, X.indices, X.indptr, codes, members.weight, K, D)
     weight = np.repeat(members.weights()[:, None], X.shape[1], axis=1)
-    sums = DiagonalStats(_labels(X, members), weight, first, second, np.zeros(X.shape[1]))
-    return sums if frame is None else replace(sums.about(frame.origin), reach=frame.reach)
+    stats = DiagonalStats(_labels(X, members), weight, first, second, np.zeros(X.shape[1]))
+    return stats if frame is None else replace(stats.about(frame.origin), reach=frame.reach)
 
 
 def far_rows(X: Matrix, frame: Frame) -> Array:
