@@ -127,7 +127,7 @@ def _add_moments_within(
 def class_moments_within(
     blocks: Blocks, n: int, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, gaps: bool
 ) -> tuple[Array, Array, Array, Array] | None:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps but `gaps` is False."""
+    """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps and not `gaps`."""
     seen, first, second = np.zeros((3, K, len(origin)))
     limit, far = 0.99 * reach * np.minimum(reach, 1e150), []
     for rows, X in blocks:
