@@ -88,9 +88,10 @@ def _add_moments_within(
     """
     n, D = X.shape
     K = first.shape[0]
-    part = np.zeros((3, K, D))
+    # three arrays, not one: the compiler vectorises only what cannot overlap
+    weights, sums, squares = np.zeros((K, D)), np.zeros((K, D)), np.zeros((K, D))
     for start in range(0, n, MOMENT_ROWS):
-        part[:] = 0.0
+        weights[:], sums[:], squares[:] = 0.0, 0.0, 0.0
         least = 1.0
         for i in range(start, min(start + MOMENT_ROWS, n)):
             _prefetch_row(X, i)
@@ -98,7 +99,7 @@ def _add_moments_within(
             if w == 0:
                 continue
             least = min(least, w)
-            x, m, s, q = X[i], part[0, codes[i]], part[1, codes[i]], part[2, codes[i]]
+            x, m, s, q = X[i], weights[codes[i]], sums[codes[i]], squares[codes[i]]
             if gaps:
                 for d in range(D):
                     z = x[d] - origin[d]
@@ -114,14 +115,14 @@ def _add_moments_within(
         over = 0
         for k in range(K):
             for d in range(D):
-                over += not part[2, k, d] <= least * limit[d]  # NaN counts as over
+                over += not squares[k, d] <= least * limit[d]  # NaN counts as over
         if over:
             hit[start // MOMENT_ROWS] = True
             continue
         if gaps:
-            seen += part[0]
-        first += part[1]
-        second += part[2]
+            seen += weights
+        first += sums
+        second += squares
 
 
 def class_moments_within(

@@ -27,7 +27,7 @@ from deciban.statistics import Array, Axis, ExactSums, Labels, Members, Stats, f
 from deciban.statistics.base import TOLERANCE
 from deciban.statistics.exact import two_product, two_sum
 
-ORIGIN_ROWS = 1024  # number of rows from which origin and scale are chosen, to save a pass over all rows
+ORIGIN_ROWS = 256  # number of rows from which origin and scale are chosen, to save a pass over all rows
 FIRST_ROWS = 32  # rows that must have been seen before origin and scale are chosen
 FAR = 2.0**10  # robust scales from the origin beyond which a row is summed exactly
 LARGEST = 2.0**500  # largest value: sums of squares of larger ones overflow
@@ -76,7 +76,7 @@ class OriginSums(Stats):
         if self.reach is None:
             object.__setattr__(self, "reach", np.full(len(self.origin), LARGEST))
         if self.far is None:
-            none = ExactSums.none(classes_of(self.labels), len(self._cells(len(self.origin))[0]))
+            none = ExactSums.none(classes_of(self.labels), self._cell_count(len(self.origin)))
             object.__setattr__(self, "far", none)
         if self.head is None:
             object.__setattr__(self, "head", np.empty((0, len(self.origin))))
@@ -96,6 +96,11 @@ class OriginSums(Stats):
     @abstractmethod
     def _cells(D: int) -> tuple[Array, Array]:
         """Pairs of columns of `_factors` whose products are summed exactly."""
+
+    @staticmethod
+    @abstractmethod
+    def _cell_count(D: int) -> int:
+        """Number of pairs in `_cells`."""
 
     @staticmethod
     @abstractmethod
@@ -359,6 +364,10 @@ class DiagonalStats(OriginSums):
         return np.concatenate([at, at, at + D]), np.concatenate([at, at + D, at + D])
 
     @staticmethod
+    def _cell_count(D: int) -> int:
+        return 3 * D
+
+    @staticmethod
     def _factors(X: Array) -> Array:
         seen = ~np.isnan(X)
         return np.hstack([seen.astype(float), np.where(seen, X, 0.0)])
@@ -423,6 +432,10 @@ class GaussianStats(OriginSums):
     def _cells(D: int) -> tuple[Array, Array]:
         left, right = np.triu_indices(D + 1)
         return left, right
+
+    @staticmethod
+    def _cell_count(D: int) -> int:
+        return (D + 1) * (D + 2) // 2
 
     @staticmethod
     def _factors(X: Array) -> Array:
@@ -508,28 +521,33 @@ def place_frame(head: Array, X: Array | None = None) -> Frame:
     multiple of it, so that sums of integers are sums of multiples of a power of two: they are exact, in any order. For
     columns that are constant in the first rows, all rows `X` are used.
     """
-    origin, reach = np.zeros(head.shape[1]), np.full(head.shape[1], FAR)
-    for d, values in enumerate(head.T):
-        origin[d], scale = _median_and_scale(values)
-        if not scale and X is not None and len(X) > len(head):
-            scale = _median_and_scale(np.asarray(X[:, d], dtype=float), origin[d])[1]
-        varies = scale > 0
-        scale = 2.0 ** np.ceil(np.log2(scale or abs(origin[d]) or 1.0))
-        if varies and abs(origin[d]) < 2.0**52 * scale:
-            origin[d] = np.round(origin[d] / scale) * scale
-        reach[d] = min(FAR * scale, LARGEST)
-    return Frame(origin, reach)
+    origin, scale = _medians(head)
+    for d in np.flatnonzero(scale == 0) if X is not None and len(X) > len(head) else ():
+        _, more = _medians(np.asarray(X[:, d : d + 1], dtype=float), origin[d : d + 1])
+        scale[d] = more[0]
+    varies, size = scale > 0, np.where(origin == 0, 1.0, np.abs(origin))
+    fraction, power = np.frexp(np.where(varies, scale, size))
+    unit = np.ldexp(1.0, power - (fraction == 0.5))
+    rounded = varies & (np.abs(origin) < 2.0**52 * unit)
+    origin[rounded] = np.round(origin[rounded] / unit[rounded]) * unit[rounded]
+    return Frame(origin, np.minimum(FAR * unit, LARGEST))
 
 
-def _median_and_scale(values: Array, middle: float | None = None) -> tuple[float, float]:
-    """Return the median of the finite values, and that of their distances from it above 0; 0 where there are none."""
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return 0.0, 0.0
-    middle = float(np.median(values)) if middle is None else middle
+def _medians(rows: Array, middle: Array | None = None) -> tuple[Array, Array]:
+    """Return the medians of the finite values, and those of their distances from them above 0; 0 without such values.
+
+    Of an even number of values, the median is the lower one of the two in the middle.
+    """
+    values = np.sort(np.where(np.isfinite(rows), rows, np.inf), axis=0)
+    each, seen = np.arange(values.shape[1]), np.isfinite(values).sum(axis=0)
+    if middle is None:
+        middle = np.where(seen > 0, values[np.maximum(seen - 1, 0) // 2, each] if len(values) else 0.0, 0.0)
     away = np.abs(values - middle)
-    away = away[away > EPS * abs(middle)]
-    return middle, float(np.median(away)) if len(away) else 0.0
+    away[~(away > EPS * np.abs(middle))] = 0.0
+    away = np.sort(away, axis=0)
+    some = seen - (away == 0).sum(axis=0)
+    at = np.clip(seen - some + (some - 1) // 2, 0, max(len(away) - 1, 0))
+    return middle, np.where(some > 0, away[at, each] if len(away) else 0.0, 0.0)
 
 
 def _counted(members: Members) -> Array:
