@@ -126,3 +126,19 @@ def test_blocks_of_a_converted_table_add_up():
     for function in (kernels.class_moments, kernels.class_scatter):
         agree(*both(function, X, codes, rng.random(10_000), np.zeros(3), 2))
     agree(*both(kernels.diagonal_scores, X, *rng.random((3, 2, 3))))
+
+
+@thorough
+@given(tables(), st.sampled_from([0.5, 2.0, 50.0]))
+def test_sums_within_reach_agree_with_their_twins_and_with_the_rows_left_out(table, reach):
+    X = np.where(np.isinf(table.X), 1e9, table.X)
+    limit = np.full(len(table.origin), reach)
+    moments, twin = both(kernels.class_moments_within, X, table.codes, table.weight, table.origin, limit, table.K)
+    agree(moments, twin, rtol=1e-9)
+    X = np.nan_to_num(X)
+    scatter, twin = both(kernels.class_scatter_within, X, table.codes, table.weight, table.origin, limit, table.K)
+    agree(scatter, twin, rtol=1e-9)
+    near = np.ones(len(X), bool)
+    near[scatter[2]] = False
+    weight = None if table.weight is None else table.weight[near]
+    agree(scatter[:2], kernels.class_scatter(X[near], table.codes[near], weight, table.origin, table.K), rtol=1e-9)

@@ -16,9 +16,9 @@ from deciban.families.gamma import Gamma
 from deciban.families.gaussian import Gaussian
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
-from deciban.statistics.base import collect_checked
 from deciban.families.transformed import Transformed
 from deciban.statistics import Members
+from deciban.statistics.base import collect_checked
 
 each_case = pytest.mark.parametrize("case", CASES, ids=repr)
 runs = settings(max_examples=4, deadline=None)
@@ -100,9 +100,9 @@ def test_rows_learnt_and_unlearnt_leave_no_trace_or_are_refused(case, seed, weig
     try:
         for part in batches(visit, columns, family, rng):
             stats = stats.without(part)
-    except UnlearnError as error:
-        assert case not in NEVER_REFUSED, error
-        assert "Nothing was changed" in str(error)
+    except UnlearnError:
+        if case in NEVER_REFUSED:
+            raise
         return
     same_answers(case, family, stats, alone, stay[0])
 
@@ -120,8 +120,9 @@ def test_rows_learnt_in_one_batch_with_others_can_be_unlearnt_or_are_refused(cas
         stats = collect_checked(family, np.concatenate([stay[0], visit[0]]), together, columns)
         for part in batches(visit, columns, family, rng):
             stats = stats.without(part)
-    except (InputError, UnlearnError) as error:
-        assert case not in NEVER_REFUSED, error
+    except (InputError, UnlearnError):
+        if case in NEVER_REFUSED:
+            raise
         return
     same_answers(case, family, stats, alone, stay[0])
 
@@ -138,7 +139,8 @@ def test_rows_unlearnt_and_learnt_again_leave_no_trace(case, seed, weighted, gap
             stats = stats.without(part)
         for part in batches(visit, columns, family, rng):
             stats = stats + part
-    except (InputError, UnlearnError) as error:
-        assert case not in NEVER_REFUSED, error
+    except (InputError, UnlearnError):
+        if case in NEVER_REFUSED:
+            raise
         return
     same_answers(case, family, stats, both, stay[0])

@@ -33,6 +33,7 @@ from deciban.families.abilities import (
     Unmixable,
     ability,
     parts_support,
+    with_frame,
 )
 from deciban.families.accumulators import accumulator
 from deciban.families.posterior import Posterior
@@ -262,7 +263,7 @@ class Product(
 
     def framed(self, stats: ProductStats) -> Product:
         pairs = zip(self.families.values(), stats.blocks.values())
-        found = [part.framed(sums) if ability(part, HasFrame) else part for part, sums in pairs]
+        found = [with_frame(part, sums) for part, sums in pairs]
         same = all(new is old for new, old in zip(found, self.families.values()))
         return self if same else self.with_families(found)
 

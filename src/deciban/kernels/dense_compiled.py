@@ -79,9 +79,10 @@ def _add_moments_within(
     """
     n, D = X.shape
     K = first.shape[0]
-    part = np.zeros((3, K, D))
+    # three arrays, not one: the compiler vectorises only what cannot overlap
+    weights, sums, squares = np.zeros((K, D)), np.zeros((K, D)), np.zeros((K, D))
     for start in range(0, n, MOMENT_ROWS):
-        part[:] = 0.0
+        weights[:], sums[:], squares[:] = 0.0, 0.0, 0.0
         least = 1.0
         for i in range(start, min(start + MOMENT_ROWS, n)):
             _prefetch_row(X, i)
@@ -89,7 +90,7 @@ def _add_moments_within(
             if w == 0:
                 continue
             least = min(least, w)
-            x, m, s, q = X[i], part[0, codes[i]], part[1, codes[i]], part[2, codes[i]]
+            x, m, s, q = X[i], weights[codes[i]], sums[codes[i]], squares[codes[i]]
             if gaps:
                 for d in range(D):
                     z = x[d] - origin[d]
@@ -105,20 +106,20 @@ def _add_moments_within(
         over = 0
         for k in range(K):
             for d in range(D):
-                over += not part[2, k, d] <= least * limit[d]  # NaN counts as over
+                over += not squares[k, d] <= least * limit[d]  # NaN counts as over
         if over:
             hit[start // MOMENT_ROWS] = True
             continue
         if gaps:
-            seen += part[0]
-        first += part[1]
-        second += part[2]
+            seen += weights
+        first += sums
+        second += squares
 
 
 def class_moments_within(
     blocks: Blocks, n: int, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, gaps: bool
 ) -> tuple[Array, Array, Array, Array] | None:
-    """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps but `gaps` is False."""
+    """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps and not `gaps`."""
     seen, first, second = np.zeros((3, K, len(origin)))
     limit, far = 0.99 * reach * np.minimum(reach, 1e150), []
     for rows, X in blocks:
@@ -188,7 +189,7 @@ def _sort_by_class(
             continue
         k = codes[i]
         x, z, s = X[i], Z[ends[k]], first[k]
-        root, over = np.sqrt(w), 0
+        root, over = np.sqrt(w), np.int64(0)
         for d in range(D):
             c = x[d] - origin[d]
             over += np.int64(abs(c) > reach[d])

@@ -57,6 +57,8 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
         Prior covariance in place of `target`.
     origin : array-like of shape (n_features,), optional
         Origin of the sums; near the first rows if None.
+    reach : array-like of shape (n_features,), optional
+        Not used: expected sums hold all rows.
     rule : {"map", "ml"}, default="map"
         Rule under which EM maximises. Every rule can read the sums it ends with.
     max_iter : int, default=1000

@@ -73,7 +73,7 @@ class ExactSums(Stats):
         labels = {**self.labels, "cell": Axis.of(len(cells))}
         return replace(self, labels=labels, group=self.group[kept], place=self.place[kept], digits=digits[kept])
 
-    def without_groups(self, gone: Array) -> ExactSums:
+    def without_groups(self, gone: Array) -> Self:
         """Return the sums without the classes for which `gone` (K,) holds."""
         kept = ~gone[self.group]
         rounded = np.where(gone, 0.0, self.rounded)

@@ -228,8 +228,8 @@ class Gaussian(
         scale = self.scale
         if scale is not None:
             scale = scale[np.ix_(at, at)] if scale.ndim == 2 else scale[at]
-        held = {name: getattr(self, name) for name in ("mean", "origin", "reach")}
-        return replace(self, scale=scale, **{name: None if each is None else each[at] for name, each in held.items()})
+        mean, origin, reach = (None if each is None else each[at] for each in (self.mean, self.origin, self.reach))
+        return replace(self, mean=mean, scale=scale, origin=origin, reach=reach)
 
     def keep_choices(self, chosen: Gaussian, with_rows: bool) -> Gaussian:
         if with_rows or self.structure != "auto":

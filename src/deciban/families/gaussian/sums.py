@@ -28,7 +28,7 @@ from deciban.statistics.base import TOLERANCE
 from deciban.statistics.exact import two_product, two_sum
 
 FLOOR = 1e-9  # variance of a constant column, relative to the largest variance
-ORIGIN_ROWS = 1024  # number of rows from which origin and scale are chosen, to save a pass over all rows
+ORIGIN_ROWS = 256  # number of rows from which origin and scale are chosen, to save a pass over all rows
 FIRST_ROWS = 32  # rows that must have been seen before origin and scale are chosen
 FAR = 2.0**10  # robust scales from the origin beyond which a row is summed exactly
 LARGEST = 2.0**500  # largest value: sums of squares of larger ones overflow
@@ -77,10 +77,13 @@ class OriginSums(Stats):
         if self.reach is None:
             object.__setattr__(self, "reach", np.full(len(self.origin), LARGEST))
         if self.far is None:
-            none = ExactSums.none(classes_of(self.labels), len(self._cells(len(self.origin))[0]))
+            none = ExactSums.none(classes_of(self.labels), self._cell_count(len(self.origin)))
             object.__setattr__(self, "far", none)
         if self.head is None:
             object.__setattr__(self, "head", np.empty((0, len(self.origin))))
+
+    def _but(self, **changes: Any) -> Self:
+        return replace(self, **changes)
 
     @abstractmethod
     def about(self, origin: Array) -> Self:
@@ -94,6 +97,11 @@ class OriginSums(Stats):
     @abstractmethod
     def _cells(D: int) -> tuple[Array, Array]:
         """Pairs of columns of `_factors` whose products are summed exactly."""
+
+    @staticmethod
+    @abstractmethod
+    def _cell_count(D: int) -> int:
+        """Number of pairs in `_cells`."""
 
     @staticmethod
     @abstractmethod
@@ -125,7 +133,7 @@ class OriginSums(Stats):
             return stats
         exact = ExactSums.of_products(factors, weight, members.codes[far], cls._cells(D), members.classes)
         head = _sorted_values(rows) if not frame.placed else stats.head
-        return replace(stats, far=exact, head=head)
+        return stats._but(far=exact, head=head)
 
     @property
     def frame(self) -> Frame:
@@ -160,8 +168,8 @@ class OriginSums(Stats):
         weight, first, second = self.weight.copy(), self.first.copy(), self.second.copy()
         for mine, part in zip((weight, first, second), parts):
             mine[classes] += part
-        none = replace(self, origin=origin, reach=None, far=None, head=None)
-        return replace(none, weight=weight, first=first, second=second)
+        none = self._but(origin=origin, reach=None, far=None, head=None)
+        return none._but(weight=weight, first=first, second=second)
 
     @abstractmethod
     def _emptied(self, weight: Array) -> Self:
@@ -172,13 +180,12 @@ class OriginSums(Stats):
         if self.far.empty:
             return self._emptied(self.weight)
         weight = self.whole().weight
-        gone = ~weight.reshape(len(weight), -1).any(axis=1)
+        gone: Array = np.logical_not(weight.reshape(len(weight), -1).any(axis=1))
         if not gone.any():
             return self
         some = ~gone
         kept = {name: getattr(self, name) for name in ("weight", "first", "second")}
-        return replace(
-            self,
+        return self._but(
             far=self.far.without_groups(gone),
             **{name: each * some.reshape(-1, *[1] * (each.ndim - 1)) for name, each in kept.items()},
         )
@@ -189,25 +196,25 @@ class OriginSums(Stats):
         if np.array_equal(self.origin, other.origin) and np.array_equal(self.reach, other.reach):
             return self, other
         if not self.placed:
-            return replace(self, origin=other.origin, reach=other.reach, head=other.head[:0]), other
+            return self._but(origin=other.origin, reach=other.reach, head=other.head[:0]), other
         if not other.placed:
-            return self, replace(other, origin=self.origin, reach=self.reach, head=self.head[:0])
-        return self, replace(other.about(self.origin), reach=self.reach)
+            return self, other._but(origin=self.origin, reach=self.reach, head=self.head[:0])
+        return self, other.about(self.origin)._but(reach=self.reach)
 
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:
         moved = super().relabelled(labels)
-        return moved if self.far is None else replace(moved, far=self.far.relabelled(labels))
+        return moved if self.far is None else moved._but(far=self.far.relabelled(labels))
 
     def select(self, axis: str, index: Array) -> Self:
         picked = super().select(axis, index)
         if axis != "feature":
             return picked
         cells = self._cells_of(np.asarray(index, dtype=np.intp), len(self.origin))
-        return replace(picked, far=self.far.take_cells(cells))
+        return picked._but(far=self.far.take_cells(cells))
 
     def __mul__(self, factor: float) -> Self:
         scaled = super().__mul__(factor)
-        return scaled if factor else replace(scaled, head=self.head[:0])
+        return scaled if factor else scaled._but(head=self.head[:0])
 
     __rmul__ = __mul__
 
@@ -216,8 +223,8 @@ class OriginSums(Stats):
         if self.placed:
             return new
         if act is not np.add:
-            return replace(new, head=_without_values(self.head, other.head)[0])
-        return replace(new, head=_sorted_values(np.concatenate([self.head, other.head])))._with_origin()
+            return new._but(head=_without_values(self.head, other.head)[0])
+        return new._but(head=_sorted_values(np.concatenate([self.head, other.head])))._with_origin()
 
     def _with_origin(self) -> Self:
         """Place origin and reach once enough rows were seen; rows that are near then join the near sums."""
@@ -226,8 +233,8 @@ class OriginSums(Stats):
         frame = place_frame(self.head)
         with np.errstate(invalid="ignore"):
             far = bool((np.abs(self.head - frame.origin) > frame.reach).any())
-        placed = replace(self, origin=frame.origin, reach=frame.reach, head=self.head[:0])
-        return placed if far else replace(placed.whole(), reach=frame.reach)
+        placed = self._but(origin=frame.origin, reach=frame.reach, head=self.head[:0])
+        return placed if far else placed.whole()._but(reach=frame.reach)
 
     # -- unlearning ------------------------------------------------------------------------------------------------
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
@@ -358,6 +365,10 @@ class DiagonalStats(OriginSums):
         return np.concatenate([at, at, at + D]), np.concatenate([at, at + D, at + D])
 
     @staticmethod
+    def _cell_count(D: int) -> int:
+        return 3 * D
+
+    @staticmethod
     def _factors(X: Array) -> Array:
         seen = ~np.isnan(X)
         return np.hstack([seen.astype(float), np.where(seen, X, 0.0)])
@@ -424,6 +435,10 @@ class GaussianStats(OriginSums):
         return left, right
 
     @staticmethod
+    def _cell_count(D: int) -> int:
+        return (D + 1) * (D + 2) // 2
+
+    @staticmethod
     def _factors(X: Array) -> Array:
         return np.hstack([np.ones((len(X), 1)), X])
 
@@ -479,8 +494,8 @@ def collect_diagonal(X: Matrix, members: Members, frame: Frame | None) -> Diagon
         codes, K, D = members.codes, members.K, X.shape[1]
         first, second = kernels.sparse_class_moments(X.data, X.indices, X.indptr, codes, members.weight, K, D)
     weight = np.repeat(members.weights()[:, None], X.shape[1], axis=1)
-    sums = DiagonalStats(_labels(X, members), weight, first, second, np.zeros(X.shape[1]))
-    return sums if frame is None else replace(sums.about(frame.origin), reach=frame.reach)
+    stats = DiagonalStats(_labels(X, members), weight, first, second, np.zeros(X.shape[1]))
+    return stats if frame is None else replace(stats.about(frame.origin), reach=frame.reach)
 
 
 def far_rows(X: Matrix, frame: Frame) -> Array:
@@ -507,28 +522,34 @@ def place_frame(head: Array, X: Array | None = None) -> Frame:
     multiple of it, so that sums of integers are sums of multiples of a power of two: they are exact, in any order. For
     columns that are constant in the first rows, all rows `X` are used.
     """
-    origin, reach = np.zeros(head.shape[1]), np.full(head.shape[1], FAR)
-    for d, values in enumerate(head.T):
-        origin[d], scale = _median_and_scale(values)
-        if not scale and X is not None and len(X) > len(head):
-            scale = _median_and_scale(np.asarray(X[:, d], dtype=float), origin[d])[1]
-        varies = scale > 0
-        scale = 2.0 ** np.ceil(np.log2(scale or abs(origin[d]) or 1.0))
-        if varies and abs(origin[d]) < 2.0**52 * scale:
-            origin[d] = np.round(origin[d] / scale) * scale
-        reach[d] = min(FAR * scale, LARGEST)
-    return Frame(origin, reach)
+    origin, scale = _medians(head)
+    if X is not None and len(X) > len(head):
+        for d in np.flatnonzero(scale == 0):
+            _, more = _medians(np.asarray(X[:, d : d + 1], dtype=float), origin[d : d + 1])
+            scale[d] = more[0]
+    varies, size = scale > 0, np.where(origin == 0, 1.0, np.abs(origin))
+    fraction, power = np.frexp(np.where(varies, scale, size))
+    unit = np.ldexp(1.0, power - (fraction == 0.5))
+    rounded = varies & (np.abs(origin) < 2.0**52 * unit)
+    origin[rounded] = np.round(origin[rounded] / unit[rounded]) * unit[rounded]
+    return Frame(origin, np.minimum(FAR * unit, LARGEST))
 
 
-def _median_and_scale(values: Array, middle: float | None = None) -> tuple[float, float]:
-    """Return the median of the finite values, and that of their distances from it above 0; 0 where there are none."""
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return 0.0, 0.0
-    middle = float(np.median(values)) if middle is None else middle
+def _medians(rows: Array, middle: Array | None = None) -> tuple[Array, Array]:
+    """Return the medians of the finite values, and those of their distances from them above 0; 0 without such values.
+
+    Of an even number of values, the median is the lower one of the two in the middle.
+    """
+    values = np.sort(np.where(np.isfinite(rows), rows, np.inf), axis=0)
+    each, seen = np.arange(values.shape[1]), np.isfinite(values).sum(axis=0)
+    if middle is None:
+        middle = np.where(seen > 0, values[np.maximum(seen - 1, 0) // 2, each] if len(values) else 0.0, 0.0)
     away = np.abs(values - middle)
-    away = away[away > EPS * abs(middle)]
-    return middle, float(np.median(away)) if len(away) else 0.0
+    away[~(away > EPS * np.abs(middle))] = 0.0
+    away = np.sort(away, axis=0)
+    some = seen - (away == 0).sum(axis=0)
+    at = np.clip(seen - some + (some - 1) // 2, 0, max(len(away) - 1, 0))
+    return middle, np.where(some > 0, away[at, each] if len(away) else 0.0, 0.0)
 
 
 def _counted(members: Members) -> Array:
