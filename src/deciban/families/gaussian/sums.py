@@ -201,6 +201,8 @@ class OriginSums(Stats):
         return self, other.about(self.origin)._but(reach=self.reach)
 
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:
+        if all(labels.get(axis, names) == names for axis, names in self.labels.items()):
+            return self
         moved = super().relabelled(labels)
         return moved if self.far is None else moved._but(far=self.far.relabelled(labels))
 
@@ -522,7 +524,9 @@ def place_frame(head: Array, X: Array | None = None) -> Frame:
     columns that are constant in the first rows, all rows `X` are used.
     """
     origin, scale = _medians(head)
-    for d in np.flatnonzero(scale == 0) if X is not None and len(X) > len(head) else ():
+    constant = [] if X is None or len(X) <= len(head) else np.flatnonzero(scale == 0).tolist()
+    for d in constant:
+        assert X is not None
         _, more = _medians(np.asarray(X[:, d : d + 1], dtype=float), origin[d : d + 1])
         scale[d] = more[0]
     varies, size = scale > 0, np.where(origin == 0, 1.0, np.abs(origin))
