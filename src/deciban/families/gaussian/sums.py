@@ -202,6 +202,8 @@ class OriginSums(Stats):
         return self, other.about(self.origin)._but(reach=self.reach)
 
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:
+        if all(labels.get(axis, names) == names for axis, names in self.labels.items()):
+            return self
         moved = super().relabelled(labels)
         return moved if self.far is None else moved._but(far=self.far.relabelled(labels))
 
