@@ -252,7 +252,7 @@ class Family(ABC, Generic[S]):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return False
-        return all(_alike(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return all(_alike(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -113,8 +113,9 @@ class Gaussian(
     keep: Literal["structure", "full"] = "structure"
     mean: Array | None = None  # (D,) m0
     scale: Array | None = field(default=None, metadata={"follows": "target"})  # (D,) or (D, D)
-    origin: Array | None = None  # (D,)
-    reach: Array | None = None  # (D,)
+    # sums about different origins can be added, so that families that differ in these alone are equal
+    origin: Array | None = field(default=None, compare=False)  # (D,)
+    reach: Array | None = field(default=None, compare=False)  # (D,)
 
     def __post_init__(self) -> None:
         for name, known in (("structure", STRUCTURES), ("target", TARGETS), ("keep", ("structure", "full"))):
