@@ -158,10 +158,11 @@ def test_a_joint_prior_is_spread_over_every_combination():
     assert np.exp(wider.log_density([("c", 2)])[0]) == pytest.approx(0.5 / (2 + 3))
 
 
-def test_a_joint_row_with_a_gap_is_missing_altogether():
+def test_a_joint_row_with_a_gap_is_not_counted_and_summed_over_what_it_misses():
     fit = Categorical(joint=True).fit([("a", 1), ("b", None), ("b", 2)])
     assert fit.stats.counts.sum() == 2
-    assert fit.log_density([(None, 1)])[0] == 0.0
+    assert fit.log_density([(None, 1)])[0] == pytest.approx(np.log((2 + 1) / 6))  # (a, 1) was counted, (b, 1) was not
+    assert fit.log_density([(None, None)])[0] == 0.0
 
 
 def test_features_of_a_joint_table_can_be_summed_out():

@@ -7,20 +7,17 @@ import pytest
 import scipy.sparse as sp
 
 from deciban.kernels import forced
-from deciban.topics.kernels import (
-    Rows,
-    ThreadPool,
-    by_word,
+from deciban.topics.kernels import layout
+from deciban.topics.kernels.layout import Rows, ThreadPool, TokenTopics, WordTopics, by_word, transposed
+from deciban.topics.kernels.passes import (
     exact_pass,
     excluding_documents,
     excluding_words,
     fold_in,
     gibbs_sweep,
-    layout,
     plain_counts,
     prequential,
     row_log_likelihoods,
-    transposed,
 )
 
 N, V = 40, 30
@@ -73,11 +70,11 @@ def assert_alike(answers, dtype):
 
 
 def test_passes_without_the_token_itself_agree(case, dtype):
-    tail = (case["table"], case["inverse"])
+    topics = WordTopics(case["table"], case["inverse"], dtype(0.05), dtype(1e-4))
 
     def act():
-        counts, near, scale = excluding_documents(case["rows"], *tail, case["shares"], 0.05, 1e-4, case["near"])
-        sums = excluding_words(case["columns"], case["shares"], case["near"], scale, *tail, 0.05, 1e-4)
+        counts, near, scale = excluding_documents(case["rows"], topics, case["shares"], case["near"])
+        sums = excluding_words(case["columns"], topics, case["shares"], case["near"], scale)
         np.testing.assert_allclose(counts.sum(axis=0), sums.sum(axis=0), rtol=1e-4)
         np.testing.assert_allclose(counts.sum(axis=1), case["rows"].lengths(), rtol=1e-4)
         return counts, near, scale, sums
@@ -156,7 +153,7 @@ def test_gibbs_sweeps_agree_and_keep_counts():
         nw = np.zeros((V, K))
         np.add.at(nw, (words, topics), 1)
         nk = nw.sum(axis=0)
-        gibbs_sweep(limits, words, topics, nd, nw, nk, np.full(K, 0.1), 0.01, draws)
+        gibbs_sweep(TokenTopics(limits, words, topics), (nd, nw, nk), np.full(K, 0.1), 0.01, draws)
         np.testing.assert_array_equal(nk, np.bincount(topics, minlength=K))
         np.testing.assert_array_equal(nd.sum(axis=1), np.diff(limits))
         return topics, nd, nw
@@ -165,16 +162,14 @@ def test_gibbs_sweeps_agree_and_keep_counts():
         np.testing.assert_array_equal(one, other)
 
 
-def test_any_number_of_threads_gives_the_same_bits(case, monkeypatch):
+def test_any_number_of_threads_gives_the_same_bits(case, dtype, monkeypatch):
     monkeypatch.setattr(layout, "LEAST_WORK", 1)
     rows, table, shares = case["rows"], case["table"], case["shares"]
-    found = []
+    topics, found = WordTopics(table, case["inverse"], dtype(0.05), dtype(1e-4)), []
     for threads in (1, 2, 3):
         with forced("numba"), ThreadPool(threads) as pool:
-            one = excluding_documents(rows, table, case["inverse"], shares, 0.05, 1e-4, case["near"], pool)
-            sums = excluding_words(
-                case["columns"], shares, case["near"], one[2], table, case["inverse"], 0.05, 1e-4, pool
-            )
+            one = excluding_documents(rows, topics, shares, case["near"], pool)
+            sums = excluding_words(case["columns"], topics, shares, case["near"], one[2], pool)
             folded = fold_in(rows, table, case["prior"], pool=pool)
             found.append((*one, sums, folded, plain_counts(rows, table, shares, pool)))
     for others in found[1:]:

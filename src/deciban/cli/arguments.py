@@ -229,6 +229,7 @@ def standing(model: Model, path: str) -> str:
 
 def _fit_command(model: Model, path: str) -> str:
     """The command that fits the model again."""
-    label = None if model.reader.schema is None else model.reader.schema.label
-    option = "" if label is None else f" --label {shlex.quote(str(label))}"
-    return f"deciban fit ROWS{option} -o {shlex.quote(path)}"
+    schema = model.reader.schema
+    label = "" if schema is None or schema.label is None else f" --label {shlex.quote(str(schema.label))}"
+    bins = "" if schema is None or schema.ranges is None else f" --bins {len(schema.ranges.names)}"
+    return f"deciban fit ROWS{label}{bins} -o {shlex.quote(path)}"

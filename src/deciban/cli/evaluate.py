@@ -12,7 +12,7 @@ from deciban.errors import UsageError
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
-    from deciban.read.schema import TypedTable
+    from deciban.read.typed import TypedTable
 
 FIRST_ROWS = 1000  # of the file, for plots of the model
 Model = Annotated[str | None, argument("MODEL", "A model file; not with --scores.")]

@@ -14,8 +14,8 @@ from deciban.errors import UsageError
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.evidence.explanation import Explanation
-    from deciban.read.schema import TypedTable
     from deciban.read.source import Source
+    from deciban.read.typed import TypedTable
 
 FIRST_ROWS = 5  # explained if --row is not given
 Which = Annotated[str | None, option("--row -r", "N[,N…]", "Rows to explain, counted from 1. Default: the first five.")]

@@ -24,8 +24,8 @@ from deciban.model.choose import ASKED
 from deciban.read.columns import IGNORED, Column
 from deciban.read.labels import place_labels
 from deciban.read.reservoir import Reservoir
-from deciban.read.schema import TypedTable
 from deciban.read.source import Source
+from deciban.read.typed import TypedTable
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Report:
             return None
         return (
             f"This model is no better than the class proportions alone: its log loss is {judged.log_loss:.3f}, theirs "
-            f"{judged.log_loss_of_prior:.3f}. The columns say nothing about the class that rows not learnt confirm."
+            f"{judged.log_loss_of_prior:.3f}. Rows left out show no relation between columns and class."
         )
 
     def warnings(self) -> list[str]:
@@ -298,10 +298,14 @@ class Report:
         models = {feature: block for block in block_models(self.model) for feature in block.features}
         headings, rows = ["column", "kind", "missing", "values", "model"], []
         for column in self.columns:
-            block = models[column.features[0]] if column.features else BlockModel((), "ignored", "")
             missing = f"{column.missing / column.rows:.1%}" if column.missing else ""
-            cells = [column.name, column.kind, missing, column.reason, block.model]
-            rows.append([*cells, block.comparison] if verbose else cells)
+            shown = {feature.removeprefix(f"{column.name}."): models[feature] for feature in column.features}
+            if len(shown) > 1:  # the parts of a date
+                model = "; ".join(f"{part}: {block.model}" for part, block in shown.items())
+            else:
+                model = next((block.model for block in shown.values()), "ignored")
+            comparison = "; ".join(block.comparison for block in shown.values() if block.comparison)
+            rows.append([column.name, column.kind, missing, column.reason, model, *[comparison] * verbose])
         terminal.table([*headings, "comparison"] if verbose else headings, rows, (2,))
 
     def _show_features(self, terminal: Terminal) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
-from deciban.cli.arguments import ledger_key, locked, open_model, standing, unknown_name
+from deciban.cli.arguments import calibration_state, ledger_key, locked, open_model, standing, unknown_name
 from deciban.cli.command import argument, command, flag, option
 from deciban.cli.output import check_target, is_model
 from deciban.cli.terminal import Terminal
@@ -151,7 +151,9 @@ def _change(
         terminal.say(f"{target}: {done}; {after:,.15g} rows{difference}")
         if done == "unlearnt":
             terminal.say(WITHOUT_LEDGER if clf.model_.ledger is None else WITH_LEDGER)
-        terminal.say(standing(clf.model_, target))
+            terminal.say(standing(clf.model_, target))
+        else:
+            terminal.say(f"calibration: {calibration_state(clf.model_, target)}")
 
 
 @command("deciban merge paris.deciban oslo.deciban -o both.deciban", panel=options.LEARN)

@@ -6,8 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deciban.errors import DecibanError, UsageError
 
@@ -96,14 +97,14 @@ def write_tables(tables: Iterable[pa.Table], output: str | None, kind: str) -> N
     if output is None or output == "-":
         if kind == "parquet" and sys.stdout.isatty():
             raise UsageError("Parquet is binary and is not printed on a terminal. Give a file with -o, or use a pipe.")
-        _write_all(WRITERS[kind](sys.stdout.buffer), tables)
+        WRITERS[kind](sys.stdout.buffer, tables)
         sys.stdout.buffer.flush()
         return
     from deciban.store.files import write_whole
 
     def fill(descriptor: int) -> None:
         with os.fdopen(os.dup(descriptor), "wb", buffering=2**20) as stream:
-            _write_all(WRITERS[kind](stream), tables)
+            WRITERS[kind](stream, tables)
 
     write_whole(output, fill)
 
@@ -143,98 +144,57 @@ def rounded(values: Array, digits: int | None = DIGITS) -> Array:
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------
-class Writer(Protocol):
-    """Writes tables of one schema."""
-
-    def write(self, table: pa.Table) -> None:
-        """Write more rows."""
-
-    def close(self) -> None:
-        """Finish the file."""
-
-
-class CSVWriter:
+def _write_csv(stream: BinaryIO, tables: Iterable[pa.Table], delimiter: str = ",") -> None:
     """A header, then rows; text is quoted where needed."""
+    from pyarrow import csv
 
-    def __init__(self, stream: BinaryIO, delimiter: str = ",") -> None:
-        self.stream, self.delimiter, self.has_header = stream, delimiter, False
-
-    def write(self, table: pa.Table) -> None:
-        """Write more rows."""
-        from pyarrow import csv
-
-        if not self.has_header:
-            self.stream.write((self.delimiter.join(map(self._quoted_name, table.column_names)) + "\n").encode())
-            self.has_header = True
-        quoting = "needed" if any(_needs_quotes(column, self.delimiter) for column in table.columns) else "none"
-        options = csv.WriteOptions(
-            include_header=False, delimiter=self.delimiter, quoting_style=quoting, batch_size=2**14
-        )
-        csv.write_csv(table, self.stream, options)
-
-    def _quoted_name(self, name: str) -> str:
-        special = any(character in name for character in ('"', "\n", "\r", self.delimiter))
-        return '"' + name.replace('"', '""') + '"' if special else name
-
-    def close(self) -> None:
-        """No footer."""
+    has_header = False
+    for table in tables:
+        if not has_header:
+            stream.write((delimiter.join(_quoted_name(name, delimiter) for name in table.column_names) + "\n").encode())
+            has_header = True
+        quoting = "needed" if any(_needs_quotes(column, delimiter) for column in table.columns) else "none"
+        options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quoting, batch_size=2**14)
+        csv.write_csv(table, stream, options)
 
 
-class JSONLinesWriter:
+def _quoted_name(name: str, delimiter: str) -> str:
+    special = any(character in name for character in ('"', "\n", "\r", delimiter))
+    return '"' + name.replace('"', '""') + '"' if special else name
+
+
+def _write_json_lines(stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
     """One object per line, joined from columns of JSON texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-
-    def write(self, table: pa.Table) -> None:
-        """Write more rows."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+    for table in tables:
         parts: list[Any] = []
         for at, name in enumerate(table.column_names):
             opening = ("{" if at == 0 else ", ") + json.dumps(name, ensure_ascii=False) + ": "
             parts += [pa.scalar(opening), _as_json(table[name].combine_chunks())]
         lines = pc.binary_join_element_wise(*parts, pa.scalar("}\n"), "")
-        self.stream.write("".join(lines.to_pylist()).encode())
-
-    def close(self) -> None:
-        """No footer."""
+        stream.write("".join(lines.to_pylist()).encode())
 
 
-class ParquetWriter:
-    """One row group per table."""
+def _write_parquet(stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
+    """One row group per table, then the footer."""
+    from pyarrow import parquet
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-        self.writer: Any = None
-
-    def write(self, table: pa.Table) -> None:
-        """Write more rows."""
-        from pyarrow import parquet
-
-        if self.writer is None:
-            self.writer = parquet.ParquetWriter(self.stream, table.schema)
-        self.writer.write_table(table)
-
-    def close(self) -> None:
-        """Write the footer."""
-        if self.writer is not None:
-            self.writer.close()
-
-
-WRITERS: dict[str, Callable[[BinaryIO], Writer]] = {
-    "csv": CSVWriter,
-    "tsv": lambda stream: CSVWriter(stream, "\t"),
-    "jsonl": JSONLinesWriter,
-    "parquet": ParquetWriter,
-}
-
-
-def _write_all(writer: Writer, tables: Iterable[pa.Table]) -> None:
+    writer: Any = None
     for table in tables:
-        writer.write(table)
-    writer.close()
+        writer = writer or parquet.ParquetWriter(stream, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+WRITERS: dict[str, Callable[[BinaryIO, Iterable[pa.Table]], None]] = {
+    "csv": _write_csv,
+    "tsv": partial(_write_csv, delimiter="\t"),
+    "jsonl": _write_json_lines,
+    "parquet": _write_parquet,
+}
 
 
 def _needs_quotes(column: pa.ChunkedArray, delimiter: str) -> bool:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deciban.estimators.classifier import GenerativeClassifier
-    from deciban.read.schema import TypedTable
     from deciban.read.source import Source
+    from deciban.read.typed import TypedTable
     from deciban.statistics import Array
 
 Unsure = Annotated[float | None, option("--unsure", "P", "No prediction where its probability is below P.")]
@@ -104,7 +104,7 @@ class Answering:
 
 def _answers(source: Source, answering: Answering, append: bool) -> Iterator[pa.Table]:
     """The answers batch by batch, behind the columns of the input if wanted."""
-    from deciban.cli.rows import FILE, DocumentSource, typed_batches
+    from deciban.cli.rows import FILE, GivenDocuments, typed_batches
     from deciban.read.arrow import arrow_table
 
     for batch in typed_batches(source, answering.clf):
@@ -112,7 +112,7 @@ def _answers(source: Source, answering: Answering, append: bool) -> Iterator[pa.
             answers = answering.table(batch.typed)
         if append:
             given = arrow_table(batch.given)
-            answers = beside(given.select([FILE]) if isinstance(source, DocumentSource) else given, answers)
+            answers = beside(given.select([FILE]) if isinstance(source, GivenDocuments) else given, answers)
         yield answers
 
 

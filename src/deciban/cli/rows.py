@@ -21,19 +21,17 @@ from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
-from deciban.read.schema import Schema, TypedTable
-from deciban.read.source import COMPRESSED, STDIN, Source
+from deciban.read.schema import Schema
+from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, stacked
+from deciban.read.typed import TypedTable
 from deciban.store.files import TEMPORARY_FILES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from deciban.estimators.classifier import GenerativeClassifier
     from deciban.statistics import Array
 
 FILE = "file"  # the column with the place of a document
-PIECE_BYTES = 2**23  # of documents per table
 HEAD_BYTES = 4096  # read to recognise a table
 TABLE_FORMATS = {"csv", "tsv", "jsonl", "parquet", "arrow"}
 DOCUMENT_FORMATS = {"text", "mail"}  # values of --read-as
@@ -214,7 +212,7 @@ def _constant_labels(clf: GenerativeClassifier, name: str, n: int, new: bool) ->
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------
-class DocumentSource(Source):
+class GivenDocuments(DocumentSource):
     """One row per document: a text or mail on stdin or in a file, the messages of an mbox, or the files of a folder.
 
     If the model's columns are those of mail (subject, from, body), a message is split into them; else the whole
@@ -222,32 +220,18 @@ class DocumentSource(Source):
     """
 
     def __init__(self, path: str, wanted: tuple[str, ...]) -> None:
-        super().__init__()
+        super().__init__("standard input" if path == STDIN else path)
         self.path, self.wanted = path, wanted
-        self.name = "standard input" if path == STDIN else path
-        self._places: list[str] = []
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.wanted, FILE)
 
-    def pieces(self) -> Iterator[pa.Table]:
-        """Tables of about `PIECE_BYTES` of documents."""
-        self._places, rows, held = [], [], 0
+    def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """The columns of the model, and the place."""
         for place, data in self._documents():
-            self._places.append(place)
-            rows.append(self._row(place, data))
-            held += len(data)
             self.read += len(data)
-            if held > PIECE_BYTES:
-                yield self._table(rows)
-                rows, held = [], 0
-        if rows:
-            yield self._table(rows)
-
-    def place(self, row: int) -> tuple[str, int]:
-        """The path of the document, and its number."""
-        return (self._places[row], row + 1) if row < len(self._places) else super().place(row)
+            yield place, {**self._row(place, data), FILE: place}
 
     def _documents(self) -> Iterator[tuple[str, bytes]]:
         place = Path(self.path)
@@ -259,27 +243,20 @@ class DocumentSource(Source):
         else:
             yield from raw_messages(place)
 
-    def _row(self, place: str, data: bytes) -> list[str]:
+    def _row(self, place: str, data: bytes) -> dict[str, str]:
         if not data.strip():
             raise InputError(HERE, " is empty.", place=place, remedy="Give a text.")
         if b"\0" in data:
             raise InputError(HERE, " is not text: it holds zero bytes.", place=place, remedy="Give a text or a mail.")
         if set(self.wanted) <= set(FIELDS):
-            fields = fields_of(data)
-            return [fields[name] for name in self.wanted]
+            return fields_of(data)
         try:
-            return [data.decode("utf-8")]
+            return {self.wanted[0]: data.decode("utf-8")}
         except UnicodeDecodeError:
-            return [data.decode("latin-1")]
-
-    def _table(self, rows: list[list[str]]) -> pa.Table:
-        import pyarrow as pa
-
-        columns = {name: [row[j] for row in rows] for j, name in enumerate(self.wanted)}
-        return pa.table(columns | {FILE: self._places[-len(rows) :]})
+            return {self.wanted[0]: data.decode("latin-1")}
 
 
-def open_documents(path: str, kind: str | None, schema: Schema) -> DocumentSource | None:
+def open_documents(path: str, kind: str | None, schema: Schema) -> GivenDocuments | None:
     """The documents at a path, for a model of texts or mail; None if it is a table, or the model reads tables."""
     wanted = tuple(column.name for column in schema.columns if column.features)
     reads_mail = set(wanted) <= set(FIELDS)
@@ -287,7 +264,7 @@ def open_documents(path: str, kind: str | None, schema: Schema) -> DocumentSourc
     if not (reads_mail or reads_text) or kind in TABLE_FORMATS or kind == "folder":
         return None
     if kind in DOCUMENT_FORMATS or (not _is_table(path, wanted[0]) and not _has_classes(Path(path))):
-        return DocumentSource(path, wanted)
+        return GivenDocuments(path, wanted)
     return None
 
 

@@ -24,7 +24,7 @@ from deciban.families.protocol import Density, Family, Rule
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
-from deciban.model.cross_fit import fit_calibration, select_calibration
+from deciban.model.cross_fit import cross_fitted, fit_calibration, select_calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
@@ -34,8 +34,8 @@ from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import PLACES
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
-from deciban.read.schema import Schema, TypedTable
 from deciban.read.tables import Table
+from deciban.read.typed import TypedTable
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from deciban.model.explain import Discriminant
     from deciban.model.fit_checks import FitReport
     from deciban.model.scorer import DocumentScorer
+    from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
 
@@ -760,7 +761,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             What `method` returns.
         """
         likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw, method == "log_likelihood")
-        return self.answer(method, likelihood, self._unless_given(prior, log_prior), cost)
+        given = self.prior if prior is None else prior
+        learnt = isinstance(given, str) and given == "learnt"
+        return self.answer(method, likelihood, log_prior if learnt else self.log_prior(given), cost)
 
     @one_model
     def cross_val_predict(
@@ -841,7 +844,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or str
             Their labels, or the name of the column that holds them.
         learnt : bool, default=False
-            Whether the rows were learnt: each is then scored as if it had never been, exactly.
+            Whether the rows were learnt: each is then scored as if it had never been, by a calibrator that has not seen
+            it. The prior is that of all rows.
         groups : array-like of shape (n_samples,), optional
             Of learnt rows, leave out a whole group at a time.
         rechoose : int or cross-validation generator, optional
@@ -856,7 +860,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Returns
         -------
         Evaluation
-            All figures; prints as a report. It names the choices that looked at the labels of the same rows.
+            All figures; prints as a report. It names the choices, other than the calibrator, that looked at the labels
+            of the same rows.
         """
         check_is_fitted(self)
         X, y = self._labelled(X, y)
@@ -865,11 +870,13 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         chosen: list[str] = []
         if rechoose:
             likelihood, codes = self._rechosen_scores(X, y, rechoose, raw)
-            wanted: Any = np.exp(self.log_prior(prior))
         else:
-            chosen = self._chosen_by_labels(raw)
-            likelihood, codes, log_prior = self._left_out(X, y, groups, None, raw)
-            wanted = np.exp(self._unless_given(prior, log_prior))
+            predictor = self.predictor_
+            left = judge.leave_out(predictor, self._given(X, y, None), groups, self._key())
+            fitted = None if raw else cross_fitted(predictor, left, groups)
+            likelihood = predictor.calibrated(left.blocks, left.lesson.rows, raw) if fitted is None else fitted
+            codes, chosen = left.lesson.members.codes, self._chosen_by_labels()
+        wanted = np.exp(self.log_prior(prior))
         from deciban.evaluate.report import Evaluation
 
         return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
@@ -1175,21 +1182,17 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             likelihood = likelihood + np.reshape(predictor.density.log_base(left.lesson.rows), (-1, 1))
         return likelihood, left.lesson.members.codes, left.log_prior
 
-    def _unless_given(self, prior: PriorLike | None, left_out: Array) -> Array:
-        """Return the log prior without each row (n, K) where the learnt one is asked for, else the given one (K,)."""
-        given = self.prior if prior is None else prior
-        return left_out if isinstance(given, str) and given == "learnt" else self.log_prior(given)
-
-    def _chosen_by_labels(self, raw: bool) -> list[str]:
+    def _chosen_by_labels(self) -> list[str]:
         """Return what was chosen by looking at the labels of the rows that are judged."""
         choices = ability(self.model_.asked, HasChoices)
-        calibrated = [] if raw or self.model_.calibration is None else ["calibration"]
-        return ([] if choices is None else choices.chosen_by_labels()) + calibrated
+        return [] if choices is None else choices.chosen_by_labels()
 
     def _rechosen_scores(self, X: Any, y: Any, cv: Any, raw: bool) -> tuple[Array, Array]:
         """Return k-fold scores with every choice made again from the other folds."""
-        from sklearn.model_selection import check_cv  # slow to import
+        from sklearn.model_selection import StratifiedKFold, check_cv  # slow to import
 
+        if isinstance(cv, int):
+            cv = StratifiedKFold(cv, shuffle=True, random_state=0)  # rows may be sorted
         table = self._table(X)
         codes = judge.learnt_codes(self.model_, y, len(table))
         labels = np.asarray(self.classes_)[codes]

@@ -16,7 +16,8 @@ from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families.gaussian import Gaussian
 from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Family, Rows, Rule
-from deciban.latent.components import NOT_EXACT
+from deciban.latent.components import covariances_of, means_of
+from deciban.latent.em import NOT_EXACT
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
 from deciban.model.fit import by_type
@@ -59,7 +60,9 @@ class MixtureModel(DensityMixin, BaseEstimator):
     weights_ : ndarray of shape (n_components,)
         Probability of each component; components are ordered by it.
     means_ : ndarray of shape (n_components, n_features)
-        Means of Gaussian components.
+        Means of Gaussian components, in the units of the data.
+    covariances_ : ndarray of shape (n_components, n_features, n_features)
+        Covariances of Gaussian components.
     criteria_ : dict of {int: float}
         Criterion for each number of components, if it was chosen.
     converged_ : bool
@@ -401,10 +404,12 @@ class MixtureModel(DensityMixin, BaseEstimator):
     @property
     def means_(self) -> Array:
         """Means of Gaussian components, shape (n_components, n_features)."""
-        parts = self._fitted.density().components
-        if not hasattr(parts, "mean") or not hasattr(parts, "origin"):
-            raise AttributeError("means_ exists for Gaussian components only.")
-        return np.asarray(parts.origin + parts.mean)
+        return means_of(self._fitted.density().components)
+
+    @property
+    def covariances_(self) -> Array:
+        """Covariances of Gaussian components, shape (n_components, n_features, n_features)."""
+        return covariances_of(self._fitted.density().components)
 
     def _set(self, fitted: FittedMixture) -> None:
         self.fitted_, trace = fitted, fitted.trace

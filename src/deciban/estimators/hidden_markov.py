@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.families.known import KnownDensities
-from deciban.families.product import BlockRows
+from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
+from deciban.latent.components import choose_within, covariances_of, means_of
 from deciban.latent.em import Trace
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
@@ -40,8 +41,9 @@ class HiddenMarkovModel(BaseEstimator):
 
     Parameters
     ----------
-    family : Family
-        Family of the emissions, such as `Categorical()`, `Gaussian()` or a `Product`.
+    family : Family or dict of {column: Family}
+        Family of the emissions, such as `Categorical()`, `Gaussian()` or a `Mixture`; a dict gives columns of a frame
+        families of their own.
     n_states : int, optional
         Number of states; not needed if `fit` is given the states.
     rule : {"ml", "map", "mean", "predictive"}, default="mean"
@@ -77,6 +79,10 @@ class HiddenMarkovModel(BaseEstimator):
         Probability of each state at the first step.
     transmat_ : ndarray of shape (n_states, n_states)
         Transition probabilities, from row to column.
+    means_ : ndarray of shape (n_states, n_features)
+        Means of Gaussian emissions, in the units of the data.
+    covariances_ : ndarray of shape (n_states, n_features, n_features)
+        Covariances of Gaussian emissions.
 
     Examples
     --------
@@ -102,7 +108,7 @@ class HiddenMarkovModel(BaseEstimator):
 
     def __init__(
         self,
-        family: Family,
+        family: Family | Mapping[Any, Family],
         n_states: int | None = None,
         *,
         rule: Rule = "mean",
@@ -188,21 +194,24 @@ class HiddenMarkovModel(BaseEstimator):
             The fitted model.
         """
         check_rule(self.rule)
-        rows, found = read_rows(self.family, X, lengths, y, sample_weight, sequence_weight)
+        rows, found = read_rows(as_family(self.family), X, lengths, y, sample_weight, sequence_weight)
         states = self._states(found, rows.n)
         rows.check()
-        family = choose_family(rows, states, self.rule)
+        exact, trace = rows.states is not None and bool((rows.states >= 0).all()), None
+        rule: Rule = self.rule if exact else "ml" if self.rule == "ml" else "map"
+        family = choose_family(rows, states, rule)
         rows, model = replace(rows, family=family), self._model(family)
         model.priors(states.size)
-        exact, trace = rows.states is not None and bool((rows.states >= 0).all()), None
         if exact:
             stats = model.collect(rows, states)
         else:
-            rule: Rule = "ml" if self.rule == "ml" else "map"
-            em = BaumWelch(model, rows, states, rule, self.max_iter, self._threads)
+            asked = as_family(self.family)
+            em = BaumWelch(model, rows, states, rule, asked, self.max_iter, self._threads)
             first = start.density if isinstance(start, HiddenMarkovModel) else start
             estimate, trace = em.run(first, self.n_starts, self.tol, np.random.default_rng(self.random_state))
             assert estimate.stats is not None
+            family = choose_within(asked, family, estimate.stats.emissions, rule)
+            model = self._model(family)
             stats = estimate.stats if first is not None or found else model.sort_states(estimate.stats)
         density = model.estimate(stats, self.rule)
         self.family_, self.exact_, self.trace_ = family, exact, trace
@@ -301,7 +310,11 @@ class HiddenMarkovModel(BaseEstimator):
         HiddenMarkovModel
             A new model.
         """
-        if not isinstance(other, HiddenMarkovModel) or self.family_ != other.family_:
+        check_is_fitted(self, "classes_")
+        if not isinstance(other, HiddenMarkovModel):
+            raise MergeError(f"a hidden Markov model cannot be merged with a {type(other).__name__}.")
+        check_is_fitted(other, "classes_")
+        if self.family_ != other.family_:
             raise MergeError("the models have different families, or made different choices at their first fit.")
         return copy(self)._set(self._counts("merged") + other._counts("merged"))
 
@@ -323,7 +336,8 @@ class HiddenMarkovModel(BaseEstimator):
         ndarray of shape (n_samples,)
             State at each step.
         """
-        return self.classes_[self._inference(X, lengths).paths()]
+        paths = self._inference(X, lengths).paths()
+        return self.classes_[paths]
 
     def predict_proba(self, X: SequenceInput, lengths: ArrayLike | None = None) -> Array:
         """Return the probability of each state at each step, given the whole sequence.
@@ -358,6 +372,23 @@ class HiddenMarkovModel(BaseEstimator):
             Log-likelihoods, every constant included; -inf for an impossible sequence.
         """
         return self._inference(X, lengths).log_likelihoods()
+
+    def step_scores(self, X: SequenceInput, lengths: ArrayLike | None = None) -> Array:
+        """Return the log-likelihood of each step, given the steps before it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Those of a sequence sum to its `score_samples`.
+        """
+        return self._inference(X, lengths).increments()
 
     def score(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
         """Return the total log-likelihood of all sequences.
@@ -417,6 +448,7 @@ class HiddenMarkovModel(BaseEstimator):
         HiddenMarkovModel
             A new model.
         """
+        check_is_fitted(self, "classes_")
         check_rule(rule)
         other = copy(self)
         other.rule, other._density = rule, None
@@ -442,6 +474,16 @@ class HiddenMarkovModel(BaseEstimator):
     def transmat_(self) -> Array:
         """Transition probabilities, from row to column, shape (n_states, n_states)."""
         return np.exp(self.density.log_transitions)
+
+    @property
+    def means_(self) -> Array:
+        """Mean of each state's emissions in the units of the data, shape (n_states, n_features); Gaussian ones only."""
+        return means_of(self.density.emissions)
+
+    @property
+    def covariances_(self) -> Array:
+        """Covariance of each state's emissions, shape (n_states, n_features, n_features); Gaussian ones only."""
+        return covariances_of(self.density.emissions)
 
     # -- files -------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
@@ -528,6 +570,11 @@ class HiddenMarkovModel(BaseEstimator):
         self.stats_, self._density = stats, None
         self.classes_ = label_array(tuple(stats.axis.names))
         return self
+
+
+def as_family(given: Family | Mapping[Any, Family]) -> Family:
+    """Return the family of the emissions; a dict of families by column is a product."""
+    return Product(dict(given)) if isinstance(given, Mapping) else given
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -16,12 +16,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, check_parameters
+from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, as_family, check_parameters
+from deciban.evidence.explanation import Explanation
+from deciban.evidence.scores import log_ratio
 from deciban.families.categorical import Categorical
 from deciban.families.protocol import Family, Rule
 from deciban.latent.hmm_inference import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
-from deciban.model.answers import Answers
+from deciban.model.answers import Answers, one_model
 from deciban.model.model import label_array
 from deciban.read.labels import encode_labels
 from deciban.statistics import Array, Members
@@ -39,7 +41,7 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    family : Family
+    family : Family or dict of {column: Family}
         Family of the emissions. Its choices are made from all sequences and shared by the classes.
     n_states : int or dict of {class: int}, default=2
         Number of states, for all classes or for each.
@@ -88,7 +90,7 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        family: Family,
+        family: Family | Mapping[Any, Family],
         n_states: int | Mapping[Any, int] = 2,
         *,
         rule: Rule = "mean",
@@ -141,7 +143,7 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
         HMMClassifier
             The fitted classifier.
         """
-        rows, _ = read_rows(self.family, X, lengths)
+        rows, _ = read_rows(as_family(self.family), X, lengths)
         names, codes = encode_labels(y, len(rows.sequences.ends))
         weight = Sequences.of(rows.sequences.lengths, rows.n, sequence_weight).weight
         rows.check()
@@ -178,9 +180,61 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
             Log-likelihoods; -inf for an impossible sequence.
         """
         check_is_fitted(self, "models_")
-        rows, _ = read_rows(self.family, X, lengths)
+        rows, _ = read_rows(as_family(self.family), X, lengths)
         each = [model.score_samples(rows.X, rows.sequences.lengths) for model in self.models_.values()]
         return np.column_stack(each)
+
+    @one_model
+    def explain(
+        self,
+        X: SequenceInput,
+        over: Any = None,
+        against: Any = None,
+        *,
+        lengths: ArrayLike | None = None,
+        prior: Prior | None = None,
+    ) -> Explanation:
+        """Explain the evidence: how much each step of a sequence contributed, given the steps before it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        over : class label, optional
+            Class that the evidence is for; if None, with two classes ``classes_[1]``, else the predicted class.
+        against : class label, optional
+            Class to compare with; the most probable other class of each sequence if None.
+        lengths : array-like of int, optional
+            Length of each sequence; not needed for a list of sequences.
+        prior : {"learnt", "uniform"}, dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        Explanation
+            One part for each step, 0 after the end of a shorter sequence; parts and prior add up to the answer.
+        """
+        check_is_fitted(self, "models_")
+        rows, _ = read_rows(as_family(self.family), X, lengths)
+        sequences = rows.sequences
+        steps = np.stack([model.step_scores(rows.X, sequences.lengths) for model in self.models_.values()], axis=1)
+        log_prior = self.log_prior(prior)
+        joint = np.add.reduceat(steps, sequences.begins) + log_prior
+        each, classes = np.arange(len(joint)), self.classes_.tolist()
+        if over is None and len(classes) > 2:
+            one = joint.argmax(axis=1)
+        else:
+            one = np.full(len(joint), self.class_pair(over, against)[0])
+        joint[each, one] = -np.inf
+        other = joint.argmax(axis=1) if against is None else np.full(len(joint), classes.index(against))
+        owner = np.repeat(each, sequences.lengths)
+        step, at = np.arange(rows.n) - sequences.begins[owner], np.arange(rows.n)
+        parts = np.zeros((len(joint), int(sequences.lengths.max())))
+        parts[owner, step] = log_ratio(steps[at, one[owner]], steps[at, other[owner]])
+        names = [f"step {t}" for t in range(parts.shape[1])]
+        sides = [classes[k] for k in one], [classes[k] for k in other]
+        odds = log_ratio(log_prior[one], log_prior[other])
+        return Explanation(names, parts, *sides, prior_part=odds, exhaustive=len(classes) == 2)
 
     @property
     def class_count_(self) -> Array:

@@ -12,6 +12,7 @@ Reference: Nigam, McCallum, Thrun & Mitchell, Text classification from labeled a
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -37,6 +38,7 @@ from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
 from deciban.read.tables import Table
 from deciban.statistics import Array, Members, Stats
+from deciban.store import save
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -130,6 +132,12 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         """
         self._check_weight()
         labels = np.asarray(y, dtype=object)
+        rows: Any = X
+        n = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        if labels.shape != (n,):
+            raise InputError(
+                f"X has {n} rows, but y has shape {labels.shape}. Give each row a label, or None where there is none."
+            )
         weight = row_weights(sample_weight, len(labels))
         weight = np.ones(len(labels)) if weight is None else weight
         unlabelled = np.array([_is_missing(label, self.missing) for label in labels], dtype=bool)
@@ -224,6 +232,18 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
     def class_count_(self) -> Array:
         """Weight of the rows of each class, unlabelled ones by their responsibilities, shape (n_classes,)."""
         return self._fitted.class_count_
+
+    def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
+        """Write the model to a file, which `deciban.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to write. An existing file is replaced, or left unchanged if writing fails.
+        note : str, default=""
+            Text kept in the file.
+        """
+        save(self, path, note=note)
 
     def unlearn(self, *_: Any, **__: Any) -> None:
         """Raise NotAvailableError: labelled rows influenced the responsibilities of unlabelled ones.

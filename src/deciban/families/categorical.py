@@ -242,7 +242,7 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         if w is None:  # the same change for all rows of one class and category
             table, left = support.left_out(np.arange(M)[:, None], np.arange(K), 1.0, rule)
             values = density.codes(X)
-            scores, own = density.scores(values), replace(density, log_p=table).scores(values)[rows, codes]
+            scores, own = density.log_density(X, values), replace(density, log_p=table).scores(values)[rows, codes]
             alone = np.r_[left.ravel() < support.cells[support.table], np.zeros(len(density.rows) - M, dtype=bool)]
             index = density.places(values) if alone.any() else np.zeros((len(rows), 0), dtype=np.intp)
             fewer = rows[alone[index].any(axis=1)]
@@ -548,9 +548,12 @@ class CategoricalDensity(Density):
         """(n, K) log densities of values by their codes."""
         return kernels.category_scores(codes, self.log_p, self.axis.starts, self.axis.sizes, self.unseen)
 
-    def log_density(self, X: Codes) -> Array:
-        """Sum over tables; a missing value adds 0, and a joint table is summed over the features that a row misses."""
-        scores = self.scores(self.codes(X))
+    def log_density(self, X: Codes, values: Array | None = None) -> Array:
+        """Sum over tables; a missing value adds 0, and a joint table is summed over the features that a row misses.
+
+        `values` are the codes of X, for callers that have them.
+        """
+        scores = self.scores(self.codes(X) if values is None else values)
         for rows, marginal in self._marginals(X):
             scores[rows] = marginal
         return scores

@@ -60,8 +60,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     ----------
     shape : float or array-like of shape (n_features,), optional
         Shape α of each feature; 1 is the exponential distribution. If None, it is estimated from the sums, within
-        classes. Give the shape to a component of a mixture: the first sums of a mixture are not
-        divided into components, and their shape is too small.
+        classes; in a mixture or a hidden Markov model, within components or states.
     a : float, default=1.0
         Shape of the Gamma prior of the rate.
     b : float or array-like of shape (n_features,), optional
@@ -184,7 +183,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
             raise HyperparameterError(
                 "the prior of Gamma(b=None) is derived from sums. Call resolve(stats), or give b."
             )
-        return float(np.sum(xlogy(self.a - 1.0, density.rate) - self.b * density.rate))
+        return float(np.sum(xlogy(self.a - 1.0, density.rate) - self.b * density.rate + self.a * np.log(self.b)))
 
     def posterior(self, stats: GammaStats) -> Posterior:
         from scipy import stats as sps  # lazy: scipy.stats is slow to import

@@ -40,6 +40,8 @@ class PoissonStats(Stats):
 class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasFootprint):
     """Counts at a constant rate; features independent given the class.
 
+    Counts are whole numbers; nothing is rounded, a value such as 5.1 raises DomainError.
+
     Parameters
     ----------
     shape : float or array-like of shape (n_features,), optional
@@ -70,6 +72,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
         refuse(X, columns, lambda x: x < 0, "Poisson counts must be ≥ 0", OR_GAUSSIAN)
+        remedy = "Nothing is rounded: round it yourself, or declare the column Gamma() or Gaussian()."
+        refuse(X, columns, lambda x: x > np.floor(x), "Poisson counts must be whole numbers", remedy)
 
     def collect(self, X: Array, members: Members) -> PoissonStats:
         seen, total, _ = members.moments(X, np.zeros(X.shape[1]))

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import psi, xlogy
 
 from deciban import kernels
-from deciban.errors import DecibanError, NotAvailableError
+from deciban.errors import NotAvailableError
+from deciban.families.abilities import HasLogPrior, ability
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.categorical import Categorical
+from deciban.families.gamma import LARGEST_SHAPE, Gamma, GammaStats
 from deciban.families.gaussian import Gaussian
+from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rows, Rule
-from deciban.statistics import Array, Axis, Stats, nested, summed
-
-NOT_EXACT = (
-    "a mixture cannot be unlearnt exactly and has no exact leave-one-out, because its sums depend on the estimate "
-    "under which they were collected: refit it without those rows. To evaluate on learnt rows use k-fold "
-    "(cross_val_predict)."
-)
+from deciban.latent.em import ExpectedSums
+from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +35,7 @@ class MixtureSums(Stats):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MixtureStats(Stats):
+class MixtureStats(ExpectedSums):
     """Sums of one mixture per class. Components are named (class, number)."""
 
     rows: Array = summed("class", floor=True)  # Σ w of each class
@@ -71,24 +70,18 @@ class MixtureStats(Stats):
         declared = sum(len(positions) for positions in kept[: new.declared])
         return replace(chosen, mixing=rename_classes(mixing, Axis(names, declared)))
 
-    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        raise NotAvailableError(NOT_EXACT)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MixtureStats) and self.same(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 def rename_classes(stats: Any, classes: Axis) -> Any:
     """Return the same sums with other names along the class axis, also in nested statistics."""
-    parts = {f.name: getattr(stats, f.name) for f in fields(stats) if f.metadata.get("kind") == "nested"}
-    for name, part in parts.items():
-        if isinstance(part, dict):
-            parts[name] = {key: rename_classes(each, classes) for key, each in part.items()}
-        else:
-            parts[name] = rename_classes(part, classes)
-    return replace(stats, labels={**stats.labels, "class": classes}, **parts)
+
+    def rename(part: Any, _: object = None) -> Any:
+        return (
+            {key: rename(each) for key, each in part.items()}
+            if isinstance(part, dict)
+            else rename_classes(part, classes)
+        )
+
+    return replace(stats.map_fields(rename, ["nested"]), labels={**stats.labels, "class": classes})
 
 
 def component_axis(names: Sequence[Any], declared: int, M: int) -> Axis:
@@ -96,7 +89,7 @@ def component_axis(names: Sequence[Any], declared: int, M: int) -> Axis:
     return Axis(tuple((name, m) for name in names for m in range(M)), declared * M)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MixtureDensity(Density):
     """Σ_m π_m f(x|m)."""
 
@@ -106,6 +99,9 @@ class MixtureDensity(Density):
     @property
     def K(self) -> int:
         return 1
+
+    def __repr__(self) -> str:
+        return f"MixtureDensity(weights={np.exp(self.log_weights).round(4).tolist()}, {describe(self.components)})"
 
     def log_joint(self, X: Rows) -> Array:
         """Return log π_m f(x|m), shape (n, M)."""
@@ -169,6 +165,90 @@ def _stack(parts: Sequence[Rows]) -> Rows:
     return np.concatenate(parts)
 
 
+def collect_under(family: Family, X: Rows, members: Members, density: Density | None) -> Any:
+    """Collect sums; families with hidden values of their own infer these under the density of the groups."""
+    collect = None if density is None else getattr(family, "collect_under", None)
+    return family.collect(X, members) if collect is None else collect(X, members, density)
+
+
+def choose_component(family: Family, sums: Stats, rows: tuple[Rows, Members], rule: Rule) -> Family:
+    """Make the choices of a component from the sums of all rows together.
+
+    Under rule "map" the prior of a Poisson rate whose shape was left open gets a mode: its pseudo-rows have the pooled
+    mean as mode, not as mean. Otherwise rare counts would have no posterior mode.
+    """
+
+    def with_mode(asked: Family, chosen: Family, _: object) -> Family:
+        if rule == "map" and isinstance(asked, Poisson) and isinstance(chosen, Poisson) and asked.shape is None:
+            return replace(chosen, shape=np.asarray(chosen.shape) + 1)
+        return chosen
+
+    return _each_block(with_mode, family, family.choose(sums, rows).resolve(sums), sums)
+
+
+def open_within(family: Family) -> bool:
+    """Whether a choice of the family is to be made within components: the shape of a Gamma."""
+    if isinstance(family, Product):
+        return any(map(open_within, family.families.values()))
+    return isinstance(family, Gamma) and family.shape is None
+
+
+def choose_within(asked: Family, chosen: Family, sums: Any, rule: Rule) -> Family:
+    """Make the choices again that are made within groups, from the sums of the components: the shape of a Gamma.
+
+    From all rows together the shape of a mixture comes out too small, because components differ in their means.
+    """
+
+    def within(asked: Family, chosen: Family, sums: Any) -> Family:
+        if not isinstance(asked, Gamma) or not isinstance(chosen, Gamma) or asked.shape is not None:
+            return chosen
+        shape, prior = _gamma_shape(chosen, sums, asked.b is None, rule), np.asarray(chosen.b)
+        return replace(chosen, shape=shape, b=prior if asked.b is not None else prior * chosen.shape / shape)
+
+    return _each_block(within, asked, chosen, sums) if open_within(asked) else chosen
+
+
+def _gamma_shape(family: Gamma, sums: GammaStats, scaled: bool, rule: Rule) -> Array:
+    """Shape α of each feature at the joint mode of α and the rates β_k ~ Gamma(a, b), where b = s/α if it is scaled.
+
+    Σ_k [n_k log β_k + β_k s/α² − a/α] − N ψ(α) + Σ log x = 0,   β_k = (a − 1 + n_k α)/(b + Σ x)
+
+    by bisection of log α; the second and third term belong to a scaled b only.
+    """
+    n, N, logs = sums.weight, sums.weight.sum(axis=0), sums.log_total.sum(axis=0)
+    prior: Any = family.b
+    a, s = (1.0, 0.0) if rule == "ml" else (family.a, prior * (family.shape if scaled else 1.0))
+    low, high = np.tile(np.log([[1e-6], [LARGEST_SHAPE]]), n.shape[1])
+    for _ in range(60):
+        middle = (low + high) / 2
+        shape = np.exp(middle)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = (a - 1 + n * shape) / (s / (shape if scaled else 1.0) + sums.total)
+        rate = np.where(n > 0, rate, 1.0)
+        slope = xlogy(n, rate).sum(axis=0) - N * psi(shape) + logs
+        if scaled and rule != "ml":
+            slope = slope + ((n > 0) * (rate * s / shape**2 - a / shape)).sum(axis=0)
+        low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
+    return np.exp((low + high) / 2)
+
+
+def _each_block(act: Callable[[Family, Family, Any], Family], asked: Family, chosen: Family, sums: Any) -> Family:
+    """Return act(asked, chosen, sums), for each block of a product."""
+    if isinstance(asked, Product) and isinstance(chosen, Product):
+        blocks = zip(asked.families, asked.families.values(), chosen.families.values(), sums.blocks.values())
+        return replace(chosen, families={key: _each_block(act, *parts) for key, *parts in blocks})
+    return act(asked, chosen, sums)
+
+
+def mixture_log_prior(family: Family, density: MixtureDensity, pseudo_count: float) -> float:
+    """Log prior of weights and components that rule "map" adds to the log-likelihood, up to a constant."""
+    prior = ability(family, HasLogPrior)
+    if prior is None:
+        raise NotAvailableError(f"{type(family).__name__} has no log_prior, which EM under 'map' needs. Use rule='ml'.")
+    mixing = (pseudo_count - 1) * float(np.sum(density.log_weights)) if pseudo_count != 1 else 0.0
+    return mixing + prior.log_prior(density.components)
+
+
 def estimate_mixture(family: Family, sums: MixtureSums, rule: Rule, pseudo_count: float) -> MixtureDensity:
     """Estimate weights and components under a rule; π has a Dirichlet(pseudo_count) prior."""
     extra = {"ml": 0.0, "map": pseudo_count - 1}.get(rule, pseudo_count)
@@ -176,6 +256,30 @@ def estimate_mixture(family: Family, sums: MixtureSums, rule: Rule, pseudo_count
     mixing = mixing if mixing.any() else np.ones(len(mixing))
     with np.errstate(divide="ignore"):
         return MixtureDensity(np.log(mixing / mixing.sum()), family.estimate(sums.components, rule))
+
+
+def describe(density: Density) -> str:
+    """Name of a density, with its means in the units of the data if it is Gaussian."""
+    if isinstance(density, NormalDensity | DiagonalNormal):
+        rows = (", ".join(f"{value:.6g}" for value in row) for row in means_of(density))
+        return f"{type(density).__name__}(means=[{'; '.join(rows)}])"
+    return type(density).__name__
+
+
+def means_of(density: Density) -> Array:
+    """Means of Gaussian groups in the units of the data, shape (K, D)."""
+    if not isinstance(density, NormalDensity | DiagonalNormal):
+        raise AttributeError("there are means of Gaussian components only.")
+    return np.asarray(density.origin + density.mean)
+
+
+def covariances_of(density: Density) -> Array:
+    """Covariances of Gaussian groups, shape (K, D, D)."""
+    if isinstance(density, DiagonalNormal):
+        return density.variance[:, :, None] * np.eye(density.variance.shape[1])
+    if not isinstance(density, NormalDensity):
+        raise AttributeError("there are covariances of Gaussian components only.")
+    return np.broadcast_to(density.scale, (density.K, *density.scale.shape[1:])) / density.divisor[:, None, None]
 
 
 def free_parameters(family: Family, stats: Any) -> int:
@@ -195,10 +299,8 @@ def free_parameters(family: Family, stats: Any) -> int:
         return K * int(np.maximum(stats.labels["category"].sizes - 1, 0).sum())
     if isinstance(family, Multinomial | Categorical):
         return K * (stats.counts.shape[1] - 1)
-    if isinstance(family, Bernoulli):
-        return K * int(stats.ones.shape[1])
-    if isinstance(family, Poisson):
-        return K * int(stats.total.shape[1])
+    if isinstance(family, Bernoulli | Poisson):
+        return K * int((stats.ones if isinstance(family, Bernoulli) else stats.total).shape[1])
     if hasattr(family, "free_parameters"):
         return int(family.free_parameters(stats))
     raise NotAvailableError(

@@ -16,20 +16,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError
-from deciban.families.protocol import Rule, check_rule
+from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError, NotAvailableError
+from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.progress import progress_bar
-from deciban.statistics import Stats
+from deciban.statistics import Array, Members, Stats
 
-Estimate = TypeVar("Estimate")  # the current parameters, with the sums they were estimated from
 Sums = TypeVar("Sums", bound=Stats)
 Batch = TypeVar("Batch")
-Parameters = TypeVar("Parameters")
+Estimate = TypeVar("Estimate")  # the current parameters, with the sums they were estimated from
+
+NOT_EXACT = (
+    "a model with hidden variables cannot be unlearnt exactly and has no exact leave-one-out, because its sums hold "
+    "expected values, which depend on the estimate under which they were collected: refit it without those rows. To "
+    "evaluate on learnt rows use k-fold (cross_val_predict)."
+)
 
 
 @dataclass
@@ -128,21 +133,17 @@ def best_of(attempts: Iterable[Callable[[], tuple[Estimate, Trace]]]) -> tuple[E
 
 
 def stepwise(
-    collect: Callable[[Batch, Parameters], Sums],
-    estimate: Callable[[Sums], Parameters],
+    collect: Callable[[Batch, Sums], Sums],
     start: Sums,
     batches: Iterable[tuple[Batch, float]],
     weight: float,
-    power: float = 0.7,
+    power: float,
 ) -> Sums:
-    """Online EM from the sums `start`: each (batch, its weight) moves the sums towards those of the batch.
-
-    `weight` is the total weight of all rows.
-    """
+    """Move the sums `start` by each (batch, its weight) towards collect(batch, sums); `weight` is that of all rows."""
     sums = start
     for t, (batch, batch_weight) in enumerate(batches):
         eta = (t + 2.0) ** -power
-        sums = sums * (1 - eta) + collect(batch, estimate(sums)) * (eta * weight / batch_weight)
+        sums = sums * (1 - eta) + collect(batch, sums) * (eta * weight / batch_weight)
     return sums
 
 
@@ -157,3 +158,52 @@ def check_em_rule(rule: Rule) -> None:
 
 def _warn(message: str) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+
+# -- families with hidden variables ------------------------------------------------------------------------------------
+class ExpectedSums(Stats):
+    """Sums that depend on the estimate under which they were collected, so they cannot be subtracted."""
+
+    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
+        raise NotAvailableError(NOT_EXACT)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.same(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class FrozenEstimate(Family[Any]):
+    """Family with hidden variables: rows are collected under a frozen estimate, its field `guess`."""
+
+    FROZEN: ClassVar[tuple[str, ...]] = ("guess",)  # fields that sums alone cannot make again
+
+    def chosen_by_labels(self) -> list[str]:
+        """Return the choices that labels make.
+
+        Returns
+        -------
+        list of str
+            Empty: hidden variables are inferred without labels.
+        """
+        return []
+
+    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
+        """Copy the frozen estimate, which sums alone cannot make again.
+
+        Parameters
+        ----------
+        chosen : Family
+            The family whose choices are kept.
+        with_rows : bool
+            Whether rows are at hand, so that the estimate can be made again.
+
+        Returns
+        -------
+        Family
+            This family, with the estimate of `chosen` if there are no rows.
+        """
+        return self if with_rows else replace(self, **{name: getattr(chosen, name) for name in self.FROZEN})
+
+    def leave_one_out(self, stats: Any, X: Rows, members: Members, rule: Rule, density: Density | None = None) -> Array:
+        raise NotAvailableError(NOT_EXACT)

@@ -26,7 +26,7 @@ from deciban.families.multinomial import Multinomial, MultinomialStats
 from deciban.families.protocol import Family, Rows
 from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import feature_count, mixture_pass, sparse_mixture_pass
-from deciban.latent.components import MixtureDensity, MixtureSums
+from deciban.latent.components import MixtureDensity, MixtureSums, collect_under
 from deciban.linalg import whiten
 from deciban.statistics import Array, Axis, Members
 
@@ -98,12 +98,8 @@ class WeightedRows:
 
     def collect(self, x: Rows, shares: Array, names: Axis, density: MixtureDensity | None = None) -> MixtureSums:
         """Return the sums of a block; families with hidden values of their own collect under the density too."""
-        members = Members.soft(shares, names)
-        collect_under = getattr(self.family, "collect_under", None)
-        if collect_under is None or density is None:
-            sums = self.family.collect(x, members)
-        else:
-            sums = collect_under(x, members, density.components)
+        under = None if density is None else density.components
+        sums = collect_under(self.family, x, Members.soft(shares, names), under)
         return MixtureSums({"class": names}, shares.sum(axis=0), sums)
 
     def collect_shares(self, names: Axis, shares: Callable[[int, int], Array]) -> MixtureSums:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from deciban import kernels
 from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.families.protocol import Rows, Rule
 from deciban.latent import em
-from deciban.latent.components import NOT_EXACT, MixtureDensity, MixtureSums, estimate_mixture, free_parameters
+from deciban.latent.components import MixtureDensity, MixtureSums, estimate_mixture, free_parameters
 from deciban.latent.expectation import WeightedRows
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array
@@ -72,15 +73,17 @@ class FittedMixture:
     # -- answers -----------------------------------------------------------------------------------------------------
     def predict_proba(self, X: ArrayLike, rule: Rule | None = None) -> Array:
         """Return the responsibilities, shape (n, M): the probability of each component given the row."""
-        density, rows = self.density(rule), self._rows(X)
-        blocks = [kernels.softmax(density.log_joint(x)) for x, _ in rows.blocks(self.n_components)]
-        return np.concatenate(blocks) if blocks else np.zeros((0, self.n_components))
+        return np.concatenate([np.zeros((0, self.n_components)), *map(kernels.softmax, self._log_joints(X, rule))])
 
     def predict(self, X: ArrayLike, rule: Rule | None = None) -> Array:
         """Return the most probable component of each row, shape (n,)."""
-        density, rows = self.density(rule), self._rows(X)
-        blocks = [density.log_joint(x).argmax(axis=1) for x, _ in rows.blocks(self.n_components)]
-        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.intp)
+        blocks = (joint.argmax(axis=1) for joint in self._log_joints(X, rule))
+        return np.concatenate([np.zeros(0, dtype=np.intp), *blocks])
+
+    def _log_joints(self, X: ArrayLike, rule: Rule | None) -> Iterator[Array]:
+        """Log π_m f(x|m) of each block of rows, shape (rows, M)."""
+        density = self.density(rule)
+        return (density.log_joint(x) for x, _ in self._rows(X).blocks(self.n_components))
 
     def log_density(self, X: ArrayLike, rule: Rule | None = None) -> Array:
         """Return log f(x), shape (n,)."""
@@ -154,7 +157,7 @@ class FittedMixture:
 
     def unlearn(self, *_: object) -> None:
         """Raise NotAvailableError: the sums depend on the estimate under which they were collected."""
-        raise NotAvailableError(NOT_EXACT)
+        raise NotAvailableError(em.NOT_EXACT)
 
     def _rows(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> WeightedRows:
         block = self.family.encode(X, (), self.stats)

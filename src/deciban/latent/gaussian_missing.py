@@ -15,42 +15,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
+from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal
-from deciban.families.protocol import Density, Rule
+from deciban.families.protocol import Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.read.numbers import refuse_infinite
 from deciban.statistics import Array, Axis, Members
 
-NOT_EXACT = (
-    "the sums of a Gaussian with gaps hold expected values of what was missing, which depend on all rows: it cannot be "
-    "unlearnt exactly and has no exact leave-one-out. Refit without those rows; to evaluate on learnt rows use k-fold "
-    "(cross_val_predict)."
-)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedStats(GaussianStats):
+class ExpectedStats(em.ExpectedSums, GaussianStats):
     """Expected sums of the complete rows, given the observed values."""
 
-    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        raise NotAvailableError(NOT_EXACT)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExpectedStats) and self.same(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianWithGaps(Gaussian):
+class GaussianWithGaps(em.FrozenEstimate, Gaussian):
     """Gaussian with a full or tied covariance, learnt from rows with missing values.
 
     Parameters
@@ -170,40 +156,6 @@ class GaussianWithGaps(Gaussian):
         fewer: Any = super().select(features)
         return replace(fewer, guess=None if self.guess is None else self.guess.select("feature", features))
 
-    def chosen_by_labels(self) -> list[str]:
-        """Return the choices that labels make.
-
-        Returns
-        -------
-        list of str
-            Empty: EM does not look at labels.
-        """
-        return []
-
-    def keep_choices(self, chosen: Any, with_rows: bool) -> GaussianWithGaps:
-        """Copy the frozen estimate, which sums alone cannot make again.
-
-        Parameters
-        ----------
-        chosen : GaussianWithGaps
-            The family whose choices are kept.
-        with_rows : bool
-            Whether rows are at hand, so that the estimate can be made again.
-
-        Returns
-        -------
-        GaussianWithGaps
-            This family, with the estimate of `chosen` if there are no rows.
-        """
-        if with_rows:
-            return self
-        return replace(self, guess=chosen.guess)
-
-    def leave_one_out(  # type: ignore[override]
-        self, stats: ExpectedStats, X: Array, members: Members, rule: Rule, density: Density | None = None
-    ) -> Array:
-        raise NotAvailableError(NOT_EXACT)
-
     # -- EM ----------------------------------------------------------------------------------------------------------
     def _with_prior(self, sums: DiagonalStats | GaussianStats) -> GaussianWithGaps:
         """The family with scale and mean of the prior from the observed values."""
@@ -239,7 +191,8 @@ class GaussianWithGaps(Gaussian):
         """Expected sums at the end of EM."""
         seen = collect_diagonal(X, members, self.origin)
         if not seen.finite:  # the caller finds out which value it was
-            return _not_finite(seen)
+            second = np.full((*seen.first.shape, seen.first.shape[1]), np.nan)
+            return ExpectedStats(seen.labels, seen.weight[:, 0], seen.first, second, seen.origin)
         family = self._with_prior(seen)
 
         def step(current: tuple[NormalDensity, Any]) -> tuple[tuple[NormalDensity, Any], float]:
@@ -251,14 +204,10 @@ class GaussianWithGaps(Gaussian):
             return (family._estimate(sums), sums), objective
 
         with one_thread(0):
-            start: tuple[NormalDensity, Any] = _independent(seen, _variances(family)), None
+            scale: Any = family.scale
+            start: tuple[NormalDensity, Any] = _independent(seen, scale if scale.ndim == 1 else scale.diagonal()), None
             (_, sums), _ = em.run(step, start, float(members.row_weights().sum()), self.max_iter, self.tol)
         return sums
-
-
-def _variances(family: Gaussian) -> Array:
-    scale: Any = family.scale
-    return scale if scale.ndim == 1 else scale.diagonal()
 
 
 def _independent(seen: DiagonalStats, otherwise: Array) -> NormalDensity:
@@ -313,9 +262,3 @@ def _log_likelihood(X: Array, members: Members, density: NormalDensity) -> float
     scores = density.log_density(np.asarray(X, dtype=float))
     shares = members.matrix()
     return float(shares.multiply(scores).sum() if members.shares is None else (shares * scores).sum())
-
-
-def _not_finite(seen: DiagonalStats) -> ExpectedStats:
-    """Sums that are not finite, so that the caller looks for the value."""
-    K, D = seen.first.shape
-    return ExpectedStats(seen.labels, seen.weight[:, 0], seen.first, np.full((K, D, D), np.nan), seen.origin)

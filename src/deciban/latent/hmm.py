@@ -22,6 +22,7 @@ from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
 from deciban.families.abilities import HasLogPrior, ability
 from deciban.families.dirichlet import log_prior
 from deciban.families.protocol import Density, Family, Rule
+from deciban.latent.components import describe
 from deciban.latent.sequences import SequenceRows, Sequences
 from deciban.statistics import Array, Axis, Stats, nested, summed
 
@@ -52,7 +53,7 @@ class HMMStats(Stats):
         return kept.select("class", np.flatnonzero(~unused)) if unused.any() else kept
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HMMDensity:
     """Start and transition probabilities, and the emission density of each state."""
 
@@ -64,6 +65,9 @@ class HMMDensity:
     def S(self) -> int:
         """Number of states."""
         return len(self.log_start)
+
+    def __repr__(self) -> str:
+        return f"HMMDensity({self.S} states, {describe(self.emissions)})"
 
     @classmethod
     def of(cls, start: ArrayLike, transitions: ArrayLike, emissions: Density) -> HMMDensity:

@@ -23,12 +23,20 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, InputError
 from deciban.families.protocol import Family, Rule
-from deciban.kernels import forced
+from deciban.kernels import forced, log_sum_exp
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
 from deciban.kernels.choice import compiled as worth
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
+from deciban.latent.components import (
+    MixtureStats,
+    MixtureSums,
+    choose_component,
+    choose_within,
+    component_axis,
+)
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
+from deciban.latent.mixture import Mixture
 from deciban.latent.sequences import Group, SequenceRows
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Axis
@@ -57,6 +65,12 @@ class Inference:
     def table(self) -> tuple[Array, Array]:
         """Scores of every category, if rows are one column of categories."""
         return self.rows.table(self.density.emissions)
+
+    def piece(self, lo: int, hi: int, lookup: bool = True) -> tuple[Array, tuple[Array, Array]]:
+        """Return the position of each row in a table of scores, and the table: log densities and their base."""
+        if lookup and self.rows.symbols is not None:
+            return self.rows.symbols.index[lo:hi], self.table
+        return np.arange(hi - lo), self.rows.scores(self.density.emissions, lo, hi)
 
     def expected(self, states: Axis) -> tuple[HMMStats, float]:
         """Return the expected sums of the complete data, and the log-likelihood: the E-step of Baum–Welch."""
@@ -90,17 +104,51 @@ class Inference:
 
         return np.concatenate([found for part in self._each_part(act) for found in part])
 
+    def increments(self) -> Array:
+        """Return log p(x_t | steps before it) of every step, shape (n,); they sum to the log-likelihood."""
+        out = np.empty(self.rows.n)
+        for begin, end in zip(self.rows.sequences.begins, self.rows.sequences.ends):
+            index, (logs, base) = self.piece(begin, end)
+            state = self.density.log_start  # log p(z_t | steps before)
+            for t, row in enumerate(index, begin):
+                joint = state + logs[row]
+                total = log_sum_exp(joint[None])[0]
+                out[t] = total + base[row]
+                state = log_sum_exp((joint - total if np.isfinite(total) else joint) + self.density.log_transitions.T)
+        return out
+
     def paths(self) -> Array:
         """Return the most probable path of every sequence, shape (n,)."""
         out = np.empty(self.rows.n, dtype=np.intp)
 
         def act(groups: list[Group]) -> None:
-            viterbi = _Viterbi(self)
+            kind = Paths(self.density.log_start, self.density.log_transitions, self.compiled)
             for group in groups:
-                viterbi.write(group, out)
+                self._write_paths(kind, group, out)
 
         self._each_part(act)
         return out
+
+    def _write_paths(self, kind: Paths, group: Group, out: Array) -> None:
+        """Write the most probable paths of a group's sequences to `out`."""
+
+        def best(number: int, carry: Array) -> Array:
+            index, (logs, _) = self.piece(*group.pieces[number])
+            return kind.best(index, logs, _ends(group, number), number == 0, carry)
+
+        carry, final = np.zeros(self.density.S), len(group.pieces) - 1
+        cuts: list[Array] = []
+        for number in range(final + 1):
+            cuts.append(carry.copy())
+            last = best(number, carry)
+            if (last < 0).any():
+                raise self.impossible(_ForwardBackward(self).forward(-1, group)[1])
+            carry -= carry.max()  # keeps the digits of paths of millions of steps
+        for number in range(final, -1, -1):
+            if number < final:
+                best(number, cuts[number])
+            here = out[slice(*group.pieces[number])]
+            last = np.array([kind.follow(_ends(group, number), last, here)])  # the last state of the piece before
 
     def impossible(self, row: int) -> DecibanError:
         """Return the error for a step that has probability 0 in every reachable state."""
@@ -129,7 +177,7 @@ class Inference:
         def collect(lo: int, hi: int, shares: Array) -> None:
             nonlocal visited, sums
             visited = visited + shares.sum(axis=0)
-            found = self.rows.collect(shares, states, lo, hi)
+            found = self.rows.collect(shares, states, lo, hi, self.density.emissions)
             sums = found if sums is None else sums + found
 
         weight, total = self.rows.sequences.weight, 0.0
@@ -138,7 +186,7 @@ class Inference:
             total += float(own @ chain.add(group, own, collect))
         visits, joint, first = chain.found()
         if chain.lookup:
-            visited, sums = visits.sum(axis=0), self.rows.collect_visits(visits, states)
+            visited, sums = visits.sum(axis=0), self.rows.collect_visits(visits, states, self.density.emissions)
         return HMMStats({"class": states, "next": states}, first, joint, visited, sums), total
 
 
@@ -156,8 +204,7 @@ class _ForwardBackward:
         self.kinds = [Messages(*parameters, scaled) for scaled in kinds]
         self.tables = [kind.table(*inference.table) for kind in self.kinds] if self.lookup else []
         self.sums = [kind.sums(len(inference.table[0]) if self.lookup else 0) for kind in self.kinds]
-        self.steps = np.arange(piece_rows(density.S))
-        self.last_piece: Any = None  # (kind, first row, table) of the piece scored last
+        self.last_piece: Any = None  # (kind, first row), (positions, table) of the piece scored last
 
     def found(self) -> tuple[Array, Array, Array]:
         """Return the expected visits per category, transitions and starts."""
@@ -168,12 +215,11 @@ class _ForwardBackward:
     def piece(self, at: int, lo: int, hi: int) -> tuple[Array, Any]:
         """Return the position of each row in a table, and the table."""
         if self.lookup:
-            symbols: Any = self.rows.symbols
-            return symbols.index[lo:hi], self.tables[at]
-        if self.last_piece is None or self.last_piece[:2] != (at, lo):
-            scores = self.rows.scores(self.inference.density.emissions, lo, hi)
-            self.last_piece = at, lo, self.kinds[at].table(*scores)
-        return self.steps[: hi - lo], self.last_piece[2]
+            return self.inference.piece(lo, hi)[0], self.tables[at]
+        if self.last_piece is None or self.last_piece[0] != (at, lo):
+            index, scores = self.inference.piece(lo, hi, lookup=False)
+            self.last_piece = (at, lo), (index, self.kinds[at].table(*scores))
+        return self.last_piece[1]
 
     def forward(self, at: int, group: Group, cuts: list[Array] | None = None) -> tuple[Array, int]:
         """Return the log-likelihoods of the group's sequences, and the first impossible row, or −1."""
@@ -223,38 +269,6 @@ class _ForwardBackward:
                 receive(lo, hi, own[:, : kind.S])
 
 
-class _Viterbi:
-    """Most probable paths, a group at a time."""
-
-    def __init__(self, inference: Inference) -> None:
-        self.inference, self.rows, density = inference, inference.rows, inference.density
-        self.kind = Paths(density.log_start, density.log_transitions, inference.compiled)
-        self.steps = np.arange(piece_rows(density.S))
-
-    def piece(self, lo: int, hi: int) -> tuple[Array, Array]:
-        """Return the position of each row in a table of log densities, and the table."""
-        symbols = self.rows.symbols
-        if symbols is not None:
-            return symbols.index[lo:hi], self.inference.table[0]
-        return self.steps[: hi - lo], self.rows.scores(self.inference.density.emissions, lo, hi)[0]
-
-    def write(self, group: Group, out: Array) -> None:
-        """Write the paths of a group's sequences to `out`."""
-        carry, final = np.zeros(self.inference.density.S), len(group.pieces) - 1
-        cuts: list[Array] = []
-        for number, (lo, hi) in enumerate(group.pieces):
-            cuts.append(carry.copy())
-            last = self.kind.best(*self.piece(lo, hi), _ends(group, number), number == 0, carry)
-            if (last < 0).any():
-                raise self.inference.impossible(_ForwardBackward(self.inference).forward(-1, group)[1])
-            carry -= carry.max()  # keeps the digits of paths of millions of steps
-        for number in range(final, -1, -1):
-            (lo, hi), ends = group.pieces[number], _ends(group, number)
-            if number < final:
-                self.kind.best(*self.piece(lo, hi), ends, number == 0, cuts[number])
-            last = np.array([self.kind.follow(ends, last, out[lo:hi])])  # the last state of the piece before
-
-
 def _ends(group: Group, number: int) -> Array:
     """Ends of sequences within a piece, counted from its first row."""
     lo, hi = group.pieces[number]
@@ -267,6 +281,7 @@ class Estimate(NamedTuple):
 
     density: HMMDensity
     stats: HMMStats | None = None
+    model: HMM | None = None  # with the choices made within states
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +297,7 @@ class BaumWelch:
     rows: SequenceRows
     states: Axis
     rule: Rule  # "ml" or "map"
+    asked: Family  # of the emissions, before choices were made
     max_iter: int = 200
     threads: int = 1
 
@@ -290,11 +306,13 @@ class BaumWelch:
         inference = Inference(estimate.density, self.rows, self.max_iter, self.threads)
         stats, objective = inference.expected(self.states)
         if self.rule == "map":
-            objective += self.model.log_prior(estimate.density)
+            objective += (estimate.model or self.model).log_prior(estimate.density)
         return self._estimate(stats), objective
 
     def _estimate(self, stats: HMMStats) -> Estimate:
-        return Estimate(self.model.estimate(stats, self.rule), stats)
+        family = choose_within(self.asked, self.model.family, stats.emissions, self.rule)
+        model = replace(self.model, family=family)
+        return Estimate(model.estimate(stats, self.rule), stats, model)
 
     @property
     def weight(self) -> float:
@@ -352,10 +370,19 @@ class BaumWelch:
     def _random_start(self, width: int, stay: float, rng: np.random.Generator) -> Estimate:
         """Emissions of each state from the prior and a random window of rows; random transitions."""
         S, n = self.states.size, self.rows.n
-        width = max(1, min(width, n // S))
-        begins = rng.choice(n // width, S, replace=False) * width
-        rows, codes = (begins[:, None] + np.arange(width)).ravel(), np.repeat(np.arange(S), width)
-        seeds = self.rows.take(rows, codes).collect_known(self.states) * WINDOW_WEIGHT
+        family = self.rows.family
+        M = family.n_components if isinstance(family, Mixture) else 1
+        width = max(1, min(width, n // (S * M)))
+        begins = rng.choice(n // width, S * M, replace=n < S * M) * width
+        rows, codes = (begins[:, None] + np.arange(width)).ravel(), np.repeat(np.arange(S * M), width)
+        some = self.rows.take(rows, codes)
+        if isinstance(family, Mixture):  # one window for each component of each state
+            parts = component_axis(self.states.names, S, M)
+            seeds: Any = replace(some, family=family.component).collect_known(parts) * WINDOW_WEIGHT
+            mixing = MixtureSums({"class": parts}, np.ones(S * M), seeds)
+            seeds = MixtureStats({"class": self.states}, np.full(S, float(M)), mixing)
+        else:
+            seeds = some.collect_known(self.states) * WINDOW_WEIGHT
         start, transition = (alpha > 0 for alpha in self.model.priors(S))
         moves = transition * (rng.dirichlet(np.ones(S), S) * (1 - stay) + stay * np.eye(S))
         moves = np.where(moves.sum(axis=1, keepdims=True) > 0, moves, transition)
@@ -365,10 +392,14 @@ class BaumWelch:
 
 def choose_family(rows: SequenceRows, states: Axis | None, rule: Rule) -> Family:
     """Return the family with its choices made from the first rows; by state, if all of their states are known."""
-    head = rows.head(HEAD)
+    head, family = rows.head(HEAD), rows.family
     known = head.states is not None and (head.states >= 0).all()
     if not known or states is None:
         head, states = replace(head, states=np.zeros(head.n, dtype=np.intp)), Axis.of(1)
+        if isinstance(family, Mixture):  # its estimate is made by EM over the sequences
+            return replace(family, component=choose_family(replace(rows, family=family.component), None, rule))
+        block, members = head.known(states)
+        return choose_component(family, collect_checked(family, block, members, ()), (block, members), rule)
     block, members = head.known(states)
-    sums = collect_checked(rows.family, block, members, ())
-    return rows.family.choose(sums, (block, members), rule).resolve(sums)
+    sums = collect_checked(family, block, members, ())
+    return family.choose(sums, (block, members), rule).resolve(sums)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -24,20 +25,23 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import Unmixable, ability
 from deciban.families.product import subset
-from deciban.families.protocol import Density, Family, Rows, Rule
+from deciban.families.protocol import Density, Family, Rows, Rule, replaced
 from deciban.latent import em
 from deciban.latent.components import (
-    NOT_EXACT,
     MixtureDensities,
     MixtureDensity,
     MixtureStats,
     MixtureSums,
+    choose_component,
+    choose_within,
     component_axis,
     estimate_mixture,
+    mixture_log_prior,
 )
 from deciban.latent.expectation import WeightedRows
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture_fit import MixtureFit, Start, check_start
+from deciban.latent.sequences import require_columns
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
 from deciban.statistics.base import collect_checked
@@ -47,7 +51,7 @@ FOLDS = 5  # of held-out likelihood
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mixture(Family):
+class Mixture(em.FrozenEstimate):
     """Mixture of components of one family.
 
     Without classes, `fit` finds the components and returns a `FittedMixture`. In a `GenerativeClassifier` each class
@@ -92,6 +96,8 @@ class Mixture(Family):
     FittedMixture(2 × Gaussian, Trace(... iterations, converged, ...))
     """
 
+    FROZEN = ("component", "guess")
+
     component: Family
     n_components: int = 2
     pseudo_count: float = 1.0
@@ -131,14 +137,11 @@ class Mixture(Family):
         X: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        rule: Rule | None = None,
         start: Start | None = None,
-        n_starts: int | None = None,
-        max_iter: int | None = None,
-        tol: float | None = None,
         random_state: np.random.Generator | int | None = None,
         batch: int | None = None,
         progress: bool = False,
+        **options: Any,
     ) -> FittedMixture:
         """Find the components by EM, without classes.
 
@@ -148,50 +151,35 @@ class Mixture(Family):
             Rows, as the component family takes them.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each row.
-        rule : {"map", "ml"}, optional
-            Instead of the mixture's own.
         start : str, array-like of shape (n_samples, n_components) or MixtureDensity, optional
             Name of a start, responsibilities, or a density to start from.
-        n_starts : int, optional
-            Instead of the mixture's own.
-        max_iter : int, optional
-            Instead of the mixture's own.
-        tol : float, optional
-            Instead of the mixture's own.
         random_state : numpy.random.Generator, int or None, optional
             Source of the random starts.
         batch : int, optional
             Rows in a batch: three passes of stepwise EM over batches precede EM.
         progress : bool, default=False
             Whether to show a progress bar on a terminal.
+        **options
+            Parameters of the mixture for this fit: rule, n_starts, max_iter, tol.
 
         Returns
         -------
         FittedMixture
             Components ordered by weight, the largest first; in the order given if `start` is not a name.
         """
-        rule = self.rule if rule is None else rule
-        em.check_em_rule(rule)
-        rows, start = self._rows(X, sample_weight, start)
-        task = MixtureFit(rows, rule, self.pseudo_count)
-        rng = np.random.default_rng(random_state)
-        names = Axis.of(self.n_components)
+        asked = replaced(self, **options)
+        rows, start = asked._rows(X, sample_weight, start)
+        task = MixtureFit(rows, asked.rule, self.pseudo_count, self.component)
+        rng, names = np.random.default_rng(random_state), Axis.of(self.n_components)
         first: Start = self.start if start is None else start
-        tries = self.n_starts if n_starts is None else n_starts
         if batch is not None:
-            first = task.stepwise(names, first, tries, rng, batch)
-        sums, trace = task.fit(
-            names,
-            first,
-            tries,
-            self.max_iter if max_iter is None else max_iter,
-            self.tol if tol is None else tol,
-            rng,
-            f"mixture of {self.n_components}" if progress else None,
-        )
+            first = task.stepwise(names, first, asked.n_starts, rng, batch)
+        label = f"mixture of {self.n_components}" if progress else None
+        sums, trace = task.fit(names, first, asked.n_starts, asked.max_iter, asked.tol, rng, label)
         if start is None or isinstance(start, str):
             sums = sums.select("class", np.argsort(-sums.counts, kind="stable"))
-        return FittedMixture(rows.family, sums, rule, self.pseudo_count, trace)
+        family = choose_within(self.component, rows.family, sums.components, asked.rule)
+        return FittedMixture(family, sums, asked.rule, self.pseudo_count, trace)
 
     def fit_size(
         self,
@@ -292,9 +280,11 @@ class Mixture(Family):
             n = len(kept)
         if n == 0:
             raise InputError("there are no rows to learn from.")
+        require_columns(block)
         members = Members.one_group(n, weight)
         pooled = collect_checked(self.component, block, members, [str(j) for j in range(block.shape[1])])
-        return WeightedRows(self.component.choose(pooled, (block, members)).resolve(pooled), block, weight), start
+        component = choose_component(self.component, pooled, (block, members), self.rule)
+        return WeightedRows(component, block, weight), start
 
     def _held_out_loss(self, X: ArrayLike, sample_weight: ArrayLike | None, options: dict[str, Any]) -> float:
         """Negative log-likelihood per row, each fold scored by a fit of the others under "mean", which excludes 0."""
@@ -324,16 +314,57 @@ class Mixture(Family):
         pooled = self.component.collect(X, members)
         if not pooled.finite:  # the caller finds out which value it was
             return self._each_class(X, members, _one_component)
-        frozen = replace(self, component=self.component.choose(pooled, (X, members)).resolve(pooled))
-        return frozen._each_class(X, members, frozen._fit_class)
+        frozen = replace(self, component=choose_component(self.component, pooled, (X, members), self.rule))
+        return frozen._each_class(X, members, partial(frozen._fit_class, asked=self.component))
+
+    def collect_under(self, X: Rows, members: Members, density: MixtureDensities) -> MixtureStats:
+        """Collect the sums of one E-step under the mixtures of a density.
+
+        Parameters
+        ----------
+        X : Rows
+            Rows, encoded.
+        members : Members
+            Group and weight of each row.
+        density : MixtureDensities
+            The mixture of each group.
+
+        Returns
+        -------
+        MixtureStats
+            Sums of the components of each group.
+        """
+
+        def expect_group(rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
+            mixture = density.each[members.classes.names.index(name)]
+            known = names.take(np.arange(len(mixture.log_weights)))
+            sums, _ = rows.expect(mixture, known)
+            return _one_component(rows, name, names) if sums is None else sums
+
+        return self._each_class(X, members, expect_group)
+
+    def log_prior(self, density: MixtureDensities) -> float:
+        """Compute the log prior of weights and components of all groups, up to a constant.
+
+        Parameters
+        ----------
+        density : MixtureDensities
+            The mixture of each group.
+
+        Returns
+        -------
+        float
+            What rule "map" adds to a log-likelihood.
+        """
+        return sum(mixture_log_prior(self.component, mixture, self.pseudo_count) for mixture in density.each)
 
     def choose(self, stats: MixtureStats, rows: tuple[Rows, Members] | None = None, rule: Rule = "mean") -> Self:
         if self.guess is not None:
             return self
         if rows is None:
             raise NotAvailableError("a mixture is estimated by EM over rows, not from sums alone. Refit it.")
-        pooled = self.component.collect(*rows)
-        component = self.component.choose(pooled, rows).resolve(pooled)
+        component = choose_component(self.component, self.component.collect(*rows), rows, self.rule)
+        component = choose_within(self.component, component, stats.mixing.components, self.rule)
         return replace(self, component=component, guess=stats)
 
     def refine(self, stats: MixtureStats, X: Rows, members: Members) -> tuple[Self, MixtureStats]:
@@ -357,35 +388,6 @@ class Mixture(Family):
         """
         better = self._each_class(X, members, self._fit_class)
         return replace(self, guess=better), better
-
-    def chosen_by_labels(self) -> list[str]:
-        """Return the choices that labels make.
-
-        Returns
-        -------
-        list of str
-            Empty: EM does not look at labels.
-        """
-        return []
-
-    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
-        """Copy the frozen estimate, which sums alone cannot make again.
-
-        Parameters
-        ----------
-        chosen : Mixture
-            The family whose choices are kept.
-        with_rows : bool
-            Whether rows are at hand, so that the estimate can be made again.
-
-        Returns
-        -------
-        Mixture
-            This family, with the estimate of `chosen` if there are no rows.
-        """
-        if with_rows:
-            return self
-        return replace(self, component=chosen.component, guess=chosen.guess)
 
     def subset(self, stats: MixtureStats, features: Array, columns: Sequence[Any]) -> tuple[Self, MixtureStats]:
         """Return family and statistics of some of the features.
@@ -414,11 +416,6 @@ class Mixture(Family):
         names = stats.labels["class"].names  # type: ignore[union-attr]
         return MixtureDensities(tuple(self._class_density(stats, name, rule) for name in names))
 
-    def leave_one_out(
-        self, stats: MixtureStats, X: Rows, members: Members, rule: Rule, density: Density | None = None
-    ) -> Array:
-        raise NotAvailableError(NOT_EXACT)
-
     def _class_density(self, stats: MixtureStats, name: object, rule: Rule) -> MixtureDensity:
         """The mixture of one class; components share parameters within their class only."""
         sums = stats.mixing.select("class", stats.non_empty(name))
@@ -443,7 +440,7 @@ class Mixture(Family):
             mixing = sums if mixing is None else mixing + sums
         return MixtureStats({"class": classes}, members.weights(), mixing)
 
-    def _fit_class(self, rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
+    def _fit_class(self, rows: WeightedRows, name: object, names: Axis, asked: Family | None = None) -> MixtureSums:
         """EM over the rows of one class, from the frozen estimate if there is one."""
         if len(rows) < self.n_components:
             raise InputError(
@@ -454,7 +451,7 @@ class Mixture(Family):
         if self.guess is not None and self.guess.has_rows(name):
             start = self._class_density(self.guess, name, self.rule)
             names = names.take(np.arange(len(start.log_weights)))
-        task = MixtureFit(rows, self.rule, self.pseudo_count)
+        task = MixtureFit(rows, self.rule, self.pseudo_count, asked or self.component)
         return task.fit(names, start, self.n_starts, self.max_iter, self.tol, np.random.default_rng(self.seed))[0]
 
     def _expect(self, X: Rows, members: Members, guess: MixtureStats) -> MixtureStats:

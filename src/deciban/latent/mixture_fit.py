@@ -11,7 +11,6 @@ Reference: Arthur & Vassilvitskii, k-means++: the advantages of careful seeding,
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -29,7 +28,14 @@ from deciban.errors import (
 from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
-from deciban.latent.components import MixtureDensity, MixtureSums, estimate_mixture
+from deciban.latent.components import (
+    MixtureDensity,
+    MixtureSums,
+    choose_within,
+    estimate_mixture,
+    mixture_log_prior,
+    open_within,
+)
 from deciban.latent.expectation import WeightedRows
 from deciban.statistics import Array, Axis, Members
 
@@ -40,7 +46,7 @@ CANDIDATES = 32  # rows among which each seed is chosen
 CANDIDATE_NUMBERS = 2**23  # parameters of the models of all candidates together, at most
 AT_ONCE = 16  # candidates whose own models are estimated together
 EMPTY = 1e-12  # share of the total weight below which a component is empty
-PASSES = 3  # over all rows, in stepwise EM
+PASSES, POWER = 3, 0.7  # of stepwise EM: passes over all rows, and exponent of the step size
 SHORT = 15  # iterations of each competing start
 START_ROWS = 2**14  # rows on which starts compete
 
@@ -51,6 +57,7 @@ class Estimate(NamedTuple):
     density: MixtureDensity
     names: Axis  # of the components
     sums: MixtureSums | None = None
+    family: Family | None = None  # with the choices made within components; that of the rows if None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +67,7 @@ class MixtureFit:
     rows: WeightedRows
     rule: Rule
     pseudo_count: float
+    asked: Family  # of the components, before choices were made
 
     def fit(
         self,
@@ -82,7 +90,14 @@ class MixtureFit:
             trace.starts = reached
             sums = last.sums if last.sums is not None else _expect(self.rows, last.density, last.names)
         sums = _drop_empty(sums)
-        _warn_dropped(names.size - len(sums.counts), names.size)
+        dropped = names.size - len(sums.counts)
+        if dropped:
+            warnings.warn(
+                f"{dropped} of {names.size} components lost all their rows and {'was' if dropped == 1 else 'were'} "
+                "dropped. Ask for fewer components, or give other starts.",
+                EmptyComponentWarning,
+                stacklevel=3,
+            )
         return sums, trace
 
     def stepwise(
@@ -93,21 +108,17 @@ class MixtureFit:
             first, _ = self.start(names, start, n_starts, rng)
             sums = _expect(self.rows.take(slice(0, batch)), first.density, first.names)
             weight = self.rows.total_weight
+            orders = [rng.permutation(len(self.rows)) for _ in range(PASSES)]
+            some = (np.sort(order[at : at + batch]) for order in orders for at in range(0, len(order), batch))
+            batches = ((rows, rows.total_weight) for rows in map(self.rows.take, some))
             sums = em.stepwise(
-                lambda rows, density: _expect(rows, density, first.names),
-                lambda sums: self.maximise(sums).density,
+                lambda rows, sums: _expect(rows, self.maximise(sums).density, first.names),
                 sums * (weight / sums.counts.sum()),
-                self._batches(batch, rng),
+                batches,
                 weight,
+                POWER,
             )
-        return self.maximise(sums).density
-
-    def _batches(self, batch: int, rng: np.random.Generator) -> Iterator[tuple[WeightedRows, float]]:
-        for _ in range(PASSES):
-            order = rng.permutation(len(self.rows))
-            for at in range(0, len(order), batch):
-                rows = self.rows.take(np.sort(order[at : at + batch]))
-                yield rows, rows.total_weight
+            return self.maximise(sums).density
 
     # -- steps -------------------------------------------------------------------------------------------------------
     def step(self, estimate: Estimate) -> tuple[Estimate, float]:
@@ -115,28 +126,26 @@ class MixtureFit:
         sums, total = self.rows.expect(estimate.density, estimate.names)
         if sums is None:
             return estimate, -np.inf
-        return self.maximise(sums), total + self.log_prior(estimate.density)
+        return self.maximise(sums), total + self.log_prior(estimate)
 
     def maximise(self, sums: MixtureSums) -> Estimate:
         """M-step. An empty component without an estimate is dropped, which leaves the likelihood unchanged."""
         try:
-            density = estimate_mixture(self.rows.family, sums, self.rule, self.pseudo_count)
+            family = choose_within(self.asked, self.rows.family, sums.components, self.rule)
+            density = estimate_mixture(family, sums, self.rule, self.pseudo_count)
         except (SingularError, EmptyClassError, NoModeError) as error:
             fewer = _drop_empty(sums)
             if fewer is not sums:
                 return self.maximise(fewer)
             remedy = "" if self.rule == "map" else " Rule 'map' has a prior that prevents it; or ask for fewer."
             raise type(error)(f"a component of the mixture has collapsed: {error}{remedy}") from None
-        return Estimate(density, sums.labels["class"], sums)  # type: ignore[arg-type]
+        return Estimate(density, sums.labels["class"], sums, family)  # type: ignore[arg-type]
 
-    def log_prior(self, density: MixtureDensity) -> float:
+    def log_prior(self, estimate: Estimate) -> float:
         """Log prior that rule "map" adds to the log-likelihood, up to a constant."""
         if self.rule == "ml":
             return 0.0
-        mixing = 0.0
-        if self.pseudo_count != 1:
-            mixing = (self.pseudo_count - 1) * float(np.sum(density.log_weights))
-        return mixing + self.rows.family.log_prior(density.components)  # type: ignore[attr-defined]
+        return mixture_log_prior(estimate.family or self.rows.family, estimate.density, self.pseudo_count)
 
     # -- starts ------------------------------------------------------------------------------------------------------
     def start(self, names: Axis, start: Start, n_starts: int, rng: np.random.Generator) -> tuple[Estimate, list[float]]:
@@ -164,7 +173,12 @@ class MixtureFit:
         if start == "random":  # uniform over all ways to divide a row among components
             shares = self.rows.collect_shares(names, lambda begin, end: rng.dirichlet(np.ones(names.size), end - begin))
             return self.maximise(shares)
-        return Estimate(seed_components(self.rows, names, rng), names)
+        seeds = seed_components(self.rows, names, rng)
+        if not open_within(self.asked):
+            return Estimate(seeds, names)
+        # rows belong to their best seed: the shape chosen from all rows is too small to tell seeds apart
+        best = np.concatenate([seeds.log_joint(x).argmax(axis=1) for x, _ in self.rows.blocks(names.size)])
+        return self.maximise(self.rows.collect_shares(names, lambda begin, end: np.eye(names.size)[best[begin:end]]))
 
 
 def _expect(rows: WeightedRows, density: MixtureDensity, names: Axis) -> MixtureSums:
@@ -183,16 +197,17 @@ def seed_components(rows: WeightedRows, names: Axis, rng: np.random.Generator) -
     some = int(np.clip(CANDIDATE_NUMBERS // max(1, rows.X.shape[1]), 4 * M, CANDIDATES * M))
     pool = rng.choice(n, min(n, max(some, M)), replace=False, p=_probabilities(rows.weight))
     X, weight = rows.X[pool], np.ones(len(pool)) if rows.weight is None else rows.weight[pool]
-    own = np.concatenate([_own_scores(rows.family, X[at : at + AT_ONCE]) for at in range(0, len(pool), AT_ONCE)])
+    some_rows = [X[at : at + AT_ONCE] for at in range(0, len(pool), AT_ONCE)]
+    own = np.concatenate([np.diagonal(_models(rows.family, x).log_density(x)) for x in some_rows])
     chosen = [int(rng.choice(len(pool), p=_probabilities(weight)))]
-    best = _scores_of(rows.family, X, chosen[0])
+    best = _models(rows.family, X[chosen]).log_density(X)[:, 0]
     while len(chosen) < M:
         far = np.maximum(own - best, 0.0) * weight
         far[chosen] = 0.0
         if not far.any() or not np.isfinite(far).all():  # only duplicates are left: any other row is as good
             far = np.where(np.isin(np.arange(len(pool)), chosen), 0.0, weight)
         chosen.append(int(rng.choice(len(pool), p=far / far.sum())))
-        best = np.maximum(best, _scores_of(rows.family, X, chosen[-1]))
+        best = np.maximum(best, _models(rows.family, X[chosen[-1:]]).log_density(X)[:, 0])
     return MixtureDensity(np.full(M, -np.log(M)), _models(rows.family, X[np.array(chosen)], names))
 
 
@@ -215,19 +230,10 @@ def check_start(start: Start) -> None:
         raise HyperparameterError(f"start={start!r} is not one of {', '.join(STARTS)}, nor responsibilities (n, M).")
 
 
-def _models(family: Family, X: Rows, names: Axis) -> Density:
+def _models(family: Family, X: Rows, names: Axis | None = None) -> Density:
     """One group per row, estimated from that row and the prior."""
+    names = names or Axis.of(X.shape[0])
     return family.estimate(family.collect(X, Members.hard(np.arange(names.size), names)), "mean")
-
-
-def _own_scores(family: Family, X: Rows) -> Array:
-    """Score of each row under its own model, shape (n,)."""
-    return np.diagonal(_models(family, X, Axis.of(X.shape[0])).log_density(X))
-
-
-def _scores_of(family: Family, X: Rows, row: int) -> Array:
-    """Scores of all rows under the model of one row, shape (n,)."""
-    return _models(family, X[row : row + 1], Axis.of(1)).log_density(X)[:, 0]
 
 
 def _probabilities(weight: Array | None) -> Array | None:
@@ -237,13 +243,3 @@ def _probabilities(weight: Array | None) -> Array | None:
 def _drop_empty(sums: MixtureSums) -> MixtureSums:
     kept = np.flatnonzero(sums.counts > EMPTY * sums.counts.sum())
     return sums if len(kept) == len(sums.counts) else sums.select("class", kept)
-
-
-def _warn_dropped(dropped: int, asked: int) -> None:
-    if dropped:
-        warnings.warn(
-            f"{dropped} of {asked} components lost all their rows and {'was' if dropped == 1 else 'were'} dropped. "
-            "Ask for fewer components, or give other starts.",
-            EmptyComponentWarning,
-            stacklevel=4,
-        )

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import InputError, WeightError
 from deciban.families.protocol import Density, Family, Rows
 from deciban.kernels.choice import readable
+from deciban.latent.components import collect_under
 from deciban.read.categories import Codes, refuse_negative
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import row_weights
@@ -143,6 +145,8 @@ def join(given: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
     sizes = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
     if all(sp.issparse(x) for x in X):
         return sp.vstack(X, format="csr"), sizes
+    if hasattr(X[0], "columns"):
+        return nw.concat([nw.from_native(x, eager_only=True) for x in X]).to_native(), sizes
     if all(isinstance(x, list | tuple) for x in X):
         return [step for x in X for step in x], sizes
     arrays = [np.asarray(x) for x in X]
@@ -155,7 +159,9 @@ def is_list_of_sequences(X: object) -> bool:
     """Whether X is a list whose items are sequences; a string is not a sequence."""
     if not isinstance(X, list | tuple) or not X:
         return False
-    return sp.issparse(X[0]) or (isinstance(X[0], Sequence | np.ndarray) and not isinstance(X[0], str | bytes))
+    if sp.issparse(X[0]) or (hasattr(X[0], "columns") and hasattr(X[0], "shape")):  # frames
+        return True
+    return isinstance(X[0], Sequence | np.ndarray) and not isinstance(X[0], str | bytes)
 
 
 def read_rows(
@@ -170,6 +176,7 @@ def read_rows(
     """Encode rows; returns them and the names of the known states. Sequences of weight 0 are left out."""
     table, sizes = join(X, lengths)
     block = family.encode(table, (), stats)
+    require_columns(block)
     sequences = Sequences.of(sizes, block.shape[0], sequence_weight)
     if y is not None and is_list_of_sequences(y):
         y, sizes = join(y, None)
@@ -187,6 +194,12 @@ def read_rows(
             states = np.where(states >= 0, np.searchsorted(used, states), -1)[kept]
             names = tuple(names[at] for at in used)
     return SequenceRows(family, block, sequences, weight, states), names
+
+
+def require_columns(block: Rows) -> None:
+    """Refuse rows without columns."""
+    if len(block.shape) > 1 and block.shape[1] == 0:
+        raise InputError(f"Found array with 0 feature(s) (shape={block.shape}) while a minimum of 1 is required.")
 
 
 def read_states(y: SequenceInput, n: int) -> tuple[tuple[Any, ...], Array]:
@@ -324,15 +337,15 @@ class SequenceRows:
         return logs, base
 
     # -- sums --------------------------------------------------------------------------------------------------------
-    def collect(self, shares: Array, states: Axis, lo: int, hi: int) -> Stats:
-        """The family's sums of rows lo … hi under the posteriors of their states."""
+    def collect(self, shares: Array, states: Axis, lo: int, hi: int, emissions: Density | None = None) -> Stats:
+        """The family's sums of rows lo … hi under the posteriors of their states, and under their emissions."""
         X = self.X[lo:hi]
         if self.weight is not None:
             shares = shares * self.weight[lo:hi, None]
         missing = _missing(X)
         if missing is not None:
             X, shares = X[~missing], shares[~missing]
-        return self.family.collect(X, Members.soft(shares, states))
+        return collect_under(self.family, X, Members.soft(shares, states), emissions)
 
     def known(self, states: Axis) -> tuple[Rows, Members]:
         """The rows that have a known state and some value, and their states."""
@@ -354,10 +367,11 @@ class SequenceRows:
         """The family's sums of the rows with known states."""
         return collect_checked(self.family, *self.known(states), ())
 
-    def collect_visits(self, visits: Array, states: Axis) -> Stats:
+    def collect_visits(self, visits: Array, states: Axis, emissions: Density) -> Stats:
         """The family's sums from the expected visits of every category, shape (size + 1, S)."""
         assert self.symbols is not None
-        return self.family.collect(self.symbols.rows, Members.soft(visits[self.symbols.positions], states))
+        members = Members.soft(visits[self.symbols.positions], states)
+        return collect_under(self.family, self.symbols.rows, members, emissions)
 
 
 def _scores(emissions: Density, X: Rows) -> tuple[Array, Array]:

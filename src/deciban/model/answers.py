@@ -102,8 +102,8 @@ class Answers:
         ndarray of shape (n_samples,)
             Log-likelihood ratios.
         """
-        one, other = self.class_pair(over, against)
         likelihood = self.log_likelihood(X, constant=False, **options)
+        one, other = self.class_pair(over, against)
         return scores.convert(scores.llr(likelihood, one, other, self.log_prior(prior)), unit)
 
     @one_model

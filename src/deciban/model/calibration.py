@@ -33,6 +33,7 @@ class Calibration:
     calibrator: Linear | PAV
     classes: tuple[Any, ...]
     fitted_on: float  # Σ w of the rows of the model when it was fitted
+    form: Form = "fitted"
 
     @classmethod
     def fit(
@@ -59,7 +60,7 @@ class Calibration:
             raise HyperparameterError(f"calibrate={method!r} is for two classes, not {K}. Use 'offsets'.")
         if method == "length" and length is None:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
-        given = tuple(classes), rows
+        given = tuple(classes), rows, form
         if form in FIXED:
             return cls(_fixed(method, FIXED[form], B, K), *given)
         whole = total(scores)
@@ -75,6 +76,11 @@ class Calibration:
         with np.errstate(invalid="ignore"):
             llr = np.where(whole[:, 1] == whole[:, 0], 0.0, whole[:, 1] - whole[:, 0])
         return cls((Affine if method == "affine" else PAV).fit(llr, codes == 1), *given)
+
+    @property
+    def method(self) -> str:
+        """The method that it was fitted by."""
+        return {"length-aware": "length", "blockwise": "blocks"}.get(self.calibrator.kind, self.calibrator.kind)
 
     def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""

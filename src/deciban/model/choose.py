@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,13 +26,14 @@ from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration
 from deciban.read.batches import Batch
-from deciban.read.columns import NUMBERS
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
-from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
+
+if TYPE_CHECKING:
+    from deciban.read.schema import Schema
 
 BINS = (5, 10, 20, 40)
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
@@ -185,6 +186,7 @@ def choose_blocks(
 ) -> list[Block]:
     """Choose the blocks of a typed table from its first rows; `together`: whether columns may vary together."""
     from deciban.families.categorical import Categorical
+    from deciban.read.columns import NUMBERS
     from deciban.text import Text
 
     blocks = [Block(as_key(key), family, ASKED) for key, family in asked.items()]

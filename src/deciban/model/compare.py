@@ -157,7 +157,7 @@ def compare(
     >>> print(compare({"full": full, "tied": full.reestimate(structure="tied")}, X, y))
            error   log loss    Cllr   log loss above the best, 95% interval
     tied    2.0%      0.054   0.049   best
-    full    2.7%      0.056   0.050   +0.001 [−0.014, +0.017]
+    full    2.7%      0.055   0.050   +0.001 [−0.014, +0.016]
     """
     pairs = list(models.items()) if isinstance(models, Mapping) else [(_name(model), model) for model in models]
     if not pairs:

@@ -18,21 +18,24 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError
 from deciban.evidence.scores import log_posterior, log_probability
-from deciban.model.calibration import Calibration, Form, Lengths, shares
+from deciban.model.calibration import FIXED, Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
-from deciban.model.judge import left_out_blocks
+from deciban.model.judge import LeftOut, left_out_blocks
 from deciban.model.model import Lesson, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.reservoir import chosen_rows
 from deciban.statistics import Array
 
 FOLDS = 5
+CROSS_FITTED_ROWS = 10_000  # with more, a calibrator hardly depends on the rows of a fold
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
-ROWS_PER_SCALE = 50  # with more, the label that leave-one-out scores of the full sums contain makes no difference
+WORDS_AS_BLOCKS = 10  # a block of words counts for so many
+ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
 
 
 class Fold(NamedTuple):
@@ -42,17 +45,16 @@ class Fold(NamedTuple):
     test: Array  # (t,) positions of the rows of the fold
     left_out: list[Array]  # (m, K) leave-one-out scores of each block, of the other rows
     scores: list[Array]  # (t, K) scores of each block, of the rows of the fold
-    rows: Array  # (K,) rows of each class without the fold
 
 
-def stratified(codes: Array, k: int = FOLDS, groups: Array | None = None, seed: int = 0) -> Array:
+def stratified(codes: Array, k: int = FOLDS, groups: ArrayLike | None = None, seed: int = 0) -> Array:
     """Return the fold of each row, shape (n,): random, with equal shares of each class; groups stay together.
 
     >>> stratified(np.array([0, 0, 1, 1, 0, 1]), 2).tolist()
-    [1, 0, 1, 0, 0, 1]
+    [1, 0, 0, 1, 0, 1]
     """
     if groups is not None:
-        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+        _, first, group = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
         return stratified(codes[first], k, None, seed)[group]
     order = np.random.default_rng(seed).permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
@@ -70,14 +72,44 @@ def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> I
         left = model.stats - collect(model.family, rows[test], members.take(test), columns)
         without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
         left_out = left_out_blocks(without, rows[train], members.take(train))
-        yield Fold(train, test, left_out, without.block_scores(rows[test]), left.rows)
+        yield Fold(train, test, left_out, without.block_scores(rows[test]))
 
 
-def _folds_of_scores(blocks: Sequence[Array], fold: Array, rows: Array) -> Iterator[Fold]:
-    """Yield the scores of each fold as they are."""
-    for k in np.unique(fold):
-        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        yield Fold(train, test, [each[train] for each in blocks], [each[test] for each in blocks], rows)
+def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
+    """Yield the scores of each fold as they are; of a single fold, all rows are fitted and judged."""
+    for k in range(fold.max() + 1):
+        test = np.flatnonzero(fold == k)
+        train = np.flatnonzero(fold != k) if fold.max() else test
+        yield Fold(train, test, [each[train] for each in blocks], [each[test] for each in blocks])
+
+
+def cross_fitted(predictor: Predictor, left: LeftOut, groups: ArrayLike | None = None) -> Array | None:
+    """Return left-out scores (n, K), calibrated by calibrators of the model's form that have not seen the row's fold.
+
+    The calibrators are those of k folds; a row is scored by the sums without the row. None where the calibrator has no
+    fitted parameters, or so many rows were given that one row makes no difference.
+    """
+    model, lesson = predictor.model, left.lesson
+    calibration, codes = model.calibration, lesson.members.codes
+    if calibration is None or calibration.form in FIXED or len(codes) > CROSS_FITTED_ROWS:
+        return None
+    lengths, fold = block_lengths(model.family, lesson.rows), stratified(codes, groups=groups)
+    likelihood = np.empty(left.log_prior.shape)
+    try:
+        many = _many_scales(calibration.method, len(left.blocks), len(codes))
+        for part in folds_by_subtraction(predictor, lesson, fold) if many else _folds_of_scores(left.blocks, fold):
+            train, given = (codes[part.train], _at(lengths, part.train)), (model.classes, model.weight)
+            made = Calibration.fit(calibration.method, part.left_out, *train, *given, form=calibration.form)
+            blocks = [each[part.test] for each in left.blocks]
+            likelihood[part.test] = made.apply(blocks, _at(lengths, part.test), model.classes)
+    except DecibanError:  # too few rows of a class for folds
+        return None
+    return likelihood
+
+
+def _many_scales(method: str, B: int, n: int) -> bool:
+    """Whether a calibrator of B blocks has so many scales that leave-one-out scores of the full sums do not suffice."""
+    return method == "blocks" and B > 1 and n < ROWS_PER_SCALE * B
 
 
 def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
@@ -87,7 +119,7 @@ def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify:
     lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
     some = chosen_rows(len(codes), SELECTION_ROWS)
     folds = None
-    if method == "blocks" and len(blocks) > 1 and len(some) < ROWS_PER_SCALE * len(blocks):
+    if _many_scales(method, len(blocks), len(some)):
         part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
         folds = folds_by_subtraction(predictor, part, stratified(codes[some]))
     return select_calibration(method, blocks, codes, lengths, model.classes, model.weight, folds, simplify)
@@ -108,13 +140,17 @@ def select_calibration(
     `folds` are of the rows `chosen_rows(n, SELECTION_ROWS)`.
     """
     given = classes, rows
+    whole = Calibration.fit(method, blocks, codes, lengths, *given)
     if method == "pav":  # has no candidates: it is asked for by name only
-        return Calibration.fit(method, blocks, codes, lengths, *given)
+        return whole
     some = chosen_rows(len(codes), SELECTION_ROWS)
     own, counted = codes[some], [None if each is None else each[some] for each in lengths]
     if folds is None:
-        folds = _folds_of_scores([each[some] for each in blocks], stratified(own), shares(own, len(classes)))
-    enough = len(blocks) == 1 or len(own) >= ROWS_PER_BLOCK * len(blocks)
+        parameters = len(classes) + 2 * len(blocks)
+        number = stratified(own, 1 if len(own) >= ROWS_PER_SCALE * parameters else FOLDS)
+        folds = _folds_of_scores([each[some] for each in blocks], number)
+    dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
+    enough = dependent == 1 or len(own) >= ROWS_PER_BLOCK * dependent
     forms: list[Form] = ["prior", "fitted", "none"] if enough else ["prior", "fitted"]
     if simplify and method == "blocks" and len(blocks) > 1:
         forms.insert(1, "scale")
@@ -123,18 +159,20 @@ def select_calibration(
     try:
         for fold in folds:
             for form in forms:
-                made = Calibration.fit(method, fold.left_out, own[fold.train], _at(counted, fold.train), *given, form)
+                train = own[fold.train], _at(counted, fold.train)
+                same = form == "fitted" and len(train[0]) == len(own)
+                made = whole if same else Calibration.fit(method, fold.left_out, *train, *given, form=form)
                 scores = made.apply(fold.scores, _at(counted, fold.test), classes)
                 with np.errstate(invalid="ignore"):
                     log_p = log_posterior(scores, log_prior)
                 losses[form][fold.test] = -log_p[np.arange(len(fold.test)), own[fold.test]]
     except DecibanError:  # too few rows of a class for folds
-        return Calibration.fit(method, blocks, codes, lengths, *given)
+        return whole
     some_evidence = [form for form in forms if form != "prior"]
     best: Form = first_of_near_equals(some_evidence, [losses[form] for form in some_evidence])
     if losses["prior"].mean() < losses[best].mean():
         best = "prior"
-    return Calibration.fit(method, blocks, codes, lengths, *given, best)
+    return whole if best == "fitted" else Calibration.fit(method, blocks, codes, lengths, *given, best)
 
 
 def _at(lengths: Lengths, rows: Array) -> list[Array | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,13 +26,14 @@ from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, colle
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
-from deciban.read.columns import DECLARABLE
 from deciban.read.files import PLACES
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import Reservoir, chosen_rows
-from deciban.read.schema import Schema
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
+
+if TYPE_CHECKING:
+    from deciban.read.schema import Schema
 
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
@@ -186,6 +187,8 @@ def schema_reader(
     automatic = isinstance(families, str) and families == "auto"
     if not automatic and not from_file:
         return None
+    from deciban.read.schema import Schema
+
     if automatic:
         return lambda table, label: _automatic_schema(table, label, kinds or {})
     families = families.families if isinstance(families, Product) else families
@@ -199,6 +202,8 @@ def schema_reader(
 
 def _automatic_schema(table: Table, label: str | None, kinds: Mapping[Any, Any]) -> Schema:
     """Return the schema of a table whose columns are examined; a number as kind of the label splits it into ranges."""
+    from deciban.read.schema import Schema
+
     bins = kinds.get(label)
     others = {key: value for key, value in kinds.items() if key != label}
     return Schema.infer(table, label, _kinds(others), bins if isinstance(bins, int) else None)
@@ -285,6 +290,8 @@ def _family(value: Any) -> Any:
 
 
 def _is_kind(value: object) -> bool:
+    from deciban.read.columns import DECLARABLE
+
     return isinstance(value, str) and value in DECLARABLE
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,10 +35,12 @@ from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch
 from deciban.read.labels import Labels, encode_labels
-from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
 from deciban.statistics.base import collect_checked
+
+if TYPE_CHECKING:
+    from deciban.read.schema import Schema
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,14 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deciban.errors import InputError, column_error
 from deciban.read.tables import MARKERS, Table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from deciban.read.columns import Column
 
 Array = NDArray[Any]
@@ -41,16 +41,12 @@ def arrow_table(table: Table) -> pa.Table:
     >>> arrow_table(Table.of(pl.DataFrame({"a": [1, None]})))["a"].null_count
     1
     """
-    import pyarrow as pa
-
     names = [str(name) for name in table.columns]
     return pa.table({name: arrow_column(table, j) for j, name in enumerate(names)})
 
 
 def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
     """One column of a table; NaN becomes null."""
-    import pyarrow as pa
-
     if not table.framed:
         given = table.column(position)
         return given if isinstance(given, pa.ChunkedArray) else pa.chunked_array([pa.array(given, from_pandas=True)])
@@ -66,8 +62,6 @@ def arrow_column(table: Table, position: int) -> pa.ChunkedArray:
 
 def _mixed(name: str, values: list[Any]) -> pa.Array:
     """Floats of Python objects that are numbers of several types; other mixtures are an error."""
-    import pyarrow as pa
-
     values = [None if value is None or value != value else value for value in values]
     types = sorted({type(value).__name__ for value in values if value is not None})
     if set(types) <= {"int", "float", "bool", "Decimal", "int64", "float64"}:
@@ -77,27 +71,6 @@ def _mixed(name: str, values: list[Any]) -> pa.Array:
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
-def taken(column: pa.ChunkedArray | pa.Array, rows: Array) -> pa.ChunkedArray | pa.Array:
-    """Some rows of a column; its chunks are not concatenated if the rows are in order.
-
-    >>> import pyarrow as pa
-    >>> taken(pa.chunked_array([["a", "b"], ["c", "d"]]), np.array([1, 2])).to_pylist()
-    ['b', 'c']
-    """
-    import pyarrow as pa
-
-    rows = np.asarray(rows, np.int64)
-    if not isinstance(column, pa.ChunkedArray) or column.num_chunks < 2 or (rows[1:] < rows[:-1]).any():
-        return column.take(_integers(rows))
-    starts = np.cumsum([0, *map(len, column.chunks)])
-    cuts = np.searchsorted(rows, starts)
-    if cuts[0] > 0 or cuts[-1] < len(rows):
-        return column.take(_integers(rows))  # raises Arrow's own error for rows out of range
-    parts = zip(column.chunks, starts, cuts, cuts[1:])
-    some = [chunk.take(_integers(rows[a:b] - start)) for chunk, start, a, b in parts if a < b]
-    return pa.chunked_array(some, column.type)
-
-
 def whole_numbers(column: pa.ChunkedArray) -> Array:
     """(n,) integers of a column without nulls.
 
@@ -105,23 +78,13 @@ def whole_numbers(column: pa.ChunkedArray) -> Array:
     >>> whole_numbers(pa.chunked_array([[1, 2], [3]]))
     array([1, 2, 3])
     """
-    import pyarrow as pa
-
     width = f"{'u' if pa.types.is_unsigned_integer(column.type) else 'i'}{column.type.bit_width // 8}"
     parts = [np.frombuffer(part.buffers()[1], width)[part.offset :][: len(part)] for part in column.chunks if len(part)]
     return np.concatenate([np.zeros(0, width), *parts])
 
 
-def _integers(values: Array) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
-
-
 def one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
     """All chunks as one array, dictionaries decoded."""
-    import pyarrow as pa
-
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):  # too long for one array of 32-bit offsets
         array = pa.concat_arrays(array.chunks)
@@ -130,16 +93,11 @@ def one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are strings."""
-    import pyarrow as pa
-
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def without_markers(array: pa.Array, trim: bool) -> pa.Array:
     """Texts with null for the markers of missing values; with `trim`, without spaces around them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.string())
     if trim and pc.any(pc.match_substring_regex(array, r"^\s|\s$")).as_py():
@@ -150,8 +108,6 @@ def without_markers(array: pa.Array, trim: bool) -> pa.Array:
 
 @cache
 def _markers(kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     ends = np.cumsum([0, *(len(marker.encode()) for marker in MARKERS)], dtype=np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer("".join(MARKERS).encode())]
     return pa.Array.from_buffers(pa.large_string(), len(MARKERS), buffers).cast(kind)
@@ -160,9 +116,6 @@ def _markers(kind: pa.DataType) -> pa.Array:
 # -- values of a column ------------------------------------------------------------------------------------------------
 def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -> Array:
     """(n,) floats, NaN where missing; `refuse` is called for values that are not finite numbers, which become NaN."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     array = one_array(values)
     if is_text(array.type):
         try:
@@ -190,9 +143,6 @@ def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -
 
 def _cast_each(array: pa.Array, refuse: Refuse) -> pa.Array:
     """Floats of texts, one by one if Arrow cannot cast them all; what is not a number is refused, and null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         return pc.cast(array, pa.float64())
     except pa.ArrowInvalid:
@@ -208,9 +158,6 @@ def _cast_each(array: pa.Array, refuse: Refuse) -> pa.Array:
 
 def category_codes(values: pa.ChunkedArray | pa.Array, trim: bool) -> CategoryCodes:
     """Codes of names, and the names in order; numbers and truth values are named as they are written."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = array if isinstance(array, pa.DictionaryArray) else one_array(values).dictionary_encode()
     distinct = encoded.dictionary
@@ -233,9 +180,6 @@ def _written(value: object) -> str | None:
 
 def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Texts, empty where missing; in their chunks, since texts are large."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(values.type):
         values = pa.chunked_array([part.dictionary_decode() for part in values.chunks], values.type.value_type)
     if not is_text(values.type):
@@ -245,9 +189,6 @@ def texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def timestamps(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -> pa.Array:
     """Dates and times; `refuse` is called for texts that are not of the column's format, which become null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     array = one_array(values)
     if not is_text(array.type):
         if pa.types.is_time(array.type):
@@ -267,9 +208,6 @@ def timestamps(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refus
 
 def parse_dates(array: pa.Array, form: str) -> pa.Array:
     """Timestamps of texts, null where they are not of this form; "ISO" is YYYY-MM-DDTHH:MM:SS with variations."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if form != "ISO":
         return pc.strptime(array, form, "us", error_is_null=True)
     try:
@@ -314,8 +252,6 @@ def decimal_years(when: pa.Array) -> Array:
 
 def date_part(when: pa.Array, which: str) -> CategoryCodes:
     """The month, weekday or hour of timestamps, as categories."""
-    import pyarrow.compute as pc
-
     if which == "month":
         found, names = pc.subtract(pc.month(when), 1), MONTHS
     elif which == "weekday":

@@ -21,14 +21,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import HERE, DecibanError, InputError
 from deciban.read.files import PLACES, open_source
-from deciban.read.labels import Labels, labelled_rows, one_label_a_row
+from deciban.read.labels import Labels, one_label_a_row
 from deciban.read.numbers import row_weights
-from deciban.read.schema import Schema, TypedTable
 from deciban.read.source import Source, text_slices
 from deciban.read.tables import HEAD, Table, stacked
+from deciban.read.typed import TypedTable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from deciban.read.schema import Schema
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -171,6 +173,8 @@ def fitting_rows(table: Table, schema: Schema, source: Source, labelled: bool = 
     if not source.skip_bad:
         return table, schema.apply(table)
     if labelled:
+        from deciban.read.schema import labelled_rows
+
         kept = labelled_rows(table, str(schema.label))
         if len(kept) < len(table):
             source.skipped.add(InputError("no label"), len(table) - len(kept))

@@ -6,16 +6,15 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from deciban.errors import InputError
 from deciban.read.source import COMPRESSED, FileSource, checked_names
 from deciban.read.tables import HEAD
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Contents = AbstractContextManager[tuple[pa.Schema, Iterator[pa.RecordBatch]]]
+Contents = AbstractContextManager[tuple[pa.Schema, Iterator[pa.RecordBatch]]]
 
 
 class ColumnarSource(FileSource):
@@ -23,8 +22,6 @@ class ColumnarSource(FileSource):
 
     def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
         super().__init__(path, skip_bad=skip_bad)
-        import pyarrow as pa
-
         try:
             with self._contents() as (schema, _):
                 self._columns = checked_names(schema.names, self.name)
@@ -37,8 +34,6 @@ class ColumnarSource(FileSource):
 
     def pieces(self) -> Iterator[pa.Table]:
         """Record batches."""
-        import pyarrow as pa
-
         try:
             with self._contents() as (_, batches):
                 for batch in batches:
@@ -55,8 +50,6 @@ class ColumnarSource(FileSource):
 
     def _seekable(self, stream: pa.NativeFile) -> pa.NativeFile:
         """These formats are read from their end, so a compressed stream is unpacked into memory."""
-        import pyarrow as pa
-
         packed = self.stdin or os.path.splitext(self.name)[1].lower() in COMPRESSED
         return pa.BufferReader(stream.read()) if packed else stream
 
@@ -66,8 +59,6 @@ class ParquetSource(ColumnarSource):
 
     @contextmanager
     def _contents(self) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-        from pyarrow import parquet
-
         with self.opened() as stream:
             file = parquet.ParquetFile(self._seekable(stream))
             yield file.schema_arrow, file.iter_batches(batch_size=HEAD)
@@ -78,8 +69,6 @@ class ArrowSource(ColumnarSource):
 
     @contextmanager
     def _contents(self) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-        import pyarrow as pa
-
         with self.opened() as stream:
             seekable = self._seekable(stream)
             try:

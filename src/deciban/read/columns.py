@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from deciban.errors import Argument, DomainError, HyperparameterError, InputError, MergeError, Remedy, column_error
 from deciban.read import arrow
 from deciban.read.arrow import Array
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Kind = Literal["yes/no", "category", "count", "number", "text", "date", "identifier", "constant"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -91,7 +90,7 @@ class Column:
     def refusal(self, value: str, row: int, why: str) -> DomainError:
         """The error for a value that does not fit the column."""
         declared = Argument("kinds", {self.name: "category"})
-        remedy = Remedy("Correct the value, leave it empty, or declare the column: ", declared, ".")
+        remedy = Remedy("Correct the value, leave it empty, or declare the column when fitting: ", declared, ".")
         return column_error(DomainError, self.name, f"holds {value[:60]!r}", remedy, row, f", {why}.")
 
     def __str__(self) -> str:
@@ -129,8 +128,6 @@ def infer(name: str, values: pa.ChunkedArray, kind: str | None = None) -> Column
     >>> print(infer("smokes", pa.chunked_array([["y", "n", "?", "y"]])))
     smokes: yes/no ('n' and 'y'; 1 of 4 missing)
     """
-    import pyarrow as pa
-
     if kind == "text" and arrow.is_text(values.type):
         return _declared_text(name, values)
     array = arrow.one_array(values)
@@ -155,8 +152,6 @@ def infer(name: str, values: pa.ChunkedArray, kind: str | None = None) -> Column
 
 def _declared(column: Column, array: pa.Array, kind: str) -> Column:
     """A column of declared kind; the format of dates and thousands separators are still inferred."""
-    import pyarrow as pa
-
     orders = {DAY_FIRST: DAY_FIRST_FORMATS, MONTH_FIRST: MONTH_FIRST_FORMATS, "date": DATE_FORMATS}
     column = replace(column, kind="date" if kind in orders else kind, reason="declared by you")  # type: ignore[arg-type]
     if kind in orders:
@@ -183,8 +178,6 @@ def _declared_text(name: str, values: pa.ChunkedArray) -> Column:
 
 def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
     """Texts without spaces around them and null for missing, and whether there were such spaces."""
-    import pyarrow as pa
-
     if kind in NUMBERS and _are_numbers(array):
         return array, False
     encoded = array.dictionary_encode()  # each distinct value is examined once
@@ -195,8 +188,6 @@ def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
 
 
 def _are_numbers(array: pa.Array) -> bool:
-    import pyarrow as pa
-
     try:
         return array.cast(pa.float64()) is not None
     except pa.ArrowInvalid:
@@ -205,8 +196,6 @@ def _are_numbers(array: pa.Array) -> bool:
 
 def _of_type(column: Column, array: pa.Array, categories: bool) -> Column:
     """The kind of an array that is no text; `categories` if the table says that it holds them."""
-    import pyarrow as pa
-
     if pa.types.is_boolean(array.type):
         return _unless_constant(replace(column, kind="yes/no", reason="true or false"), array)
     if pa.types.is_temporal(array.type) and not pa.types.is_duration(array.type):
@@ -239,8 +228,6 @@ def _with_order(column: Column, array: pa.Array) -> Column:
 
 def _of_text(column: Column, array: pa.Array, categories: bool) -> Column:
     """The kind of texts: numbers, yes/no, dates, categories, texts or identifiers."""
-    import pyarrow.compute as pc
-
     if categories:
         return _unless_constant(replace(column, kind="category", reason="categories"), array)
     different = pc.unique(array.drop_null())
@@ -356,8 +343,6 @@ def _varies(when: pa.Array, part: str) -> bool:
 
 def _of_names(column: Column, array: pa.Array, distinct: int, first: list[str]) -> Column:
     """Names that repeat are categories; those that do not are texts if they have several words, else identifiers."""
-    import pyarrow.compute as pc
-
     n = len(array) - array.null_count
     words = pc.mean(pc.add(pc.count_substring_regex(array, r"\s+"), 1)).as_py()
     unique = distinct > n / 2 and n >= FEWEST_ROWS
@@ -371,8 +356,6 @@ def _of_names(column: Column, array: pa.Array, distinct: int, first: list[str]) 
 
 def _unless_constant(column: Column, array: pa.Array, reason: str = "always the same") -> Column:
     """The column, or a constant one if enough rows hold one value only."""
-    import pyarrow.compute as pc
-
     varies = column.rows < FEWEST_ROWS or pc.count_distinct(array).as_py() > 1
     return column if varies else replace(column, kind="constant", reason=reason)
 

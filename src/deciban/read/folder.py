@@ -8,54 +8,31 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deciban.errors import HERE, Argument, InputError, Remedy, shortlist
-from deciban.read.source import SKIP_BAD, Source
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from deciban.read.source import SKIP_BAD, DocumentSource
 
 TEXT, LABEL = "text", "label"
-PIECE = 2**23  # bytes of text in a piece
 
 
-class FolderSource(Source):
+class FolderSource(DocumentSource):
     """One row a text. The files of all classes are mixed evenly, so that the first rows hold every class."""
 
     def __init__(self, path: str | os.PathLike[str], *, encoding: str = "utf-8", skip_bad: bool = False) -> None:
-        super().__init__()
-        self.name, self.encoding, self.skip_bad = os.fspath(path), encoding, skip_bad
+        super().__init__(path)
+        self.encoding, self.skip_bad = encoding, skip_bad
         self.files = _mixed(_classes(Path(path)))
         self.size = sum(file.stat().st_size for file, _ in self.files)
-        self._paths: list[str] = []  # the place of each row
 
     @property
     def columns(self) -> tuple[str, ...]:
         return TEXT, LABEL
 
-    def pieces(self) -> Iterator[pa.Table]:
-        """Pieces of some megabytes."""
-        import pyarrow as pa
-
-        texts: list[str] = []
-        labels: list[str] = []
-        self._paths, held = [], 0
+    def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """The texts of all files."""
         for file, label in self.files:
             for place, text in self._texts(file):
-                texts.append(text)
-                labels.append(label)
-                self._paths.append(place)
-                held += len(text)
-            if held > PIECE:
-                yield pa.table({TEXT: texts, LABEL: labels})
-                texts, labels, held = [], [], 0
-        if texts:
-            yield pa.table({TEXT: texts, LABEL: labels})
-
-    def place(self, row: int) -> tuple[str, int]:
-        """The path of the file."""
-        return (self._paths[row], row + 1) if row < len(self._paths) else super().place(row)
+                yield place, {TEXT: text, LABEL: label}
 
     def _texts(self, file: Path) -> list[tuple[str, str]]:
         """Place and text of a file, or of each message of an mbox; none if it cannot be read and is skipped."""

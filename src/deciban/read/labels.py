@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deciban import kernels
-from deciban.errors import DomainError, InputError, Remedy, UnknownLabelError, column_error, shortlist
-from deciban.read import arrow
-from deciban.read.source import SKIP_BAD
-from deciban.read.tables import Table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from deciban.errors import InputError, UnknownLabelError, shortlist
 
 Array = NDArray[Any]
 
@@ -45,84 +38,6 @@ class Labels:
         return Labels(tuple(self.names[i] for i in used), codes.reshape(-1))
 
 
-@dataclass(frozen=True)
-class LabelRanges:
-    """Classes made of a label that is a number: ranges that hold about equally many of the first rows.
-
-    >>> LabelRanges((10.0, 20.0)).names
-    ('10 or less', 'over 10 to 20', 'over 20')
-    """
-
-    edges: tuple[float, ...]  # (K − 1,) upper ends of all ranges but the last, in order
-
-    @classmethod
-    def of(cls, values: Array, bins: int) -> LabelRanges:
-        """So many ranges, fewer if values repeat; edges have at most four significant digits where these differ."""
-        edges = np.quantile(values[~np.isnan(values)], np.arange(1, bins) / bins)
-        short = np.array([float(f"{edge:.4g}") for edge in edges])
-        found = np.unique(short if len(np.unique(short)) == len(np.unique(edges)) else edges)
-        found = found[(found < np.nanmax(values)) & (found >= np.nanmin(values))]
-        return cls(tuple(found.tolist()))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The classes, in order."""
-        texts = [f"{edge:.15g}" for edge in self.edges]
-        between = [f"over {low} to {high}" for low, high in pairwise(texts)]
-        return (f"{texts[0]} or less", *between, f"over {texts[-1]}") if texts else ("all",)
-
-    def labels(self, values: Array) -> Labels:
-        """The classes of numbers, none of which is NaN."""
-        return Labels(self.names, np.searchsorted(self.edges, values))[:]
-
-
-# -- columns of labels -------------------------------------------------------------------------------------------------
-def are_whole_numbers(column: pa.ChunkedArray) -> bool:
-    """Whether all labels of a column are whole numbers, written as such."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = arrow.one_array(column)
-    if pa.types.is_integer(array.type):
-        return True
-    if not arrow.is_text(array.type):
-        return False
-    seen = pc.unique(array.drop_null())
-    return len(seen) > 0 and bool(pc.all(pc.match_substring_regex(seen, r"^(0|-?[1-9]\d{0,17})$")).as_py())
-
-
-def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
-    """Labels of a column, as integers if they are `whole` numbers; a missing one is an error that names its row."""
-    codes, names = arrow.category_codes(column, trim=True)
-    missing = np.flatnonzero(codes < 0)
-    if len(missing):
-        remedy = Remedy("Drop these rows, or skip them (", SKIP_BAD, ").")
-        why = f", and in {len(missing) - 1:,} rows more."
-        raise column_error(InputError, name, "of labels is missing", remedy, int(missing[0]), why)
-    if not whole:
-        return Labels(names, codes)
-    try:
-        numbers = [int(label) for label in names]
-    except ValueError:
-        wrong = next(label for label in names if not label.lstrip("-").isdigit())
-        row = int(np.flatnonzero(codes == names.index(wrong))[0])
-        what, why = f"holds the label {wrong[:60]!r}", ", but all labels before it are whole numbers."
-        correct = "Correct it, or write all labels as text."
-        raise column_error(DomainError, name, what, correct, row, why, wrong) from None
-    order = np.argsort(numbers)
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    return Labels(tuple(numbers[i] for i in order), place[codes])
-
-
-def labelled_rows(table: Table, name: str) -> Array:
-    """Positions of the rows of a table that have a label."""
-    at = [str(column) for column in table.columns].index(name)
-    codes, _ = arrow.category_codes(arrow.arrow_column(table, at), trim=True)
-    return np.flatnonzero(codes >= 0)
-
-
-# -- labels as given ---------------------------------------------------------------------------------------------------
 def encode_labels(y: ArrayLike | Labels | None, n: int) -> tuple[tuple[Any, ...], Array]:
     """The sorted names of the labels, and for each of n rows the position of its own.
 

@@ -14,17 +14,12 @@ from email.header import decode_header
 from email.message import Message
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deciban.errors import HERE, InputError
-from deciban.read.source import Source, no_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from deciban.read.source import DocumentSource, no_file
 
 FIELDS = ("subject", "from", "body")
 LABEL = "label"
-PIECE = 2**23  # bytes of mail in a piece
 HEAD_BYTES = 2048  # read to recognise an mbox
 SNIFFED = 20  # files of a folder examined to recognise a folder of mail
 MOST_NESTED = 20  # messages forwarded within messages
@@ -192,7 +187,7 @@ def html_text(page: str) -> str:
 
 
 # -- a source of messages ----------------------------------------------------------------------------------------------
-class MailSource(Source):
+class MailSource(DocumentSource):
     """One row a message: of a file, an mbox, a Maildir or a folder of .eml files, or of a folder with one such a class.
 
     With classes there is a column `label`, and the messages of the classes alternate, so that the first rows hold every
@@ -200,36 +195,22 @@ class MailSource(Source):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
-        super().__init__()
-        self.name, self.skip_bad = os.fspath(path), skip_bad
+        super().__init__(path)
+        self.skip_bad = skip_bad
         place = Path(path)
         if not place.exists():
             raise no_file(self.name)
         self.boxes = {} if is_mail(place) or not place.is_dir() else boxes_of(place)
-        self._places: list[str] = []  # the place of each row
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*FIELDS, LABEL) if self.boxes else FIELDS
 
-    def pieces(self) -> Iterator[pa.Table]:
-        """Pieces of some megabytes."""
-        self._places, held = [], 0
-        rows: list[dict[str, str]] = []
+    def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """The fields of all messages."""
         for place, data, label in self._messages():
-            rows.append(fields_of(data) | ({} if label is None else {LABEL: label}))
-            self._places.append(place)
             self.read += len(data)
-            held += len(data)
-            if held > PIECE:
-                yield self._table(rows)
-                rows, held = [], 0
-        if rows:
-            yield self._table(rows)
-
-    def place(self, row: int) -> tuple[str, int]:
-        """The path of the message."""
-        return (self._places[row], row + 1) if row < len(self._places) else super().place(row)
+            yield place, fields_of(data) | ({} if label is None else {LABEL: label})
 
     def _messages(self) -> Iterator[tuple[str, bytes, str | None]]:
         if not self.boxes:
@@ -243,11 +224,6 @@ class MailSource(Source):
                     del left[label]
                 else:
                     yield (*found, label)
-
-    def _table(self, rows: list[dict[str, str]]) -> pa.Table:
-        import pyarrow as pa
-
-        return pa.table({name: pa.array([row[name] for row in rows], pa.large_string()) for name in self.columns})
 
 
 def boxes_of(folder: Path) -> dict[str, Path]:

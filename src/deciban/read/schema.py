@@ -6,106 +6,102 @@ Kinds are yes/no, category, count, number, text and date; columns that are ident
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deciban.errors import Argument, DecibanError, InputError, MergeError, Remedy, shortlist
+from deciban.errors import Argument, DecibanError, DomainError, InputError, MergeError, Remedy, column_error, shortlist
 from deciban.read import arrow
-from deciban.read.arrow import CategoryCodes, arrow_column, taken
-from deciban.read.categories import Named, spelt
+from deciban.read.arrow import arrow_column
 from deciban.read.columns import IGNORED, NAMES, NUMBERS, YEAR, Column, infer
-from deciban.read.labels import LabelRanges, Labels, are_whole_numbers, label_values
-from deciban.read.tables import HEAD, RowIndex, Table, ValueType
+from deciban.read.labels import Labels
+from deciban.read.source import SKIP_BAD
+from deciban.read.tables import HEAD, Table
+from deciban.read.typed import TypedColumns, TypedTable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Values: TypeAlias = NDArray[Any] | CategoryCodes | pa.ChunkedArray  # (n,) floats, codes and names, or texts
+    from deciban.read.typed import Values
 
 Array = NDArray[Any]
 
 
-# -- typed tables ------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False)
-class TypedColumns:
-    """The values of d columns with n rows each."""
+# -- labels ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class LabelRanges:
+    """Classes made of a label that is a number: ranges that hold about equally many of the first rows.
 
-    rows: int
-    values: tuple[Values, ...]  # (d,)
-    shape: tuple[int, int] = field(init=False)  # n, d
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", (self.rows, len(self.values)))
-
-
-@dataclass(frozen=True, eq=False)
-class TypedTable(Table):
-    """A table whose columns have been read by a schema: floats, category codes with their names, or texts.
-
-    Its columns are the features of the model. Families encode it without examining the values again.
+    >>> LabelRanges((10.0, 20.0)).names
+    ('10 or less', 'over 10 to 20', 'over 20')
     """
 
-    data: TypedColumns
+    edges: tuple[float, ...]  # (K − 1,) upper ends of all ranges but the last, in order
 
-    def take(self, rows: RowIndex) -> TypedTable:
-        """Some of the rows: a slice, a mask or positions."""
-        at = np.arange(len(self))[rows]
-        held = TypedColumns(len(at), tuple(_taken(column, at) for column in self.data.values))
-        return TypedTable(held, self.columns, self.named, self.origin_of(rows))
+    @classmethod
+    def of(cls, values: Array, bins: int) -> LabelRanges:
+        """So many ranges, fewer if values repeat; edges have at most four significant digits where these differ."""
+        edges = np.quantile(values[~np.isnan(values)], np.arange(1, bins) / bins)
+        short = np.array([float(f"{edge:.4g}") for edge in edges])
+        found = np.unique(short if len(np.unique(short)) == len(np.unique(edges)) else edges)
+        found = found[(found < np.nanmax(values)) & (found >= np.nanmin(values))]
+        return cls(tuple(found.tolist()))
 
-    def kind(self, position: int) -> ValueType:
-        """Numbers, names or texts."""
-        column = self.data.values[position]
-        return "number" if isinstance(column, np.ndarray) else "category" if isinstance(column, tuple) else "text"
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes, in order."""
+        texts = [f"{edge:.15g}" for edge in self.edges]
+        between = [f"over {low} to {high}" for low, high in pairwise(texts)]
+        return (f"{texts[0]} or less", *between, f"over {texts[-1]}") if texts else ("all",)
 
-    def pick(self, positions: Sequence[int] | None = None) -> Any:
-        """(n, d) floats where all columns are numbers, `Named` where all are categories, else objects."""
-        columns: list[Any] = [self.data.values[j] for j in (range(self.shape[1]) if positions is None else positions)]
-        if columns and all(isinstance(column, np.ndarray) for column in columns):
-            return columns[0][:, None] if len(columns) == 1 else np.column_stack(columns)
-        if columns and all(isinstance(column, tuple) for column in columns):
-            return Named(np.stack([codes for codes, _ in columns], axis=1), tuple(names for _, names in columns))
-        return np.column_stack([_objects(column) for column in columns])
-
-    def column(self, position: int) -> Any:
-        """One column: (n,) floats, (n,) names as objects, or texts as an Arrow array."""
-        column = self.data.values[position]
-        return _objects(column) if isinstance(column, tuple) else column
-
-    @staticmethod
-    def _stacked(parts: Sequence[TypedColumns]) -> TypedColumns:
-        columns = tuple(map(_joined, zip(*(part.values for part in parts))))
-        return TypedColumns(sum(part.rows for part in parts), columns)
+    def labels(self, values: Array) -> Labels:
+        """The classes of numbers, none of which is NaN."""
+        return Labels(self.names, np.searchsorted(self.edges, values))[:]
 
 
-def _joined(parts: Sequence[Any]) -> Values:
-    import pyarrow as pa
-
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    if not isinstance(parts[0], tuple):
-        return pa.chunked_array([chunk for part in parts for chunk in getattr(part, "chunks", [part])])
-    names = tuple(sorted({name for _, known in parts for name in known}))
-    place = {name: at for at, name in enumerate(names)}
-    moved = [np.array([*(place[name] for name in known), -1], dtype=np.intp)[codes] for codes, known in parts]
-    return np.concatenate(moved), names
+def are_whole_numbers(column: pa.ChunkedArray) -> bool:
+    """Whether all labels of a column are whole numbers, written as such."""
+    array = arrow.one_array(column)
+    if pa.types.is_integer(array.type):
+        return True
+    if not arrow.is_text(array.type):
+        return False
+    seen = pc.unique(array.drop_null())
+    return len(seen) > 0 and bool(pc.all(pc.match_substring_regex(seen, r"^(0|-?[1-9]\d{0,17})$")).as_py())
 
 
-def _objects(column: Values) -> Array:
-    if isinstance(column, tuple):
-        return spelt(*column)
-    found = np.empty(len(column), dtype=object)
-    found[:] = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
-    return found
+def label_values(column: pa.ChunkedArray, name: str, whole: bool) -> Labels:
+    """Labels of a column, as integers if they are `whole` numbers; a missing one is an error that names its row."""
+    codes, names = arrow.category_codes(column, trim=True)
+    missing = np.flatnonzero(codes < 0)
+    if len(missing):
+        remedy = Remedy("Drop these rows, or skip them (", SKIP_BAD, ").")
+        why = f", and in {len(missing) - 1:,} rows more."
+        raise column_error(InputError, name, "of labels is missing", remedy, int(missing[0]), why)
+    if not whole:
+        return Labels(names, codes)
+    try:
+        numbers = [int(label) for label in names]
+    except ValueError:
+        wrong = next(label for label in names if not label.lstrip("-").isdigit())
+        row = int(np.flatnonzero(codes == names.index(wrong))[0])
+        what, why = f"holds the label {wrong[:60]!r}", ", but all labels before it are whole numbers."
+        correct = "Correct it, or write all labels as text."
+        raise column_error(DomainError, name, what, correct, row, why, wrong) from None
+    order = np.argsort(numbers)
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    return Labels(tuple(numbers[i] for i in order), place[codes])
 
 
-def _taken(column: Values, rows: Array) -> Values:
-    if isinstance(column, np.ndarray):
-        return column[rows]
-    return (column[0][rows], column[1]) if isinstance(column, tuple) else taken(column, rows)
+def labelled_rows(table: Table, name: str) -> Array:
+    """Positions of the rows of a table that have a label."""
+    at = [str(column) for column in table.columns].index(name)
+    codes, _ = arrow.category_codes(arrow.arrow_column(table, at), trim=True)
+    return np.flatnonzero(codes >= 0)
 
 
 # -- schema ------------------------------------------------------------------------------------------------------------

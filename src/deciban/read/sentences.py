@@ -6,14 +6,14 @@ with ten columns; JSON lines with "words" and optionally "tags" (or "upos" and "
 
 from __future__ import annotations
 
-import bz2
-import gzip
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
+
+import pyarrow as pa
 
 from deciban.errors import HERE, InputError
 
@@ -105,14 +105,14 @@ def _of_json(text: str, place: str, row: int, tagged: bool) -> Sentence:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[str]]:
+    """Lines of a file, compressed or not, or of standard input."""
     if path == "-":
         yield sys.stdin
         return
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
     try:
-        file = openers.get(Path(path).suffix, open)(path, "rt", encoding="utf-8")
+        stream = pa.input_stream(path, compression="detect")
     except OSError as error:
-        what = f" cannot be read ({error.strerror})."
+        what = f" cannot be read ({error.strerror or error})."
         raise InputError(HERE, what, place=path, remedy="Check the path and its permissions.") from None
-    with file:
-        yield file
+    with io.TextIOWrapper(stream, "utf-8") as lines:
+        yield lines

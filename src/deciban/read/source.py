@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import HERE, Argument, DecibanError, InputError
-from deciban.read.arrow import arrow_table, whole_numbers
 from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 SKIP_BAD = Argument("skip_bad", True)
 REASONS = 5  # errors that are kept of skipped rows
+PIECE = 2**23  # characters of documents in a piece
 BATCH_TEXT = 2**23  # bytes of text in a batch: the cost of a batch is negligible, its memory small beside a vocabulary
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 STDIN = "-"
@@ -152,7 +152,46 @@ class FrameSource(Source):
         return self._columns
 
     def pieces(self) -> Iterator[pa.Table]:
+        from deciban.read.arrow import arrow_table
+
         yield arrow_table(self.table)
+
+
+class DocumentSource(Source):
+    """Rows that are documents, in several files or within one: a row is a dict of texts by column."""
+
+    def __init__(self, name: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self.name = os.fspath(name)
+        self._places: list[str] = []  # the place of each row
+
+    @abstractmethod
+    def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """The place of each document in words, and its row."""
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Tables of about `PIECE` characters."""
+        import pyarrow as pa
+
+        def table() -> pa.Table:
+            return pa.table({name: pa.array([row[name] for row in rows], pa.large_string()) for name in self.columns})
+
+        self._places = []
+        rows: list[dict[str, str]] = []
+        held = 0
+        for place, row in self.documents():
+            self._places.append(place)
+            rows.append(row)
+            held += sum(map(len, row.values()))
+            if held > PIECE:
+                yield table()
+                rows, held = [], 0
+        if rows:
+            yield table()
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The place of the document."""
+        return (self._places[row], row + 1) if row < len(self._places) else super().place(row)
 
 
 class FileSource(Source):
@@ -324,6 +363,8 @@ def text_ends(columns: Sequence[pa.ChunkedArray], n: int) -> Array:
     """(n,) bytes of text up to and with each row; values that are not strings, such as dictionary codes, have none."""
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from deciban.read.arrow import whole_numbers
 
     sizes = np.zeros(n, np.int64)
     for column in columns:

@@ -13,15 +13,15 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+from pyarrow import json as arrow_json
 
 from deciban.errors import Argument, InputError, Remedy
 from deciban.read.source import SKIP_BAD, FileSource, Rewound, checked_names
 from deciban.read.tables import MARKERS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------------------
 BLOCKS = (2**19, 2**24, 2**28)  # bytes parsed at a time; a row must fit, so larger blocks are tried if one does not
@@ -89,8 +89,6 @@ class DelimitedSource(FileSource):
 
     def pieces(self) -> Iterator[pa.Table]:
         """Blocks as Arrow parses them; if the last cell has line breaks, quotes are checked once more."""
-        import pyarrow as pa
-
         done, last = 0, None
         for block in BLOCKS[1:2] if self.stdin else BLOCKS:
             try:
@@ -106,8 +104,6 @@ class DelimitedSource(FileSource):
 
     def _parsed(self, block: int, skip: int) -> Iterator[pa.Table]:
         """Rows, parsed so many bytes at a time, without the first `skip`."""
-        import pyarrow as pa
-
         with self._stream() as stream:
             for batch in self._reader(stream, block):
                 self.progressed()
@@ -117,8 +113,6 @@ class DelimitedSource(FileSource):
 
     @contextmanager
     def _stream(self) -> Iterator[pa.NativeFile]:
-        import pyarrow as pa
-
         if self.stdin:
             if self._head is None:
                 raise self.read_twice()
@@ -129,9 +123,6 @@ class DelimitedSource(FileSource):
             yield stream
 
     def _reader(self, stream: pa.NativeFile, block: int) -> arrow_csv.CSVStreamingReader:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
         names = list(self.columns)
         return arrow_csv.open_csv(
             stream,
@@ -306,9 +297,6 @@ class JSONLinesSource(FileSource):
                     return
 
     def _parsed(self, text: bytes, line: int) -> pa.Table:
-        import pyarrow as pa
-        from pyarrow import json as arrow_json
-
         options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
         reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
         try:
@@ -320,8 +308,6 @@ class JSONLinesSource(FileSource):
 
     def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid) -> pa.Table:
         """The lines that can be read, if bad ones are skipped; otherwise the first bad line is an error."""
-        import pyarrow as pa
-
         rows: list[dict[str, Any]] = []
         for at, each in enumerate(text.split(b"\n"), line):
             if not each.strip():
@@ -363,7 +349,6 @@ class JSONLinesSource(FileSource):
 
 def _general_types(schema: pa.Schema) -> pa.Schema:
     """A schema that later lines fit, too: strings for columns of nulls, floats for those of whole numbers."""
-    import pyarrow as pa
 
     def general(kind: pa.DataType) -> pa.DataType:
         if pa.types.is_null(kind):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from json import dumps
 from typing import Any
@@ -133,7 +134,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secre
     record = decoder.whole(described["model"], "")
     if not is_dataclass(record):
         raise damaged(container.path, "it holds no model")
-    check = Check(container, record)
+    check = partial(_check, container, record)
     now = verify or (verify is None and container.size <= SMALL)
     later = verify is None and not now and not described["released"]
     restore = getattr(record, "restored", None)
@@ -186,18 +187,13 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
-class Check:
-    """Checks the digest and the numbers of a file when it is called."""
-
-    def __init__(self, container: Container, record: object) -> None:
-        self.container, self.record = container, record
-
-    def __call__(self) -> None:
-        self.container.verify()
-        try:
-            checks.values(self.record)
-        except ModelFileError as error:
-            raise error.at(self.container.path) from None
+def _check(container: Container, record: object) -> None:
+    """Check the digest and the numbers of a file."""
+    container.verify()
+    try:
+        checks.values(record)
+    except ModelFileError as error:
+        raise error.at(container.path) from None
 
 
 def _described(container: Container) -> dict[str, Any]:

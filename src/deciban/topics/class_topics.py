@@ -22,38 +22,29 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
+from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.families.counts import GivenLength, draw_tokens
-from deciban.families.protocol import Density, Family, Rows, Rule, require_rows
+from deciban.families.protocol import Rows, Rule, require_rows
 from deciban.kernels.choice import Array
-from deciban.statistics import Axis, Members, Stats, summed
-from deciban.topics.kernels import Rows as KernelRows
-from deciban.topics.kernels import prequential
-from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.latent.em import ExpectedSums, FrozenEstimate
+from deciban.statistics import Axis, Members, summed
+from deciban.topics.kernels.layout import SINGLE_THREAD, used_words
+from deciban.topics.kernels.passes import prequential
 from deciban.topics.lda import StochasticCVB0, expect
 from deciban.topics.reading import counts_of
-from deciban.topics.state import DocumentBatch, Priors, TopicSums, local_columns
-
-NOT_EXACT = (
-    "topics of classes cannot be unlearnt exactly and have no exact leave-one-out, because their sums depend on the "
-    "topics under which they were collected: refit without those rows. To evaluate on learnt rows use k-fold "
-    "(cross_val_predict)."
-)
+from deciban.topics.state import DocumentBatch, Priors, TopicSums
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassTopicStats(Stats):
+class ClassTopicStats(ExpectedSums):
     """Expected counts of words in the topics of each class."""
 
     counts: Array = summed("class", "topic", "word", floor=True)  # Σ w·c·γ
     rows: Array = summed("class", floor=True)  # Σ w
 
-    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        raise NotAvailableError(NOT_EXACT)
-
 
 @dataclass(frozen=True, eq=False)
-class ClassTopics(Family):
+class ClassTopics(FrozenEstimate):
     """Word counts drawn from several topics in each class.
 
     Parameters
@@ -147,35 +138,6 @@ class ClassTopics(Family):
         better = self._each_class(X, members, self._infer)
         return replace(self, guess=better), better
 
-    def chosen_by_labels(self) -> list[str]:
-        """Return the choices that labels make.
-
-        Returns
-        -------
-        list of str
-            Empty: the topics of a class are found without labels.
-        """
-        return []
-
-    def keep_choices(self, chosen: Any, with_rows: bool) -> Self:
-        """Copy the frozen topics, which sums alone cannot make again.
-
-        Parameters
-        ----------
-        chosen : ClassTopics
-            The family whose topics are kept.
-        with_rows : bool
-            Whether rows are at hand, so that topics can be found again.
-
-        Returns
-        -------
-        ClassTopics
-            This family, with the topics of `chosen` if there are no rows.
-        """
-        if with_rows:
-            return self
-        return replace(self, guess=chosen.guess)
-
     def _each_class(self, X: Rows, members: Members, act: Callable[[sp.csr_array, Any], Array]) -> ClassTopicStats:
         """Call act(weighted counts of the class, its name) for each class, and join the sums."""
         labels = {"class": members.classes, "topic": Axis.of(self.n_topics), "word": Axis.of(X.shape[1])}
@@ -229,11 +191,6 @@ class ClassTopics(Family):
         length = np.divide(size[:, 0], stats.rows, out=np.zeros(len(size)), where=stats.rows > 0)
         return ClassTopicsDensity(np.ascontiguousarray(tables.transpose(0, 2, 1)), prior, length)
 
-    def leave_one_out(
-        self, stats: ClassTopicStats, X: Rows, members: Members, rule: Rule, density: Density | None = None
-    ) -> Array:
-        raise NotAvailableError(NOT_EXACT)
-
 
 @dataclass(frozen=True, eq=False)
 class ClassTopicsDensity(GivenLength):
@@ -250,8 +207,7 @@ class ClassTopicsDensity(GivenLength):
     def log_density(self, X: Rows) -> Array:
         """Return log f(x|class), shape (n, K), each word predicted from those before it."""
         counts = sp.csr_array(X)
-        words, local = local_columns(counts.indices, counts.shape[1])
-        rows = KernelRows(counts.indptr.astype(np.int64), local, counts.data.astype(float))
+        words, rows = used_words(counts)
         return np.column_stack(
             [
                 prequential(rows, np.ascontiguousarray(table[words]), prior)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from deciban.store.estimators import Estimator
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits
 from deciban.topics.held_out import Callback, Completion, E, best_perplexity, fit_until_converged, split
-from deciban.topics.kernels import ThreadPool
+from deciban.topics.kernels.layout import ThreadPool
 from deciban.topics.reading import (
     DocumentInput,
     TextCounting,
@@ -38,53 +38,53 @@ from deciban.topics.words import LAMBDA, Measure, Ranking, TopicTable, coherence
 Words = Sequence[str] | Array  # names of columns
 
 
-class Search(NamedTuple, Generic[E]):
-    """The best engine of a fit, and the documents."""
-
-    engine: E
-    trace: Trace
-    learnt: sp.csr_array
-    held: sp.csr_array | None
-
-
-class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Estimator of topics; a model implements the abstract methods."""
-
-    n_topics: int | Iterable[int]
-    max_iter: int
-    tol: float
-    held_out: float | Literal["auto"]
-    ngrams: tuple[int, int]
-    stop_words: str | Iterable[str] | None
-    stem: str | None
-    min_df: float
-    max_df: float
-    max_words: int | None
-    random_state: np.random.RandomState | int | None
-    threads: int | None
-    progress: bool
+class FittedTopics:
+    """Attributes that `fit` sets."""
 
     n_topics_: int
     vocabulary_: Array  # (V,) words
     texts_: bool  # whether texts were learnt, not counts
     trace_: Trace
+    n_iter_: int
     criteria_: dict[int, float]  # number of topics → perplexity
     perplexity_: float
     held_out_: bool
     documents_: int
     tokens_: float
+    steps_: int  # batches learnt, of a TopicModel
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """Estimator of topics with the parameters that all models have; a model implements the abstract methods."""
+
+    n_topics: int | Iterable[int] = field(default=20, kw_only=False)
+    max_iter: int = 100
+    tol: float = 1e-3
+    held_out: float | Literal["auto"] = "auto"
+    ngrams: tuple[int, int] = (1, 1)
+    stop_words: str | Iterable[str] | None = "english"
+    stem: str | None = None
+    min_df: float = 1
+    max_df: float = 1.0
+    max_words: int | None = None
+    random_state: np.random.RandomState | int | None = None
+    threads: int | None = None
+    progress: bool = False
 
     @abstractmethod
     def transform(self, X: DocumentInput) -> Array:
         """Topic shares of documents, shape (n, K)."""
 
+    @property
     @abstractmethod
-    def _topics(self) -> Array:
-        """p(w|t), shape (K, V)."""
+    def topics_(self) -> Array:
+        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
 
+    @property
     @abstractmethod
-    def _weights(self) -> Array:
-        """Share of the tokens of each topic, shape (K,)."""
+    def prevalence_(self) -> Array:
+        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
 
     @abstractmethod
     def _prior(self) -> Array:
@@ -171,8 +171,11 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         callback: Callback | None,
         make: Callable[[sp.csr_array, int, int], E],
         on_plateau: Callable[[E], bool] | None = None,
-    ) -> Search[E]:
-        """Fit make(documents, K, seed) for each number of topics, and return the one of lowest perplexity."""
+    ) -> tuple[E, sp.csr_array, sp.csr_array | None]:
+        """Fit make(documents, K, seed) for each number of topics, and return the one of lowest perplexity.
+
+        Returned with it are the documents learnt and those held out.
+        """
         sizes = self._sizes()
         counts, seed = self._learn_counts(X, words), int(check_random_state(self.random_state).randint(2**31))
         learnt, held = split(counts, self.held_out, seed, len(sizes) > 1)
@@ -184,12 +187,14 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             trace = fit_until_converged(engine, completion, self.max_iter, self.tol, label, callback, on_plateau)
             reached = best_perplexity(trace)
             if all(reached < other for other in criteria.values()):
-                best = Search(engine, trace, learnt, held)
+                best, self.trace_, self.n_topics_ = engine, trace, K
             criteria[K] = reached
             if trace.interrupted:
                 break
-        self.criteria_ = criteria
-        return best
+        self.criteria_, self.perplexity_ = criteria, best_perplexity(self.trace_)
+        self.n_iter_, self.held_out_ = max(self.trace_.iterations, 1), held is not None
+        self.documents_, self.tokens_ = learnt.shape[0], float(learnt.data.sum())
+        return best, learnt, held
 
     def _sizes(self) -> list[int]:
         given = self.n_topics
@@ -207,18 +212,6 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return ThreadPool(self.threads)
 
     # -- evaluation --------------------------------------------------------------------------------------------------
-    @property
-    def topics_(self) -> Array:
-        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
-        check_is_fitted(self)
-        return self._topics()
-
-    @property
-    def prevalence_(self) -> Array:
-        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
-        check_is_fitted(self)
-        return self._weights()
-
     @property
     def _n_features_out(self) -> int:
         return self.n_topics_
@@ -238,8 +231,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         counts = self.count_words(X)
         require_words(counts)
-        completion = Completion.of(counts, 0, self.threads)
-        return completion(self._topics()[:, completion.words].T, self._prior())
+        completion = Completion.of(counts)
+        with self._pool() as pool:
+            return completion(self.topics_[:, completion.words].T, self._prior(), pool)
 
     def score(self, X: DocumentInput, y: object = None) -> float:
         """Return the mean log probability of a held-out token.

@@ -25,8 +25,8 @@ from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
 from deciban.progress import progress_bar
-from deciban.topics.kernels import Rows, ThreadPool, fold_in, row_log_likelihoods
-from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool
+from deciban.topics.kernels.passes import fold_in, row_log_likelihoods
 from deciban.topics.reading import counts_of
 
 STEPS, TOLERANCE = 50, 1e-4  # of fold-in
@@ -86,9 +86,10 @@ def perplexity(
             f"topics over {table.shape[1]} words, and halves of shapes {given.shape} and {predicted.shape}. "
             "Count both halves with the vocabulary of the topics."
         )
-    completion = Completion(given, predicted, threads)
-    used = table[:, completion.words].T
-    return completion((1 - smoothing) * used + smoothing / table.shape[1], document_prior(alpha, len(table)))
+    completion = Completion(given, predicted)
+    used = (1 - smoothing) * table[:, completion.words].T + smoothing / table.shape[1]
+    with ThreadPool(threads) as pool:
+        return completion(used, document_prior(alpha, len(table)), pool)
 
 
 def check_topics(topics: ArrayLike) -> Array:
@@ -129,7 +130,6 @@ class Completion:
         self,
         observed: sp.csr_array,
         held: sp.csr_array,
-        threads: int | None = 1,
         steps: int = STEPS,
         tolerance: float = TOLERANCE,
         repeated: bool = False,
@@ -143,14 +143,14 @@ class Completion:
             for part in (observed, held)
         )
         self.tokens = float(self.held.data.sum())
-        self.threads, self.steps, self.tolerance, self.repeated = threads, steps, tolerance, repeated
+        self.steps, self.tolerance, self.repeated = steps, tolerance, repeated
         if not self.tokens:
             raise InputError("no tokens are left to predict: the documents are too short. Hold out longer ones.")
 
     @classmethod
-    def of(cls, X: ArrayLike, seed: int = 0, threads: int | None = 1) -> Completion:
+    def of(cls, X: ArrayLike, seed: int = 0) -> Completion:
         """Documents in two random halves."""
-        return cls(*halves(X, seed), threads)
+        return cls(*halves(X, seed))
 
     @classmethod
     def rough(cls, learnt: sp.csr_array, held: sp.csr_array | None, seed: int) -> Completion:
@@ -164,16 +164,9 @@ class Completion:
     def __call__(self, table: ArrayLike, prior: ArrayLike, pool: ThreadPool = SINGLE_THREAD) -> float:
         """Return the perplexity under p(w|t), shape (words used, K)."""
         p, alpha = np.ascontiguousarray(table, dtype=float), np.asarray(prior, dtype=float)
-        if self.threads == 1 or pool is not SINGLE_THREAD:
-            return self._perplexity(p, alpha, pool)
-        with ThreadPool(self.threads) as own:
-            return self._perplexity(p, alpha, own)
-
-    def _perplexity(self, table: Array, prior: Array, pool: ThreadPool) -> float:
-        counts = fold_in(self.observed, table, prior, self.steps, self.tolerance, pool, self.repeated)
-        shares = counts + prior
+        shares = fold_in(self.observed, p, alpha, self.steps, self.tolerance, pool, self.repeated) + alpha
         shares /= shares.sum(axis=1, keepdims=True)
-        total = row_log_likelihoods(self.held, table, shares, pool).sum()
+        total = row_log_likelihoods(self.held, p, shares, pool).sum()
         return float(np.exp(-total / self.tokens))
 
 

@@ -37,15 +37,8 @@ import scipy.sparse as sp
 
 from deciban.errors import DomainError
 from deciban.kernels.choice import Array
-from deciban.topics.kernels import (
-    Rows,
-    ThreadPool,
-    by_word,
-    exact_pass,
-    excluding_documents,
-    excluding_words,
-    gibbs_sweep,
-)
+from deciban.topics.kernels.layout import Rows, ThreadPool, TokenTopics, WordTopics, by_word
+from deciban.topics.kernels.passes import exact_pass, excluding_documents, excluding_words, gibbs_sweep
 from deciban.topics.state import DocumentBatch, Priors, TopicSums, batches_of, start_counts
 
 # stochastic CVB0
@@ -138,9 +131,9 @@ def learning_rate(step: int) -> float:
 
 def expect(batch: DocumentBatch, sums: TopicSums, priors: Priors, pool: ThreadPool) -> tuple[Array, Array, Array]:
     """Return a batch's words, their expected counts in topics, and the totals; the counts of its documents are kept."""
-    alpha = priors.alpha.astype(np.float32)
-    table, inverse = sums.table(batch.words, priors.beta, pool), sums.inverse(priors.beta)
-    low, floor = float(alpha.min()), float(priors.beta * inverse.min())
+    alpha, inverse = priors.alpha.astype(np.float32), sums.inverse(priors.beta)
+    floor = np.float32(priors.beta * inverse.min())
+    topics = WordTopics(sums.table(batch.words, priors.beta, pool), inverse, alpha.min(), floor)
     passes, before = 1, batch.counts
     if batch.counts is None or batch.near is None:
         lengths = batch.rows.lengths().astype(np.float32)
@@ -149,10 +142,8 @@ def expect(batch: DocumentBatch, sums: TopicSums, priors: Priors, pool: ThreadPo
         passes = FIRST_PASSES
     for _ in range(passes):
         near, shares = batch.near, batch.counts + alpha
-        batch.counts, batch.near, scale = excluding_documents(
-            batch.rows, table, inverse, shares, low, floor, near, pool
-        )
-    found = excluding_words(batch.columns, shares, near, scale, table, inverse, low, floor, pool)
+        batch.counts, batch.near, scale = excluding_documents(batch.rows, topics, shares, near, pool)
+    found = excluding_words(batch.columns, topics, shares, near, scale, pool)
     totals = batch.counts.sum(axis=0, dtype=float)
     if before is not None:
         batch.counts = extrapolate(batch.counts, before)
@@ -167,7 +158,23 @@ def extrapolate(counts: Array, before: Array) -> Array:
     return np.maximum(moved, 0, out=moved)
 
 
-class CVB0:
+class AllCounts:
+    """Counts of all documents at once: of topics in documents and in words, and of topics."""
+
+    counts: tuple[Array, Array, Array]  # (n, K), (V, K), (K,)
+    priors: Priors
+
+    @property
+    def sums(self) -> TopicSums:
+        """Counts of words in topics."""
+        return TopicSums(self.counts[1])
+
+    def table(self, words: Array) -> Array:
+        """Return p(w|t) of some words, shape (words, K)."""
+        return self.sums.table(words, self.priors.beta)
+
+
+class CVB0(AllCounts):
     """Exact CVB0: the γ of every entry, and their sums."""
 
     def __init__(self, X: sp.csr_array, K: int, priors: Priors, seed: int, pool: ThreadPool) -> None:
@@ -197,15 +204,6 @@ class CVB0:
             self.priors = self.priors.learn_alpha_from(self.counts[0][:EXACT_ALPHA_DOCUMENTS])
             self.priors = self.priors.learn_beta_from(self.counts[1])
 
-    @property
-    def sums(self) -> TopicSums:
-        """Counts of words in topics."""
-        return TopicSums(self.counts[1])
-
-    def table(self, words: Array) -> Array:
-        """Return p(w|t) of some words, shape (words, K)."""
-        return self.sums.table(words, self.priors.beta)
-
     def snapshot(self) -> Any:
         """Return a copy of the state."""
         return self.gamma.copy(), tuple(part.copy() for part in self.counts), self.priors
@@ -215,7 +213,7 @@ class CVB0:
         self.gamma, self.counts, self.priors = kept
 
 
-class Gibbs:
+class Gibbs(AllCounts):
     """Collapsed Gibbs sampling: the topic of every token, and the counts."""
 
     def __init__(self, X: sp.csr_array, K: int, priors: Priors, seed: int) -> None:
@@ -228,32 +226,29 @@ class Gibbs:
             )
         rng = np.random.default_rng(seed)
         lengths = np.add.reduceat(np.append(whole, 0), X.indptr[:-1]) * (np.diff(X.indptr) > 0)
-        self.limits = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self.words = np.repeat(X.indices, whole).astype(np.int64)
+        words = np.repeat(X.indices, whole).astype(np.int64)
         cumulative = np.cumsum(start_counts(X, K, rng) + np.float32(1e-6), axis=1, dtype=float)
-        draws = rng.random(len(self.words)) * cumulative[self.words, -1]
-        self.topics = np.empty(len(self.words), np.int64)
+        draws = rng.random(len(words)) * cumulative[words, -1]
+        topics = np.empty(len(words), np.int64)
         for at in range(0, len(draws), CHUNK):
             here = slice(at, at + CHUNK)
-            below = (cumulative[self.words[here]] <= draws[here, None]).sum(axis=1)
-            self.topics[here] = np.minimum(below, K - 1)
-        owner = np.repeat(np.arange(X.shape[0]), lengths)
-        self.of_document, self.of_word = np.zeros((X.shape[0], K)), np.zeros((X.shape[1], K))
-        np.add.at(self.of_document, (owner, self.topics), 1.0)
-        np.add.at(self.of_word, (self.words, self.topics), 1.0)
-        self.of_all = self.of_word.sum(axis=0)
+            topics[here] = np.minimum((cumulative[words[here]] <= draws[here, None]).sum(axis=1), K - 1)
+        self.tokens = TokenTopics(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), words, topics)
+        of_document, of_word = np.zeros((X.shape[0], K)), np.zeros((X.shape[1], K))
+        np.add.at(of_document, (np.repeat(np.arange(X.shape[0]), lengths), topics), 1.0)
+        np.add.at(of_word, (words, topics), 1.0)
+        self.counts = of_document, of_word, of_word.sum(axis=0)
         self.priors, self.seed, self.steps = priors, seed, 0
 
     def step(self) -> None:
         """SWEEPS sweeps over all tokens; after GIBBS_WARM_UP steps also α and β."""
         for sweep in range(SWEEPS):
-            draws = np.random.default_rng([self.seed, 1 + self.steps, sweep]).random(len(self.words))
-            counts = (self.of_document, self.of_word, self.of_all)
-            gibbs_sweep(self.limits, self.words, self.topics, *counts, self.priors.alpha, self.priors.beta, draws)
+            draws = np.random.default_rng([self.seed, 1 + self.steps, sweep]).random(len(self.tokens.words))
+            gibbs_sweep(self.tokens, self.counts, self.priors.alpha, self.priors.beta, draws)
         self.steps += 1
         if self.steps > GIBBS_WARM_UP:
-            self.priors = self.priors.learn_alpha_from(self.of_document, exact=True)
-            self.priors = self.priors.learn_beta_from(self.of_word, exact=True)
+            self.priors = self.priors.learn_alpha_from(self.counts[0], exact=True)
+            self.priors = self.priors.learn_beta_from(self.counts[1], exact=True)
 
     def samples(self, number: int) -> Array:
         """Return the counts of states THIN steps apart, shape (S, V, K)."""
@@ -261,17 +256,8 @@ class Gibbs:
         for _ in range(number):
             for _ in range(THIN):
                 self.step()
-            states.append(self.of_word.astype(np.float32))
+            states.append(self.counts[1].astype(np.float32))
         return np.array(states)
-
-    @property
-    def sums(self) -> TopicSums:
-        """Counts of words in topics."""
-        return TopicSums(self.of_word)
-
-    def table(self, words: Array) -> Array:
-        """Return p(w|t) of some words in this state, shape (words, K)."""
-        return self.sums.table(words, self.priors.beta)
 
     def snapshot(self) -> None:
         """Return None: the states of a sampler are not compared."""

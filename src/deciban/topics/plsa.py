@@ -12,18 +12,20 @@ Reference: Hofmann, Unsupervised learning by probabilistic latent semantic analy
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.topics.estimator import TopicEstimator, Words
-from deciban.topics.held_out import SMOOTHING, Callback, best_perplexity, document_prior
-from deciban.topics.kernels import Rows, ThreadPool, plain_counts, row_log_likelihoods, transposed
-from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.topics.held_out import SMOOTHING, Callback, document_prior
+from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, transposed
+from deciban.topics.kernels.passes import plain_counts, row_log_likelihoods
 from deciban.topics.reading import DocumentInput
 from deciban.topics.state import Priors, start_counts
 
@@ -32,6 +34,7 @@ FOLD_STEPS = 50
 COOLING, LEAST_POWER = 0.9, 0.5  # tempering multiplies b by this, down to this
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PLSA(TopicEstimator):
     """Probabilistic latent semantic analysis: topics by maximum likelihood, p(w|d) = Σ_t p(w|t) p(t|d).
 
@@ -41,8 +44,6 @@ class PLSA(TopicEstimator):
     ----------
     n_topics : int or iterable of int, default=20
         Number of topics, or several numbers among which held-out documents choose.
-    temper : float or "auto", default=1.0
-        Exponent b of tempered EM, γ ∝ [p(w|t) p(t|d)]^b; "auto" lowers it as long as held-out perplexity improves.
     max_iter : int, default=100
         Largest number of passes over all documents.
     tol : float, default=1e-3
@@ -68,6 +69,8 @@ class PLSA(TopicEstimator):
         Number of threads; as many as there are cores if None. Results do not depend on it.
     progress : bool, default=False
         Whether to show a progress bar on a terminal.
+    temper : float or "auto", default=1.0
+        Exponent b of tempered EM, γ ∝ [p(w|t) p(t|d)]^b; "auto" lowers it as long as held-out perplexity improves.
 
     Attributes
     ----------
@@ -117,38 +120,7 @@ class PLSA(TopicEstimator):
     [1.0, 1.0, 0.5]
     """
 
-    def __init__(
-        self,
-        n_topics: int | Iterable[int] = 20,
-        *,
-        temper: float | Literal["auto"] = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        held_out: float | Literal["auto"] = "auto",
-        ngrams: tuple[int, int] = (1, 1),
-        stop_words: str | Iterable[str] | None = "english",
-        stem: str | None = None,
-        min_df: float = 1,
-        max_df: float = 1.0,
-        max_words: int | None = None,
-        random_state: np.random.RandomState | int | None = None,
-        threads: int | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.n_topics = n_topics
-        self.temper = temper
-        self.max_iter = max_iter
-        self.tol = tol
-        self.held_out = held_out
-        self.ngrams = ngrams
-        self.stop_words = stop_words
-        self.stem = stem
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_words = max_words
-        self.random_state = random_state
-        self.threads = threads
-        self.progress = progress
+    temper: float | Literal["auto"] = 1.0
 
     def fit(
         self, X: DocumentInput, y: object = None, *, words: Words | None = None, callback: Callback | None = None
@@ -173,20 +145,12 @@ class PLSA(TopicEstimator):
         """
         power = self._power()
         with self._pool() as pool:
-            found, trace, learnt, held = self._search(
-                X,
-                words,
-                callback,
-                lambda X, K, seed: AspectModel(X, K, seed, pool, power),
-                _cool if self.temper == "auto" else None,
-            )
+            cool = _cool if self.temper == "auto" else None
+            make = partial(AspectModel, pool=pool, power=power)
+            found, _, _ = self._search(X, words, callback, make, cool)
             self.log_likelihood_ = found.log_likelihood()
         self.components_ = np.ascontiguousarray(found.words.T)
         self.weights_, self.power_ = found.weights, found.power
-        self.n_topics_, self.n_iter_, self.trace_ = len(found.weights), max(trace.iterations, 1), trace
-        self.perplexity_ = best_perplexity(trace)
-        self.held_out_ = held is not None
-        self.documents_, self.tokens_ = learnt.shape[0], float(learnt.data.sum())
         return self
 
     def _power(self) -> float:
@@ -212,11 +176,17 @@ class PLSA(TopicEstimator):
         with self._pool() as pool:
             return fold_in_shares(counts, np.ascontiguousarray(self.components_.T), FOLD_STEPS, pool)
 
-    def _topics(self) -> Array:
+    @property
+    def topics_(self) -> Array:
+        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        check_is_fitted(self)
         topics = self.components_.astype(float)
         return (1 - SMOOTHING) * topics / topics.sum(axis=1, keepdims=True) + SMOOTHING / topics.shape[1]
 
-    def _weights(self) -> Array:
+    @property
+    def prevalence_(self) -> Array:
+        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        check_is_fitted(self)
         return self.weights_
 
     def _prior(self) -> Array:
@@ -287,7 +257,7 @@ def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
 def fold_in_shares(X: sp.csr_array, words: Array, steps: int, pool: ThreadPool) -> Array:
     """p(t|d) of new documents, shape (n, K), by EM from equal shares with p(w|t) fixed."""
     rows = Rows.of(X)
-    shares = np.full((X.shape[0], words.shape[1]), 1 / words.shape[1], np.float32)
+    shares = np.full((len(rows), words.shape[1]), 1 / words.shape[1], np.float32)
     for _ in range(steps):
         counts = plain_counts(rows, words, shares, pool)
         shares = normalised(counts, counts.sum(axis=1, keepdims=True), shares)

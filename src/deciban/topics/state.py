@@ -35,12 +35,11 @@ from scipy.special import psi
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
 from deciban.topics.held_out import document_prior
-from deciban.topics.kernels import Columns, Rows, ThreadPool, add_rows, by_word, word_rows
-from deciban.topics.kernels.layout import SINGLE_THREAD
+from deciban.topics.kernels.layout import SINGLE_THREAD, Columns, Rows, ThreadPool, by_word, used_words
+from deciban.topics.kernels.passes import add_rows, word_rows
 
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 128, 512  # documents in a batch
 BATCHES = 32  # number of batches, if they are not too small then
-WIDE = 20  # times as many words as entries: sorting the entries is then faster than marking the words
 SMALLEST = 1e-6  # scale below which the counts themselves are scaled
 LEAST, MOST = 1e-5, 1e3  # bounds of learnt concentrations: that of a topic without words would go to 0
 START_BETA = 0.01
@@ -65,8 +64,7 @@ class DocumentBatch:
     @classmethod
     def of(cls, X: sp.csr_array) -> DocumentBatch:
         """Make a batch of the rows of a CSR matrix."""
-        words, local = local_columns(X.indices, X.shape[1])
-        rows = Rows(X.indptr.astype(np.int64), local, X.data.astype(np.float32))
+        words, rows = used_words(X, np.float32)
         return cls(words, rows, by_word(rows, len(words)), float(X.data.sum()))
 
 
@@ -76,17 +74,6 @@ def batches_of(X: sp.csr_array, order: Array, size: int | None = None) -> list[D
     if size is None:
         size = int(np.clip(len(order) // BATCHES, LEAST_DOCUMENTS, MOST_DOCUMENTS))
     return [DocumentBatch.of(X[order[at : at + size]]) for at in range(0, len(order), size)]
-
-
-def local_columns(indices: Array, V: int) -> tuple[Array, Array]:
-    """Return the columns in use, and the indices among them."""
-    if WIDE * len(indices) < V:
-        words, local = np.unique(indices, return_inverse=True)
-        return words.astype(np.int64), local.astype(np.int32)
-    used = np.zeros(V, dtype=bool)
-    used[indices] = True
-    position = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(used), position[indices]
 
 
 # -- expected counts ---------------------------------------------------------------------------------------------------
@@ -238,8 +225,8 @@ def _sample(X: sp.csr_array, K: int, rng: np.random.Generator) -> sp.csr_array:
 
 def _nearest(sample: sp.csr_array, K: int, rng: np.random.Generator) -> Array:
     """The centre closest to each document, shape (n,): k-means++ and some rounds of k-means."""
-    words, local = local_columns(sample.indices, sample.shape[1])
-    unit = sp.csr_array((np.sqrt(sample.data), local, sample.indptr), (sample.shape[0], len(words)))  # length √tokens
+    words, (_, local, data) = used_words(sample)
+    unit = sp.csr_array((np.sqrt(data), local, sample.indptr), (sample.shape[0], len(words)))  # length √tokens
     unit = sp.csr_array(sp.diags_array(1 / np.sqrt(np.asarray(sample.sum(axis=1)).ravel())) @ unit).astype(np.float32)
     n, tries = unit.shape[0], 2 + int(np.log(K))
     picked = [int(rng.integers(n))]

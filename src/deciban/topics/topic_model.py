@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
-from deciban.topics.estimator import Search, TopicEstimator, Words, column_names
+from deciban.topics.estimator import TopicEstimator, Words, column_names
 from deciban.topics.fold_in import FoldedIn, TopicShares, expected_shares, fold_in_documents, shares_of
-from deciban.topics.held_out import Callback, best_perplexity, check_topics, document_prior
-from deciban.topics.kernels import ThreadPool
+from deciban.topics.held_out import Callback, check_topics, document_prior
+from deciban.topics.kernels.layout import ThreadPool
 from deciban.topics.lda import CVB0, SMALL, Gibbs, StochasticCVB0, add_documents, expect, learning_rate
 from deciban.topics.reading import DocumentInput, check_words
 from deciban.topics.state import Priors, TopicSums, batches_of
@@ -26,6 +26,7 @@ TopicEngine: TypeAlias = StochasticCVB0 | CVB0 | Gibbs
 TOKENS = 1e6  # weight of imported topics when more documents are learnt
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TopicModel(TopicEstimator):
     """Latent Dirichlet allocation: documents are mixtures of topics, topics are distributions over words.
 
@@ -35,13 +36,6 @@ class TopicModel(TopicEstimator):
     ----------
     n_topics : int or iterable of int, default=20
         Number of topics, or several numbers among which held-out documents choose.
-    method : {"auto", "scvb0", "cvb0", "gibbs"}, default="auto"
-        Inference: stochastic or exact collapsed variational Bayes ("auto" takes the exact one for small corpora), or
-        Gibbs sampling of `n_samples` states from the posterior.
-    alpha : "learnt", float or array-like of shape (n_topics,), default="learnt"
-        Dirichlet prior of the topics in a document; "learnt" has one number for each topic.
-    beta : "learnt" or float, default="learnt"
-        Dirichlet prior of the words in a topic.
     max_iter : int, default=100
         Largest number of passes over all documents.
     tol : float, default=1e-3
@@ -49,10 +43,6 @@ class TopicModel(TopicEstimator):
     held_out : float or "auto", default="auto"
         Share of the documents that are held out to stop in time, and learnt at the end; "auto" is 5 %, of 100
         documents or more.
-    batch : int, optional
-        Documents between two updates of the topics.
-    n_samples : int, default=10
-        Number of states that method "gibbs" keeps.
     ngrams : tuple of (int, int), default=(1, 1)
         Shortest and longest run of words that is counted.
     stop_words : str, iterable of str or None, default="english"
@@ -71,6 +61,17 @@ class TopicModel(TopicEstimator):
         Number of threads; as many as there are cores if None. Results do not depend on it.
     progress : bool, default=False
         Whether to show a progress bar on a terminal.
+    method : {"auto", "scvb0", "cvb0", "gibbs"}, default="auto"
+        Inference: stochastic or exact collapsed variational Bayes ("auto" takes the exact one for small corpora), or
+        Gibbs sampling of `n_samples` states from the posterior.
+    alpha : "learnt", float or array-like of shape (n_topics,), default="learnt"
+        Dirichlet prior of the topics in a document; "learnt" has one number for each topic.
+    beta : "learnt" or float, default="learnt"
+        Dirichlet prior of the words in a topic.
+    batch : int, optional
+        Documents between two updates of the topics.
+    n_samples : int, default=10
+        Number of states that method "gibbs" keeps.
 
     Attributes
     ----------
@@ -125,48 +126,11 @@ class TopicModel(TopicEstimator):
     array([1., 1.])
     """
 
-    steps_: int  # batches learnt
-
-    def __init__(
-        self,
-        n_topics: int | Iterable[int] = 20,
-        *,
-        method: Method = "auto",
-        alpha: ArrayLike = "learnt",
-        beta: float | Literal["learnt"] = "learnt",
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        held_out: float | Literal["auto"] = "auto",
-        batch: int | None = None,
-        n_samples: int = 10,
-        ngrams: tuple[int, int] = (1, 1),
-        stop_words: str | Iterable[str] | None = "english",
-        stem: str | None = None,
-        min_df: float = 1,
-        max_df: float = 1.0,
-        max_words: int | None = None,
-        random_state: np.random.RandomState | int | None = None,
-        threads: int | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.n_topics = n_topics
-        self.method = method
-        self.alpha = alpha
-        self.beta = beta
-        self.max_iter = max_iter
-        self.tol = tol
-        self.held_out = held_out
-        self.batch = batch
-        self.n_samples = n_samples
-        self.ngrams = ngrams
-        self.stop_words = stop_words
-        self.stem = stem
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_words = max_words
-        self.random_state = random_state
-        self.threads = threads
-        self.progress = progress
+    method: Method = "auto"
+    alpha: ArrayLike = "learnt"
+    beta: float | Literal["learnt"] = "learnt"
+    batch: int | None = None
+    n_samples: int = 10
 
     @classmethod
     def from_topics(
@@ -250,7 +214,8 @@ class TopicModel(TopicEstimator):
         """
         self._check()
         with self._pool() as pool:
-            self._set(self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool)), pool)
+            engine, _, held = self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool))
+            self._set(engine, held, pool)
         return self
 
     def partial_fit(self, X: DocumentInput, y: object = None, *, words: Words | None = None) -> Self:
@@ -310,10 +275,9 @@ class TopicModel(TopicEstimator):
             return CVB0(X, K, priors, seed, pool)
         return StochasticCVB0(X, K, priors, seed, pool, self.batch)
 
-    def _set(self, found: Search[TopicEngine], pool: ThreadPool) -> None:
+    def _set(self, engine: TopicEngine, held: sp.csr_array | None, pool: ThreadPool) -> None:
         """Set the fitted attributes; the held-out documents are added to the counts."""
-        engine, trace, learnt, held = found
-        if isinstance(engine, Gibbs) and not trace.interrupted:
+        if isinstance(engine, Gibbs) and not self.trace_.interrupted:
             self.samples_ = engine.samples(self.n_samples)
             sums = TopicSums(self.samples_.mean(axis=0))
         else:
@@ -321,12 +285,8 @@ class TopicModel(TopicEstimator):
             sums = engine.whole() if isinstance(engine, StochasticCVB0) else engine.sums
         if held is not None:
             add_documents(sums, held, engine.priors, pool)
+            self.documents_, self.tokens_ = self.documents_ + held.shape[0], self.tokens_ + float(held.data.sum())
         self.method_ = {Gibbs: "gibbs", CVB0: "cvb0", StochasticCVB0: "scvb0"}[type(engine)]
-        self.n_topics_, self.n_iter_, self.trace_ = len(engine.priors.alpha), max(trace.iterations, 1), trace
-        self.perplexity_ = best_perplexity(trace)
-        self.held_out_ = held is not None
-        more = (0, 0.0) if held is None else (held.shape[0], float(held.data.sum()))
-        self.documents_, self.tokens_ = learnt.shape[0] + more[0], float(learnt.data.sum()) + more[1]
         self.steps_ = int(getattr(engine, "steps", 0))
         self._keep(sums, engine.priors)
 
@@ -354,6 +314,9 @@ class TopicModel(TopicEstimator):
     def posterior(self, X: DocumentInput) -> TopicShares:
         """Return the posterior of the topic shares of documents.
 
+        Short documents have exact means and standard deviations (with 20 topics up to 4 tokens, with 10 up to 6);
+        those of longer ones are approximate, as the result's `exact` tells.
+
         Parameters
         ----------
         X : list of str, or array-like of shape (n_documents, n_words)
@@ -367,7 +330,7 @@ class TopicModel(TopicEstimator):
         each = [shares_of(found, self.alpha_) for found in self._fold_in(X)]
         centres = np.array([shares.mean for shares in each])
         within = np.mean([shares.sd**2 for shares in each], axis=0)
-        return TopicShares(centres.mean(axis=0), np.sqrt(within + centres.var(axis=0)))
+        return TopicShares(centres.mean(axis=0), np.sqrt(within + centres.var(axis=0)), each[0].exact)
 
     def _fold_in(self, X: DocumentInput) -> list[FoldedIn]:
         """Fold documents in under the counts, or under those of each sampled state."""
@@ -382,11 +345,17 @@ class TopicModel(TopicEstimator):
         check_is_fitted(self)
         return (self.counts_ + np.float32(self.beta_)).T
 
-    def _topics(self) -> Array:
+    @property
+    def topics_(self) -> Array:
+        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        check_is_fitted(self)
         topics = self.counts_.T.astype(float) + self.beta_
         return topics / topics.sum(axis=1, keepdims=True)
 
-    def _weights(self) -> Array:
+    @property
+    def prevalence_(self) -> Array:
+        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        check_is_fitted(self)
         totals = self.counts_.sum(axis=0, dtype=float)
         return totals / totals.sum()
 

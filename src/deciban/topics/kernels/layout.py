@@ -52,6 +52,23 @@ class Columns(NamedTuple):
     entries: Array  # (nnz,) int32
 
 
+class WordTopics(NamedTuple):
+    """p(w|t), and the limits of what is left of a document and of a word when a token is excluded from their counts."""
+
+    table: Array  # (V, K) p(w|t)
+    inverse_totals: Array  # (K,) 1/(n_k + Vβ)
+    low: Any  # smallest weight of a topic in a document; a number of the type of the table
+    floor: Any  # smallest p(w|t), likewise
+
+
+class TokenTopics(NamedTuple):
+    """Topics of tokens, in place: document d has the tokens limits[d] … limits[d + 1]."""
+
+    limits: Array  # (n + 1,) int64
+    words: Array  # (tokens,) int64
+    topics: Array  # (tokens,) int64
+
+
 def by_word(rows: Rows, V: int) -> Columns:
     """Sort the entries of documents by word.
 
@@ -71,6 +88,20 @@ def transposed(rows: Rows, V: int) -> Rows:
     """
     starts, documents, entries = by_word(rows, V)
     return Rows(starts, documents, rows.data[entries])
+
+
+WIDE = 20  # times as many words as entries: sorting the entries is then faster than marking the words
+
+
+def used_words(X: sp.csr_array, dtype: DTypeLike = float) -> tuple[Array, Rows]:
+    """Return the columns in use, ascending, and the documents by their positions among them."""
+    if WIDE * len(X.indices) < X.shape[1]:
+        words, local = np.unique(X.indices, return_inverse=True)
+    else:
+        used = np.zeros(X.shape[1], dtype=bool)
+        used[X.indices] = True
+        words, local = np.flatnonzero(used), (np.cumsum(used, dtype=np.int32) - np.int32(1))[X.indices]
+    return words.astype(np.int64), Rows(X.indptr.astype(np.int64), local.astype(np.int32), X.data.astype(dtype))
 
 
 MOST_THREADS = 4

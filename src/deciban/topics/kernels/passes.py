@@ -6,11 +6,14 @@ module, for small inputs.
 
 from __future__ import annotations
 
+from functools import partial
+from types import ModuleType
+
 import numpy as np
 import scipy.sparse as sp
 
 from deciban.kernels.choice import Array, compiled
-from deciban.topics.kernels.layout import SINGLE_THREAD, Columns, Rows, ThreadPool
+from deciban.topics.kernels.layout import SINGLE_THREAD, Columns, Rows, ThreadPool, TokenTopics, WordTopics
 
 TINY = 1e-30  # added to sums that are divided by
 PASSES = 50  # approximate number of passes of a fit, whose total work decides whether to compile
@@ -19,55 +22,37 @@ TOKEN_WORK = 1000  # elementary operations that take as long as one token of Gib
 
 # -- passes that exclude the token itself ------------------------------------------------------------------------------
 def excluding_documents(
-    rows: Rows,
-    table: Array,
-    inverse_totals: Array,
-    shares: Array,
-    low: float,
-    floor: float,
-    inverse_norms: Array,
-    pool: ThreadPool = SINGLE_THREAD,
+    rows: Rows, topics: WordTopics, shares: Array, inverse_norms: Array, pool: ThreadPool = SINGLE_THREAD
 ) -> tuple[Array, Array, Array]:
     """Self-excluding pass over documents: Σ c γ (n, K), 1/Σ t·p (nnz,), and the scale of γ (nnz,).
 
         γ ∝ max(t − g, low) · max(p − g·inverse_totals, floor),   g = t·p·inverse_norms
 
-    `inverse_norms` is the second result of the last pass, 0 before the first; `inverse_totals` (K,) is 1/(n_k + Vβ).
+    `inverse_norms` is the second result of the last pass, 0 before the first.
     """
-    work = rows.size * table.shape[1]
-    low, floor = table.dtype.type(low), table.dtype.type(floor)
+    work = rows.size * topics.table.shape[1]
     if not compiled(PASSES * work):
-        return _excluding_documents(rows, table, inverse_totals, shares, low, floor, inverse_norms)
-    from deciban.topics.kernels.passes_compiled import excluding_documents as run
-
-    counts = np.empty_like(shares)
-    norms, scale = np.empty_like(inverse_norms), np.empty_like(inverse_norms)
-    fixed = (*rows, table, inverse_totals, shares, low, floor, inverse_norms, counts, norms, scale)
-    pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
-    return counts, norms, scale
+        return _excluding_documents(rows, topics, shares, inverse_norms)
+    found = np.empty_like(shares), np.empty_like(inverse_norms), np.empty_like(inverse_norms)
+    pool.run(partial(_kernels().excluding_documents, rows, topics, shares, inverse_norms, found), rows.indptr, work)
+    return found
 
 
 def excluding_words(
     columns: Columns,
+    topics: WordTopics,
     shares: Array,
     inverse_norms: Array,
     scale: Array,
-    table: Array,
-    inverse_totals: Array,
-    low: float,
-    floor: float,
     pool: ThreadPool = SINGLE_THREAD,
 ) -> Array:
     """Σ c γ of each word (V, K), with the γ of a pass over documents: its shares, inverse norms and scale."""
-    work = len(columns.entries) * table.shape[1]
-    low, floor = table.dtype.type(low), table.dtype.type(floor)
+    work = len(columns.entries) * topics.table.shape[1]
     if not compiled(PASSES * work):
-        return _excluding_words(columns, shares, inverse_norms, scale, table, inverse_totals, low, floor)
-    from deciban.topics.kernels.passes_compiled import excluding_words as run
-
-    sums = np.empty_like(table)
-    fixed = (*columns, shares, inverse_norms, scale, table, inverse_totals, low, floor, sums)
-    pool.run(lambda begin, end: run(*fixed, begin, end), columns.starts, work)
+        return _excluding_words(columns, topics, shares, inverse_norms, scale)
+    sums = np.empty_like(topics.table)
+    run = partial(_kernels().excluding_words, columns, topics, shares, inverse_norms, scale, sums)
+    pool.run(run, columns.starts, work)
     return sums
 
 
@@ -84,24 +69,16 @@ def exact_pass(
 
     `counts` are those of the old γ, which is overwritten.
     """
-    of_document, of_word, totals = counts
-    work = gamma.size
-    beta = gamma.dtype.type(beta)
-    everything = np.arange(rows.size, dtype=np.int32)
-    groups = ((rows.indptr, everything), (columns.starts, columns.entries))
+    work, beta = gamma.size, gamma.dtype.type(beta)
+    groups = ((rows.indptr, np.arange(rows.size, dtype=np.int32)), (columns.starts, columns.entries))
     if not compiled(PASSES * work):
-        gamma = _exact_pass(rows, prior, beta, of_document, of_word, totals, gamma)
+        gamma = _exact_pass(rows, prior, beta, counts, gamma)
         sums = [_group_sums(starts, entries, rows.data[:, None] * gamma) for starts, entries in groups]
     else:
-        from deciban.topics.kernels.passes_compiled import exact_pass as run
-        from deciban.topics.kernels.passes_compiled import sum_entries
-
-        fixed = (rows.indptr, rows.indices, prior, beta, of_document, of_word, totals, gamma)
-        pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
-        sums = [np.empty_like(of_document), np.empty_like(of_word)]
+        pool.run(partial(_kernels().exact_pass, rows, prior, beta, counts, gamma), rows.indptr, work)
+        sums = [np.empty_like(part) for part in counts[:2]]
         for (starts, entries), out in zip(groups, sums):
-            given = (starts, entries, rows.data, gamma, out)
-            pool.run(lambda begin, end, given=given: sum_entries(*given, begin, end), starts, work)  # type: ignore[misc]
+            pool.run(partial(_kernels().sum_entries, starts, entries, rows.data, gamma, out), starts, work)
     return gamma, (sums[0], sums[1], sums[1].sum(axis=0))
 
 
@@ -114,11 +91,8 @@ def plain_counts(rows: Rows, table: Array, shares: Array, pool: ThreadPool = SIN
     work = rows.size * table.shape[1]
     if not compiled(PASSES * work):
         return _plain_counts(rows, table, shares)
-    from deciban.topics.kernels.passes_compiled import plain_counts as run
-
     counts = np.empty_like(shares)
-    fixed = (*rows, table, shares, counts)
-    pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
+    pool.run(partial(_kernels().plain_counts, rows, table, shares, counts), rows.indptr, work)
     return counts
 
 
@@ -127,10 +101,8 @@ def row_log_likelihoods(rows: Rows, table: Array, shares: Array, pool: ThreadPoo
     work = rows.size * table.shape[1]
     if not compiled(PASSES * work):
         return _row_log_likelihoods(rows, table, shares)
-    from deciban.topics.kernels.passes_compiled import row_log_likelihoods as run
-
     out = np.empty(len(rows))
-    pool.run(lambda begin, end: run(*rows, table, shares, out, begin, end), rows.indptr, work)
+    pool.run(partial(_kernels().row_log_likelihoods, rows, table, shares, out), rows.indptr, work)
     return out
 
 
@@ -153,11 +125,8 @@ def fold_in(
     work = rows.size * table.shape[1] * 10
     if not compiled(PASSES * work if often else work):
         return _fold_in(rows, table, prior, most, tolerance)
-    from deciban.topics.kernels.passes_compiled import fold_in as run
-
     counts = np.empty((len(rows), table.shape[1]), table.dtype)
-    fixed = (*rows, table, prior, most, tolerance, counts)
-    pool.run(lambda begin, end: run(*fixed, begin, end), rows.indptr, work)
+    pool.run(partial(_kernels().fold_in, rows, table, prior, most, tolerance, counts), rows.indptr, work)
     return counts
 
 
@@ -173,10 +142,8 @@ def prequential(rows: Rows, table: Array, prior: Array, pool: ThreadPool = SINGL
     work = float(rows.data.sum()) * table.shape[1]
     if not compiled(work):
         return _prequential(rows, table, prior)
-    from deciban.topics.kernels.passes_compiled import prequential as run
-
     out = np.empty(len(rows))
-    pool.run(lambda begin, end: run(*rows, table, prior, out, begin, end), rows.indptr, work)
+    pool.run(partial(_kernels().prequential, rows, table, prior, out), rows.indptr, work)
     return out
 
 
@@ -189,49 +156,39 @@ def word_rows(
     scale, beta = counts.dtype.type(scale), counts.dtype.type(beta)
     if not compiled(PASSES * work):
         return (counts[words] * scale + beta) * inverse_totals
-    from deciban.topics.kernels.passes_compiled import word_rows as run
-
     table = np.empty((len(words), counts.shape[1]), counts.dtype)
-    fixed = (words, counts, scale, beta, inverse_totals, table)
-    pool.run(lambda begin, end: run(*fixed, begin, end), np.arange(len(words) + 1), work)
+    run = partial(_kernels().word_rows, words, counts, scale, beta, inverse_totals, table)
+    pool.run(run, np.arange(len(words) + 1), work)
     return table
 
 
 def add_rows(words: Array, added: Array, factor: float, counts: Array, pool: ThreadPool = SINGLE_THREAD) -> None:
     """Add factor · added to the rows of some words, which are all different."""
-    work = added.size
     factor = counts.dtype.type(factor)
-    if not compiled(PASSES * work):
+    if not compiled(PASSES * added.size):
         counts[words] += factor * added
-        return
-    from deciban.topics.kernels.passes_compiled import add_rows as run
-
-    pool.run(lambda begin, end: run(words, added, factor, counts, begin, end), np.arange(len(words) + 1), work)
+    else:
+        run = partial(_kernels().add_rows, words, added, factor, counts)
+        pool.run(run, np.arange(len(words) + 1), added.size)
 
 
 # -- collapsed Gibbs sampling ------------------------------------------------------------------------------------------
 def gibbs_sweep(
-    limits: Array,
-    words: Array,
-    topics: Array,
-    of_document: Array,
-    of_word: Array,
-    totals: Array,
-    alpha: Array,
-    beta: float,
-    draws: Array,
+    tokens: TokenTopics, counts: tuple[Array, Array, Array], alpha: Array, beta: float, draws: Array
 ) -> None:
     """Draw the topic of each token given all others; topics and counts change in place.
 
-    Tokens of document d are words[limits[d] : limits[d + 1]]; draws are uniform random numbers, one per token.
+    Counts are those of documents, of words, and in all; draws are uniform random numbers, one per token.
     """
-    arguments = limits, words, topics, of_document, of_word, totals, alpha, beta, draws
-    if not compiled(len(words) * TOKEN_WORK):
-        _gibbs_sweep(*arguments)
-        return
-    from deciban.topics.kernels.passes_compiled import gibbs_sweep as run
+    run = _kernels().gibbs_sweep if compiled(len(draws) * TOKEN_WORK) else _gibbs_sweep
+    run(tokens, counts, alpha, beta, draws)
 
-    run(*arguments)
+
+def _kernels() -> ModuleType:
+    """Compiled versions, imported when one is needed."""
+    import deciban.topics.kernels.passes_compiled as kernels
+
+    return kernels
 
 
 # -- numpy versions: arrays of entries × K -----------------------------------------------------------------------------
@@ -245,41 +202,29 @@ def _document_sums(rows: Rows, values: Array) -> Array:
     return _group_sums(rows.indptr, np.arange(rows.size), values)
 
 
-def _excluded(t: Array, p: Array, inverse_norms: Array, inverse_totals: Array, low: float, floor: float) -> Array:
+def _excluded(t: Array, p: Array, inverse_norms: Array, topics: WordTopics) -> Array:
     own = t * p * inverse_norms[:, None]
-    return np.maximum(t - own, low) * np.maximum(p - own * inverse_totals, floor)
+    return np.maximum(t - own, topics.low) * np.maximum(p - own * topics.inverse_totals, topics.floor)
 
 
 def _excluding_documents(
-    rows: Rows, table: Array, inverse_totals: Array, shares: Array, low: float, floor: float, inverse_norms: Array
+    rows: Rows, topics: WordTopics, shares: Array, inverse_norms: Array
 ) -> tuple[Array, Array, Array]:
-    t, p = shares[rows.owners()], table[rows.indices]
-    parts = _excluded(t, p, inverse_norms, inverse_totals, low, floor)
+    t, p = shares[rows.owners()], topics.table[rows.indices]
+    parts = _excluded(t, p, inverse_norms, topics)
     scale = rows.data / (parts.sum(axis=1) + TINY)
     norms = 1 / ((t * p).sum(axis=1) + TINY)
-    return _document_sums(rows, scale[:, None] * parts), norms.astype(table.dtype), scale.astype(table.dtype)
+    return _document_sums(rows, scale[:, None] * parts), norms.astype(p.dtype), scale.astype(p.dtype)
 
 
-def _excluding_words(
-    columns: Columns,
-    shares: Array,
-    inverse_norms: Array,
-    scale: Array,
-    table: Array,
-    inverse_totals: Array,
-    low: float,
-    floor: float,
-) -> Array:
-    word = np.repeat(np.arange(len(table)), np.diff(columns.starts))
-    at = columns.entries
-    t, p = shares[columns.documents], table[word]
-    parts = _excluded(t, p, inverse_norms[at], inverse_totals, low, floor) * scale[at, None]
+def _excluding_words(columns: Columns, topics: WordTopics, shares: Array, inverse_norms: Array, scale: Array) -> Array:
+    at, p = columns.entries, np.repeat(topics.table, np.diff(columns.starts), axis=0)
+    parts = _excluded(shares[columns.documents], p, inverse_norms[at], topics) * scale[at, None]
     return _group_sums(columns.starts, np.arange(len(at)), parts)
 
 
-def _exact_pass(
-    rows: Rows, prior: Array, beta: float, of_document: Array, of_word: Array, totals: Array, gamma: Array
-) -> Array:
+def _exact_pass(rows: Rows, prior: Array, beta: float, counts: tuple[Array, Array, Array], gamma: Array) -> Array:
+    of_document, of_word, totals = counts
     document = np.maximum(of_document[rows.owners()] - gamma, 0) + prior
     word = np.maximum(of_word[rows.indices] - gamma, 0) + beta
     new = document * word / (np.maximum(totals - gamma, 0) + len(of_word) * beta)
@@ -339,25 +284,16 @@ def _prequential(rows: Rows, table: Array, prior: Array) -> Array:
 
 
 def _gibbs_sweep(
-    limits: Array,
-    words: Array,
-    topics: Array,
-    of_document: Array,
-    of_word: Array,
-    totals: Array,
-    alpha: Array,
-    beta: float,
-    draws: Array,
+    tokens: TokenTopics, counts: tuple[Array, Array, Array], alpha: Array, beta: float, draws: Array
 ) -> None:
     """One token after the other: each depends on all others."""
-    whole = len(of_word) * beta
+    (limits, words, topics), (of_document, of_word, totals) = tokens, counts
     owner = np.repeat(np.arange(len(limits) - 1), np.diff(limits))
     for i, (d, w) in enumerate(zip(owner.tolist(), words.tolist())):
-        nd, nw, k = of_document[d], of_word[w], topics[i]
-        for counts in (nd, nw, totals):
-            counts[k] -= 1
-        sums = np.cumsum((nd + alpha) * (nw + beta) / (totals + whole))
-        k = min(int(np.searchsorted(sums, draws[i] * sums[-1], side="right")), len(sums) - 1)
-        for counts in (nd, nw, totals):
-            counts[k] += 1
-        topics[i] = k
+        own = of_document[d], of_word[w], totals
+        for part in own:
+            part[topics[i]] -= 1
+        sums = np.cumsum((own[0] + alpha) * (own[1] + beta) / (totals + len(of_word) * beta))
+        topics[i] = min(int(np.searchsorted(sums, draws[i] * sums[-1], side="right")), len(sums) - 1)
+        for part in own:
+            part[topics[i]] += 1

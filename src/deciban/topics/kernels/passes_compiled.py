@@ -8,12 +8,15 @@ import numpy as np
 
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import prefetch
-from deciban.kernels.jit import any_order_kernel, inline, kernel
+from deciban.kernels.jit import any_order_inline, any_order_kernel, inline, kernel
+from deciban.topics.kernels.layout import Columns, Rows, TokenTopics, WordTopics
 from deciban.topics.kernels.passes import TINY
 from deciban.topics.kernels.vectors import MOST_VECTORS, WIDTH, plain_row
 
 DISTANCE = 4  # entries between the prefetch of a table row and its use
 CACHE_LINE = 64  # bytes
+
+Triple = tuple[Array, Array, Array]
 
 # LLVM compiles a loop that sums and stores in two versions: vectorised, and scalar for arrays that may overlap. The
 # distance between the arrays decides at run time, and small arrays may lie so close that the scalar version runs. The
@@ -41,24 +44,22 @@ def _prefetch_row(table: Array, indices: Array, entry: int, end: int) -> None:
 # The counts of document and word are taken without the token whose γ is computed. Its own share g is not stored (that
 # would take entries × K numbers) but computed again: g = t·p·inverse_norms, with 1/Σ t·p of the last pass.
 # What is left of the document is at least the smallest prior, `low`; what is left of the word at least `floor`.
+@any_order_inline
+def _excluded(t: float, p: float, own: float, inverse_total: float, low: float, floor: float) -> float:
+    """Weight of a topic in the document times that of the word in the topic, both without the token itself."""
+    of_document, of_word = t - own, p - own * inverse_total
+    of_document = of_document if of_document > low else low
+    return of_document * (of_word if of_word > floor else floor)
+
+
 @any_order_kernel
 def excluding_documents(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    table: Array,
-    inverse_totals: Array,
-    shares: Array,
-    low: float,
-    floor: float,
-    inverse_norms: Array,
-    counts: Array,
-    norms: Array,
-    scale: Array,
-    begin: int,
-    end: int,
+    rows: Rows, topics: WordTopics, shares: Array, inverse_norms: Array, found: Triple, begin: int, end: int
 ) -> None:
-    """Write Σ c γ of each document to counts, 1/Σ t·p to norms, and c over the sum that γ is divided by to scale."""
+    """Write Σ c γ of each document, 1/Σ t·p of each entry, and c over the sum that γ is divided by to found."""
+    indptr, indices, data = rows
+    table, inverse_totals, low, floor = topics
+    counts, norms, scale = found
     K = table.shape[1]
     part = _unpadded(np.empty(K + 2 * PADDING, table.dtype))
     one, tiny = table.dtype.type(1), table.dtype.type(TINY)
@@ -71,11 +72,7 @@ def excluding_documents(
             whole, left = tiny, tiny
             for k in range(K):
                 both = t[k] * p[k]
-                own = both * q
-                of_document, of_word = t[k] - own, p[k] - own * inverse_totals[k]
-                of_document = of_document if of_document > low else low
-                of_word = of_word if of_word > floor else floor
-                part[k] = of_document * of_word
+                part[k] = _excluded(t[k], p[k], both * q, inverse_totals[k], low, floor)
                 whole += both
                 left += part[k]
             norms[j], scale[j] = one / whole, data[j] / left
@@ -86,21 +83,18 @@ def excluding_documents(
 
 @any_order_kernel
 def excluding_words(
-    starts: Array,
-    documents: Array,
-    entries: Array,
+    columns: Columns,
+    topics: WordTopics,
     shares: Array,
     inverse_norms: Array,
     scale: Array,
-    table: Array,
-    inverse_totals: Array,
-    low: float,
-    floor: float,
     sums: Array,
     begin: int,
     end: int,
 ) -> None:
     """Write Σ c γ of each word to sums, with the γ of the pass over documents."""
+    starts, documents, entries = columns
+    table, inverse_totals, low, floor = topics
     K = table.shape[1]
     for w in range(begin, end):
         a, p = sums[w], table[w]
@@ -108,27 +102,14 @@ def excluding_words(
         for j in range(starts[w], starts[w + 1]):
             t, q, c = shares[documents[j]], inverse_norms[entries[j]], scale[entries[j]]
             for k in range(K):
-                own = t[k] * p[k] * q
-                of_document, of_word = t[k] - own, p[k] - own * inverse_totals[k]
-                of_document = of_document if of_document > low else low
-                of_word = of_word if of_word > floor else floor
-                a[k] += c * (of_document * of_word)
+                a[k] += c * _excluded(t[k], p[k], t[k] * p[k] * q, inverse_totals[k], low, floor)
 
 
 @any_order_kernel
-def exact_pass(
-    indptr: Array,
-    indices: Array,
-    prior: Array,
-    beta: float,
-    of_document: Array,
-    of_word: Array,
-    totals: Array,
-    gamma: Array,
-    begin: int,
-    end: int,
-) -> None:
+def exact_pass(rows: Rows, prior: Array, beta: float, counts: Triple, gamma: Array, begin: int, end: int) -> None:
     """Update γ of every entry by exact CVB0: all counts without the token's own γ."""
+    indptr, indices, _ = rows
+    of_document, of_word, totals = counts
     V, K = of_word.shape
     zero = gamma.dtype.type(0)
     whole = gamma.dtype.type(V * beta)
@@ -160,23 +141,14 @@ def sum_entries(starts: Array, entries: Array, data: Array, gamma: Array, sums: 
 
 # -- passes that do not ------------------------------------------------------------------------------------------------
 @any_order_kernel
-def plain_counts(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    table: Array,
-    shares: Array,
-    counts: Array,
-    begin: int,
-    end: int,
-) -> None:
+def plain_counts(rows: Rows, table: Array, shares: Array, counts: Array, begin: int, end: int) -> None:
     """Write Σ c γ of each row to counts, γ = t·p/Σ t·p."""
+    indptr, indices, data = rows
     K = table.shape[1]
     tiny = table.dtype.type(TINY)
-    vectors = (K + WIDTH - 1) // WIDTH
-    if K >= WIDTH and vectors <= MOST_VECTORS:
+    if WIDTH <= K <= MOST_VECTORS * WIDTH:
         for d in range(begin, end):
-            plain_row(vectors, table, indices, data, shares, counts, indptr[d], indptr[d + 1], d, tiny)
+            plain_row(table, indices, data, shares, counts, indptr[d], indptr[d + 1], d, tiny)
         return
     for d in range(begin, end):
         t, n = shares[d], counts[d]
@@ -194,10 +166,9 @@ def plain_counts(
 
 
 @any_order_kernel
-def row_log_likelihoods(
-    indptr: Array, indices: Array, data: Array, table: Array, shares: Array, out: Array, begin: int, end: int
-) -> None:
+def row_log_likelihoods(rows: Rows, table: Array, shares: Array, out: Array, begin: int, end: int) -> None:
     """Write Σ c log Σ t·p of each document to out, in float64."""
+    indptr, indices, data = rows
     for d in range(begin, end):
         t, total = shares[d], 0.0
         for j in range(indptr[d], indptr[d + 1]):
@@ -211,22 +182,14 @@ def row_log_likelihoods(
 # -- new documents, with fixed topics ----------------------------------------------------------------------------------
 @any_order_kernel
 def fold_in(
-    indptr: Array,
-    indices: Array,
-    data: Array,
-    table: Array,
-    prior: Array,
-    most: int,
-    tolerance: float,
-    counts: Array,
-    begin: int,
-    end: int,
+    rows: Rows, table: Array, prior: Array, most: int, tolerance: float, counts: Array, begin: int, end: int
 ) -> None:
     """Write Σ c γ of each document to counts: CVB0 with fixed p(w|t).
 
     γ_j ∝ (n − γ_j + α) p(w_j|t), for all entries of a document at once, starting from γ ∝ α·p, until counts change by
     less than `tolerance` per token.
     """
+    indptr, indices, data = rows
     K, zero = table.shape[1], table.dtype.type(0)
     longest = 0
     for d in range(begin, end):
@@ -261,10 +224,9 @@ def fold_in(
 
 
 @kernel
-def prequential(
-    indptr: Array, indices: Array, data: Array, table: Array, prior: Array, out: Array, begin: int, end: int
-) -> None:
+def prequential(rows: Rows, table: Array, prior: Array, out: Array, begin: int, end: int) -> None:
     """Write Σ log p(word | words before it) of each document to out; the topics' weights start at the prior."""
+    indptr, indices, data = rows
     K = table.shape[1]
     t, part = np.empty(K), _unpadded(np.empty(K + 2 * PADDING))
     for d in range(begin, end):
@@ -311,18 +273,10 @@ def add_rows(words: Array, added: Array, factor: float, counts: Array, begin: in
 
 # -- collapsed Gibbs sampling ------------------------------------------------------------------------------------------
 @kernel
-def gibbs_sweep(
-    limits: Array,
-    words: Array,
-    topics: Array,
-    of_document: Array,
-    of_word: Array,
-    totals: Array,
-    alpha: Array,
-    beta: float,
-    draws: Array,
-) -> None:
+def gibbs_sweep(tokens: TokenTopics, counts: Triple, alpha: Array, beta: float, draws: Array) -> None:
     """Draw the topic of each token, one after the other, and update the counts."""
+    limits, words, topics = tokens
+    of_document, of_word, totals = counts
     K, V = of_word.shape[1], of_word.shape[0]
     sums = np.empty(K)
     for d in range(limits.size - 1):

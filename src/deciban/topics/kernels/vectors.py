@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import INT32, INT64, broadcast, load_vector, store_vector
-from deciban.kernels.jit import cgutils, inline, intrinsic, types
+from deciban.kernels.jit import cgutils, intrinsic, types
 
 if TYPE_CHECKING:
     from deciban.kernels.jit import BaseContext, Context, Signature
@@ -63,10 +62,9 @@ class _Row:
         return builder.fadd(start, builder.extract_element(total, INT32(0)))
 
 
-@intrinsic(prefer_literal=True)
-def _plain_row(
+@intrinsic
+def plain_row(
     typing: Context,
-    vectors: types.IntegerLiteral,
     table: types.Array,
     indices: types.Array,
     data: types.Array,
@@ -77,65 +75,37 @@ def _plain_row(
     row: types.Integer,
     tiny: types.Float,
 ) -> Any:
-    """Set counts[row] to t Σ c p/(Σ t p) over the entries begin … end. `vectors` is a literal."""
+    """Set counts[row] to t Σ c p/(Σ t p) over the entries begin … end, for WIDTH ≤ K ≤ MOST_VECTORS · WIDTH."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
-        made = [context.make_array(kind)(context, builder, arg) for kind, arg in zip(signature.args[1:6], args[1:6])]
+        made = [context.make_array(kind)(context, builder, arg) for kind, arg in zip(signature.args[:5], args[:5])]
         table, indices, data, shares, counts = (array.data for array in made)
-        begin, end, row, tiny = args[6:]
-        number = context.get_data_type(signature.args[1].dtype)
+        begin, end, row, tiny = args[5:]
+        number = context.get_data_type(signature.args[0].dtype)
         K = cgutils.unpack_tuple(builder, made[0].shape)[1]
-        rows = _Row(builder, number, vectors.literal_value, K)
         start = builder.mul(row, K)
-        t = rows.load(builder.gep(shares, [start]))
-        once = rows.without_overlap(t)
-        zero = ir.Constant(rows.vector, [0.0] * WIDTH)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in t]
-        with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
-            at = builder.add(begin, loop.index)
-            loaded = builder.load(builder.gep(indices, [at]))
-            word = context.cast(builder, loaded, signature.args[2].dtype, types.int64)
-            p = rows.load(builder.gep(table, [builder.mul(word, K)]))
-            c = builder.fdiv(builder.load(builder.gep(data, [at])), rows.dot(once, p, tiny))
-            c = broadcast(builder, c, WIDTH)
-            for total, value in zip(sums, p):
-                term = builder.fmul(c, value, flags=ANY_ORDER)
-                builder.store(builder.fadd(builder.load(total), term, flags=ANY_ORDER), total)
-        found = [builder.fmul(builder.load(total), share) for total, share in zip(sums, t)]
-        rows.store(builder.gep(counts, [start]), found)
+        for vectors in range(1, MOST_VECTORS + 1):  # one version of the loop for each number of vectors
+            enough = builder.icmp_signed("<=", K, INT64(vectors * WIDTH))
+            needed = builder.icmp_signed(">", K, INT64((vectors - 1) * WIDTH))
+            with builder.if_then(builder.and_(enough, needed)):
+                rows = _Row(builder, number, vectors, K)
+                t = rows.load(builder.gep(shares, [start]))
+                once = rows.without_overlap(t)
+                zero = ir.Constant(rows.vector, [0.0] * WIDTH)
+                sums = [cgutils.alloca_once_value(builder, zero) for _ in t]
+                with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
+                    at = builder.add(begin, loop.index)
+                    loaded = builder.load(builder.gep(indices, [at]))
+                    word = context.cast(builder, loaded, signature.args[1].dtype, types.int64)
+                    p = rows.load(builder.gep(table, [builder.mul(word, K)]))
+                    c = builder.fdiv(builder.load(builder.gep(data, [at])), rows.dot(once, p, tiny))
+                    c = broadcast(builder, c, WIDTH)
+                    for total, value in zip(sums, p):
+                        term = builder.fmul(c, value, flags=ANY_ORDER)
+                        builder.store(builder.fadd(builder.load(total), term, flags=ANY_ORDER), total)
+                found = [builder.fmul(builder.load(total), share) for total, share in zip(sums, t)]
+                rows.store(builder.gep(counts, [start]), found)
         return context.get_dummy_value()
 
     positions = [types.int64] * 3
-    return types.void(vectors, table, indices, data, shares, counts, *positions, table.dtype), emit
-
-
-@inline
-def plain_row(
-    vectors: int,
-    table: Array,
-    indices: Array,
-    data: Array,
-    shares: Array,
-    counts: Array,
-    begin: int,
-    end: int,
-    row: int,
-    tiny: float,
-) -> None:
-    """Set counts[row] to Σ c γ over the entries begin … end, in at most MOST_VECTORS vectors."""
-    if vectors == 1:
-        _plain_row(1, table, indices, data, shares, counts, begin, end, row, tiny)
-    elif vectors == 2:
-        _plain_row(2, table, indices, data, shares, counts, begin, end, row, tiny)
-    elif vectors == 3:
-        _plain_row(3, table, indices, data, shares, counts, begin, end, row, tiny)
-    elif vectors == 4:
-        _plain_row(4, table, indices, data, shares, counts, begin, end, row, tiny)
-    elif vectors == 5:
-        _plain_row(5, table, indices, data, shares, counts, begin, end, row, tiny)
-    elif vectors == 6:
-        _plain_row(6, table, indices, data, shares, counts, begin, end, row, tiny)
-    elif vectors == 7:
-        _plain_row(7, table, indices, data, shares, counts, begin, end, row, tiny)
-    else:
-        _plain_row(8, table, indices, data, shares, counts, begin, end, row, tiny)
+    return types.void(table, indices, data, shares, counts, *positions, table.dtype), emit
