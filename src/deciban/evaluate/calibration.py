@@ -418,6 +418,7 @@ class Blockwise(Calibrator):
         """
         checked = [class_scores(table, codes) for table in tables]
         n, K = checked[0][0].shape
+        prior = class_prior(prior, K)
         counted = [None if long is None else row_lengths(long, n) for long in lengths or [None] * len(checked)]
         # the 1 % quantile of the lengths: too few rows are shorter to determine their scale
         low = [1.0 if long is None else np.quantile(long, 0.01, method="lower") for long in counted]
@@ -426,7 +427,7 @@ class Blockwise(Calibrator):
         means = np.array([0.0 if log is None else log.mean() for log in logs])
         centred = [None if log is None else log - mean for log, mean in zip(logs, means)]
         scores = [table for table, _ in checked]
-        fit = fit_scaled_softmax(scores, checked[0][1], class_prior(prior, K), centred, penalty)
+        fit = fit_scaled_softmax(scores, checked[0][1], prior, centred, penalty)
         return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
 
     def scales(self, lengths: Sequence[ArrayLike | None], n: int) -> Array:

@@ -172,7 +172,9 @@ class Judge:
         n, weight = len(self.members), self.members.row_weights()
         # the small sample is part of the large one
         self.small, self.large = (chosen_rows(n, most) for most in (SMALL_SAMPLE, LARGE_SAMPLE))
-        self.weight, self.class_weights = weight, self.members.weights()
+        self.weight, codes = weight, self.members.codes
+        self.log_prior = left_out_prior(self.members.weights(), codes, weight)  # (n, K) without the row itself
+        self.shares = shares(codes[self.small], self.members.K)
 
     def best(self, line: Sequence[Any]) -> Judged:
         """Return the best candidate of a line, on the small sample and calibrated on it."""
@@ -182,7 +184,7 @@ class Judge:
 
         def loss(at: int) -> float:
             left_out = scores(line[at], self.small)
-            calibrator = _fitted(left_out, codes, None if lengths is None else lengths[self.small])
+            calibrator = _fitted(left_out, codes, None if lengths is None else lengths[self.small], self.shares)
             losses = self._losses(calibrator, left_out, self.small, lengths)
             judged[at] = Judged(line[at], left_out, calibrator, losses, lengths)
             return float(losses.mean())
@@ -208,8 +210,7 @@ class Judge:
         """Return −log P(label) of each row, times its weight over the mean weight, shape (m,)."""
         codes, weight = self.members.codes[rows], self.weight[rows]
         calibrated = calibrator.apply(scores, None if lengths is None else lengths[rows])
-        prior = left_out_prior(self.class_weights, codes, weight)
-        log_p = log_posterior(calibrated, prior)[np.arange(len(weight)), codes]
+        log_p = log_posterior(calibrated, self.log_prior[rows])[np.arange(len(weight)), codes]
         return -log_p * (weight / weight.mean())
 
     def _scores(self, candidate: Any) -> LeftOutScores:
@@ -223,10 +224,10 @@ class Judge:
         return found
 
 
-def _fitted(scores: Array, codes: Array, lengths: Array | None) -> Calibrator:
+def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array) -> Calibrator:
     try:
         if lengths is None:
             return Offsets.fit(scores, codes, penalty=informative_penalty)
-        return LengthAware.fit(scores, codes, lengths, shares(codes, scores.shape[1]))
+        return LengthAware.fit(scores, codes, lengths, prior)
     except DecibanError:
         return Uncalibrated()

@@ -42,7 +42,7 @@ class Counted(NamedTuple):
     def under(self, vocabulary: Vocabulary) -> Counted:
         """Return the counts under the columns of another vocabulary."""
         rows = self.matrix
-        if not vocabulary.unk and vocabulary.names.equals(self.vocabulary.names):
+        if vocabulary is self.vocabulary or (not vocabulary.unk and vocabulary.names.equals(self.vocabulary.names)):
             return self
         place, shape = vocabulary.positions(self.vocabulary), (rows.shape[0], vocabulary.columns)
         if place.min(initial=0) >= 0:
@@ -102,7 +102,7 @@ def count_documents(
     known, places = passed.places([part.reader for part in parts])
     for part in parts:
         passed.done(part.reader)
-    if vocabulary is None and not limits.none and len(known):
+    if vocabulary is None and limits is not NO_LIMITS and not limits.none and len(known):
         everything = _gathered(parts, places, known, False, passed.fast).matrix
         held = np.bincount(everything.indices, minlength=len(known))
         total = np.bincount(everything.indices, everything.data, len(known))
@@ -127,10 +127,11 @@ def _gathered(
     parts: Sequence[_Read], places: Sequence[Sequence[Array]], known: Vocabulary, binary: bool, fast: bool
 ) -> Counted:
     found = [Part(part.streams, place) for part, place in zip(parts, places)]
-    data, indices, pointers = sparse_rows(found, known.columns, binary, fast)
+    V = known.columns
+    data, indices, pointers = sparse_rows(found, V, binary, fast)
     width = np.int32 if len(data) <= np.iinfo(np.int32).max else np.int64
     pieces = data, indices.astype(width, copy=False), pointers.astype(width, copy=False)
-    matrix = sp.csr_array(pieces, (len(pointers) - 1, known.columns))
+    matrix = sp.csr_array(pieces, (len(pointers) - 1, V))
     matrix.has_sorted_indices = matrix.has_canonical_format = True
     return Counted(matrix, known, _concatenated([lengths for part in parts for lengths in part.lengths]))
 

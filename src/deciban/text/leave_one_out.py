@@ -60,7 +60,7 @@ class LearntWords:
     def of(cls, text: Text, stats: TextStats) -> LearntWords:
         """Read the sums of a model."""
         axis, sums, vocabulary, idf = word_sums(text, stats)
-        free = axis.undeclared
+        free = np.arange(sums.counts.shape[1]) >= axis.declared
         return cls(
             sums,
             np.ones(len(sums.counts)) @ sums.counts,  # faster than a sum
@@ -123,12 +123,13 @@ def removal_of(
 ) -> PlainRemoval | CompiledRemoval:
     """Return what leaves the counts with each document, in the form in which the reading and the rule need it."""
     own, K = members.own_codes(), len(learnt.whole)
-    one_probability = text.reading != "bernoulli" and rule_of(text, rule) != "predictive"
+    predictive = rule_of(text, rule) == "predictive"
+    one_probability = text.reading != "bernoulli" and not predictive
     # the kernel drops words that leave, and needs terms that do not depend on a document's other words
     if one_probability and text.kind != "growing" and not text.terms.unit and compiled(counted.nnz * K):
         return CompiledRemoval(text, learnt, counted, members, rule)
     left = LeftOut.of(text, learnt, counted, own, members.row_weights())
-    return PlainRemoval(stats, X, members, learnt, left, rule)
+    return PlainRemoval(stats, X, members, learnt, left, rule, predictive)
 
 
 # -- numpy -------------------------------------------------------------------------------------------------------------
@@ -179,6 +180,7 @@ class PlainRemoval:
     learnt: LearntWords
     left: LeftOut
     rule: Rule
+    predictive: bool  # whether the words of a document are scored together, as drawn from an urn
 
     def scores(self, candidate: Text) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
@@ -189,7 +191,7 @@ class PlainRemoval:
             family: Bernoulli = count_family(candidate, V)  # type: ignore[assignment]
             return _bernoulli(family, self.learnt.sums, self.left, self.rule)
         alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
-        if rule_of(candidate, self.rule) == "predictive":
+        if self.predictive:
             scores = _polya(alpha, alpha0, self.learnt.sums, self.left)
         else:
             words = _word_scores(alpha, self.learnt.sums, self.left, self.rule)
