@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
-from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
-from deciban.evaluate.scale_fit import informative_penalty
 from deciban.statistics import Array
+
+if TYPE_CHECKING:
+    from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
 
 METHODS = ("offsets", "length", "blocks", "affine", "pav")
 
@@ -46,6 +47,9 @@ class Calibration:
         "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
         then best at that prior.
         """
+        from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
+        from deciban.evaluate.scale_fit import informative_penalty
+
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
         K, length = scores[0].shape[1], _total(lengths)
@@ -67,6 +71,8 @@ class Calibration:
 
     def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
+        from deciban.evaluate.calibration import PAV, Affine
+
         whole = total(scores)
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
@@ -81,6 +87,8 @@ class Calibration:
 
     def scales(self, lengths: Lengths, n: int) -> Array:
         """Return the factor of each block's scores in each row, shape (B, n), or (1, n) if all blocks have the same."""
+        from deciban.evaluate.calibration import PAV, Blockwise, LengthAware, Offsets
+
         made = self.calibrator
         if isinstance(made, Blockwise):
             return made.scales([None if each is None else np.maximum(1.0, each) for each in lengths], n)
@@ -93,6 +101,8 @@ class Calibration:
 
     def offsets(self, classes: Sequence[Any] | Array) -> Array:
         """Return what is added to the log-likelihood of each class, shape (K,)."""
+        from deciban.evaluate.calibration import PAV, Affine
+
         if isinstance(self.calibrator, (Affine, PAV)):
             raise NotAvailableError("an affine or PAV calibration maps llrs and has no offset for each class.")
         own = dict(zip(self.classes, self.calibrator.offsets))
