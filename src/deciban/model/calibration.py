@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
-from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
-from deciban.evaluate.scale_fit import informative_penalty
 from deciban.statistics import Array
+
+if TYPE_CHECKING:
+    from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
+
+    Linear: TypeAlias = Affine | Offsets | LengthAware | Blockwise
 
 METHODS = ("offsets", "length", "blocks", "affine", "pav")
 Form = Literal["prior", "none", "scale", "fitted"]
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
-Linear: TypeAlias = Affine | Offsets | LengthAware | Blockwise
 Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events
 
 
@@ -53,6 +55,9 @@ class Calibration:
         then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
         away, and "scale" has one scale for all blocks.
         """
+        from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
+        from deciban.evaluate.scale_fit import informative_penalty
+
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
         B, K, length = len(scores), scores[0].shape[1], _total(lengths)
@@ -84,6 +89,8 @@ class Calibration:
 
     def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
+        from deciban.evaluate.calibration import PAV, Affine
+
         whole = total(scores)
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
@@ -101,6 +108,8 @@ class Calibration:
 
     def scales(self, lengths: Lengths, n: int) -> Array:
         """Return the factor of each block's scores in each row, shape (B, n), or (1, n) if all blocks have the same."""
+        from deciban.evaluate.calibration import PAV, Blockwise, LengthAware, Offsets
+
         made = self.calibrator
         if isinstance(made, Blockwise):
             return made.scales([None if each is None else np.maximum(1.0, each) for each in lengths], n)
@@ -113,6 +122,8 @@ class Calibration:
 
     def offsets(self, classes: Sequence[Any] | Array) -> Array:
         """Return what is added to the log-likelihood of each class, shape (K,)."""
+        from deciban.evaluate.calibration import PAV, Affine
+
         if isinstance(self.calibrator, (Affine, PAV)):
             raise NotAvailableError("an affine or PAV calibration maps llrs and has no offset for each class.")
         own = dict(zip(self.classes, self.calibrator.offsets))
@@ -140,6 +151,8 @@ class Calibration:
 
 def _fixed(method: str, scale: float, B: int, K: int, offsets: Array | None = None) -> Linear:
     """Return the calibrator of a method that has the same scale for all blocks and rows."""
+    from deciban.evaluate.calibration import Affine, Blockwise, LengthAware, Offsets
+
     offsets = np.zeros(K) if offsets is None else offsets
     if method == "affine":
         return Affine(scale, 0.0)

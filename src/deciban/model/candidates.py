@@ -16,8 +16,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from deciban.errors import DecibanError
-from deciban.evaluate.calibration import LengthAware, Offsets
-from deciban.evaluate.scale_fit import informative_penalty
 from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, LeftOutScores, ability
 from deciban.families.product import Product, blocks_of
@@ -225,6 +223,9 @@ class Judge:
 
 
 def _fitted(scores: Array, codes: Array, lengths: Array | None, prior: Array) -> Calibrator:
+    from deciban.evaluate.calibration import LengthAware, Offsets
+    from deciban.evaluate.scale_fit import informative_penalty
+
     try:
         if lengths is None:
             return Offsets.fit(scores, codes, penalty=informative_penalty)

@@ -41,7 +41,10 @@ class Tokens:
     analyser: Callable[[str], Iterable[str]] | None = None  # instead of everything above
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ngrams", tuple(self.ngrams))
         low, high = self.ngrams
+        if self.analyser is not None and not callable(self.analyser):
+            raise HyperparameterError(f"analyser={self.analyser!r} is not a function of a text.")
         if self.unit not in ("word", "char", "char_wb"):
             raise HyperparameterError(f"unit must be 'word', 'char' or 'char_wb', not {self.unit!r}.")
         if not 1 <= low <= high:
