@@ -107,8 +107,9 @@ def test_halves_fitted_alike_add_up_to_the_whole(here, said):
     Path("b.csv").write_text("".join([header, *rows[300:]]))
     for name in ("a", "b"):
         assert said("fit", f"{name}.csv", "--label", "diagnosis", "--quiet").code == 0
+    assert said("fit", "b.csv", "--label", "diagnosis", "--column", "radius=category", "-o", "b.deciban").code == 0
     refused = said("merge", "a.deciban", "b.deciban", "-o", "ab.deciban")
-    assert (refused.code, "--keep-first" in refused.err, "--like" in refused.err) == (1, True, True)
+    assert (refused.code, "column 'radius'" in refused.err, "--like" in refused.err) == (1, True, True)
     assert said("fit", "b.csv", "--label", "diagnosis", "--like", "a.deciban", "-o", "b.deciban").code == 0
     assert said("merge", "a.deciban", "b.deciban", "-o", "ab.deciban").code == 0
     whole = deciban.load("a.deciban").learn("b.csv", "diagnosis").recalibrate(None, None, None)

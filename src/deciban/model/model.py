@@ -329,17 +329,21 @@ class Model:
 
 def _different_choices(one: Model, two: Model) -> MergeError:
     """Return the error that names the columns whose families differ, and the call that makes the models alike."""
-    keys: Sequence[tuple[Any, ...]] = [()]
-    pairs = [(one.family, two.family)]
-    if isinstance(one.family, Product) and isinstance(two.family, Product) and one.family.keys == two.family.keys:
-        keys, pairs = one.family.keys, list(zip(one.family.families.values(), two.family.families.values()))
-    differ = [(key, first, second) for key, (first, second) in zip(keys, pairs) if first != second]
+    from deciban.families.names import brief
+
+    first, second = (
+        dict(zip(model.family.keys, model.family.families.values()))
+        if isinstance(model.family, Product)
+        else {(): model.family}
+        for model in (one, two)
+    )
+    differ = [key for key in {**first, **second} if first.get(key) != second.get(key)]
     said = []
-    for key, first, second in differ[:5]:
+    for key in differ[:5]:
+        here, there = (brief(each[key]) if key in each else "no block of its own" for each in (first, second))
         where = f"column {', '.join(map(repr, key))}: " if key else ""
-        same = " with other choices" if repr(first) == repr(second) else ""
-        said.append(f"{where}{first!r} and {second!r}{same}")
-    more = f"; and {len(differ) - 5} more columns" if len(differ) > 5 else ""
+        said.append(f"{where}{here} in the first, {there}{' with other values' * (here == there)} in the second")
+    more = f"; and {len(differ) - 5} more" if len(differ) > 5 else ""
     remedy: list[str | Argument] = [
         "Fit the second with the choices of the first: ",
         Argument("like", python="a.blank().learn(…)"),
@@ -352,10 +356,9 @@ def _different_choices(one: Model, two: Model) -> MergeError:
     else:
         held = Argument("keep", "left", "a.merge(b, keep='left')")
         remedy = [*remedy[:2], "; or name the model whose choices hold: ", held, "."]
-    columns = [name for key, _, _ in differ for name in key]
     return MergeError(
-        f"the models made different choices at their first fit. {'; '.join(said)}{more}.",
-        columns=columns or None,
+        f"the models made different choices at their first fit: {'; '.join(said)}{more}.",
+        columns=[name for key in differ for name in key] or None,
         remedy=Remedy(*remedy),
     )
 
