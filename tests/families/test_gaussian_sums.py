@@ -55,7 +55,7 @@ def test_a_row_with_gaps_scores_by_its_marginal(structure, rule):
         seen = np.flatnonzero(~np.isnan(holes[i]))
         for k in range(3):
             shape = density.scale[min(k, len(density.scale) - 1)][np.ix_(seen, seen)] / density.divisor[k]
-            at = (stats.origin + density.mean[k])[seen]
+            at = density.mean[k][seen]
             truth = (
                 sps.multivariate_normal(at, shape)
                 if density.dof is None

@@ -32,7 +32,7 @@ def observed(X, mean, covariance):
 def test_em_finds_the_maximum_of_the_observed_likelihood():
     X, _ = rows(60)
     density = GaussianWithGaps(rule="ml", tol=1e-12).fit(X).density("ml")
-    mean, covariance = (density.origin + density.mean)[0], density.scale[0] / density.divisor[0]
+    mean, covariance = density.mean[0], density.scale[0] / density.divisor[0]
 
     def loss(flat):
         root = np.zeros((3, 3))

@@ -203,3 +203,21 @@ def test_a_useless_model_of_two_equal_classes_is_wrong_in_half_of_its_rows():
     assert told.log_loss == pytest.approx(np.log(2), abs=0.03)
     assert np.ndim(told.prior) == 1  # the prior of all rows: without each row, it would favour the other class
     assert clf.evaluate([[0], [1]] * 40, np.repeat([0, 1], 40), learnt=True).prior.tolist() == [0.5, 0.5]
+
+
+# -- numbers shown to people are in their units ------------------------------------------------------------------------
+@pytest.mark.parametrize("structure", ["full", "tied", "diagonal", "spherical"])
+@pytest.mark.parametrize("rule", ["ml", "predictive"])
+def test_means_of_a_gaussian_density_are_those_of_the_rows(structure, rule):
+    X, y = load_iris(return_X_y=True)
+    density = GenerativeClassifier(Gaussian(structure), rule=rule).fit(X, y).density
+    means = np.array([X[y == k].mean(axis=0) for k in range(3)])
+    np.testing.assert_allclose(density.mean, means, rtol=0.01)
+    assert "5.00" in repr(density)  # the first mean, 5.006
+    assert "origin" not in repr(density)
+
+
+def test_covariances_of_a_gaussian_density_are_those_of_the_rows():
+    X, y = load_iris(return_X_y=True)
+    density = GenerativeClassifier(Gaussian(), rule="ml").fit(X, y).density
+    np.testing.assert_allclose(density.covariance, [np.cov(X[y == k].T, bias=True) for k in range(3)], rtol=1e-9)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from deciban.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from deciban.families.posterior import Marginal
+    from deciban.families.transformed import Transformed
     from deciban.model.ledger import Ledger
     from deciban.model.model import Model
     from deciban.statistics import Array, Stats
@@ -137,6 +139,7 @@ def _parameters(model: Model, level: float) -> Iterator[Parameter]:
 
     from deciban.families.abilities import HasPosterior, ability
     from deciban.families.product import blocks_of
+    from deciban.families.transformed import Transformed
     from deciban.text import Text
 
     classes, names = [str(name) for name in model.stats.classes], model.reader.labels
@@ -153,7 +156,18 @@ def _parameters(model: Model, level: float) -> Iterator[Parameter]:
             marginal = posterior[name]
             if np.ndim(marginal.mean) <= 2:  # a covariance has more; the variances are its diagonal
                 features = _feature_names(stats, columns, np.shape(marginal.mean)[-1])
-                yield from _of_marginal(features, name, classes, marginal, level)
+                back: Callable[[Array], Array] | None = None
+                if isinstance(family, Transformed):
+                    back = partial(_in_units, family, stats.map) if name == "mean" else None
+                    name = "median" if name == "mean" else f"{name}, transformed"
+                yield from _of_marginal(features, name, classes, marginal, level, back)
+
+
+def _in_units(family: Transformed, map: Array, values: Array) -> Array:
+    """Means of transformed values as medians in the units of the column."""
+    import numpy as np
+
+    return family.unmapped(values, map, np.random.default_rng(0))
 
 
 def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
@@ -171,13 +185,19 @@ def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: fl
 
 
 def _of_marginal(
-    features: Sequence[str], name: str, classes: Sequence[str], marginal: Marginal, level: float
+    features: Sequence[str],
+    name: str,
+    classes: Sequence[str],
+    marginal: Marginal,
+    level: float,
+    back: Callable[[Array], Array] | None = None,
 ) -> Iterator[Parameter]:
-    """The parameters of one marginal of a posterior, (K, P) or (P,)."""
+    """The parameters of one marginal of a posterior, (K, P) or (P,); `back` maps them to the units of the column."""
     import numpy as np
 
-    low, high = (np.atleast_2d(end) for end in marginal.interval(level))
-    mean = np.atleast_2d(marginal.mean)
+    low, high, mean = (np.atleast_2d(each) for each in (*marginal.interval(level), marginal.mean))
+    if back is not None:
+        low, high, mean = back(low), back(high), back(mean)
     K = len(mean)
     evidence = _decibans_over_others(mean) if name in PROBABILITIES and K > 1 else None
     for j, feature in enumerate(features):

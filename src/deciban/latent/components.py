@@ -271,7 +271,7 @@ def means_of(density: Density) -> Array:
     """Means of Gaussian groups in the units of the data, shape (K, D)."""
     if not isinstance(density, NormalDensity | DiagonalNormal):
         raise AttributeError("there are means of Gaussian components only.")
-    return np.asarray(density.origin + density.mean)
+    return density.mean
 
 
 def covariances_of(density: Density) -> Array:
@@ -280,7 +280,7 @@ def covariances_of(density: Density) -> Array:
         return density.variance[:, :, None] * np.eye(density.variance.shape[1])
     if not isinstance(density, NormalDensity):
         raise AttributeError("there are covariances of Gaussian components only.")
-    return np.broadcast_to(density.scale, (density.K, *density.scale.shape[1:])) / density.divisor[:, None, None]
+    return density.covariance
 
 
 def free_parameters(family: Family, stats: Any) -> int:

@@ -153,12 +153,12 @@ def fused_expectation(rows: WeightedRows, density: MixtureDensity, names: Axis) 
 
 def _normal(density: NormalDensity) -> Coefficients | None:
     """Coefficients of [z, z_u z_v] from the precision Λ: Λμ, and −½Λ with off-diagonal entries doubled."""
-    D = density.mean.shape[1]
+    D = density.shift.shape[1]
     whitener, log_det = density.whitener, density.log_det
     if whitener is None or log_det is None:
         whitener, log_det, _ = whiten(density.scale)
     root = whitener * np.sqrt(density.divisor[: len(whitener), None, None])
-    inner = np.einsum("kd,kde->ke", density.mean, np.broadcast_to(root, (density.K, D, D)))
+    inner = np.einsum("kd,kde->ke", density.shift, np.broadcast_to(root, (density.K, D, D)))
     far = (inner**2).sum(axis=1)
     if not far.max(initial=0.0) < FAR:
         return None
@@ -171,7 +171,7 @@ def _normal(density: NormalDensity) -> Coefficients | None:
 
 def _diagonal(density: DiagonalNormal) -> Coefficients | None:
     """Coefficients of [z, z²]: μ/σ² and −½/σ²."""
-    variance, mean = density.variance, density.mean
+    variance, mean = density.variance, density.shift
     if not (mean**2 / variance).max(initial=0.0) < FAR:
         return None
     bias = -0.5 * (np.log(2 * np.pi * variance) + mean**2 / variance).sum(axis=1)

@@ -179,7 +179,7 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
         at = names.positions(classes)
         return replace(
             density,
-            mean=density.mean[at],
+            shift=density.shift[at],
             divisor=density.divisor[at],
             scale=density.scale[at] if len(density.scale) > 1 else density.scale,
             whitener=None,
@@ -235,7 +235,7 @@ def patterns(X: Array) -> Iterator[tuple[Array, Array, Array]]:
 
 def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats:
     """Expected sums about the density's origin."""
-    K, D = density.mean.shape
+    K, D = density.shift.shape
     weight, first, second = np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D))
     shares = members.matrix()
     for rows, seen, gap in patterns(X):
@@ -249,7 +249,7 @@ def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats
             if len(gap):
                 spread = density.scale[k if len(density.scale) > 1 else 0] / density.divisor[k]
                 onto = np.linalg.solve(spread[np.ix_(seen, seen)], spread[np.ix_(seen, gap)])
-                z[:, gap] = density.mean[k, gap] + (z[:, seen] - density.mean[k, seen]) @ onto
+                z[:, gap] = density.shift[k, gap] + (z[:, seen] - density.shift[k, seen]) @ onto
                 rest = spread[np.ix_(gap, gap)] - spread[np.ix_(gap, seen)] @ onto
                 second[k][np.ix_(gap, gap)] += w.sum() * (rest + rest.T) / 2
             weight[k] += w.sum()

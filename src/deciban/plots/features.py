@@ -262,7 +262,7 @@ def gaussian_moments(density: Density) -> tuple[Array, Array] | None:
         return None if None in each else tuple(np.concatenate(parts) for parts in zip(*each))  # type: ignore[return-value]
     if not isinstance(density, (MatrixDensity, AxisDensity)):
         return None
-    mean = density.origin + density.mean
+    mean = density.mean
     K, D = mean.shape
     dof = getattr(density, "dof", None)
     if isinstance(density, AxisDensity):

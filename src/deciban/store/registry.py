@@ -35,6 +35,11 @@ FORMERLY: dict[str, str | None] = {
     "ThroughParts": "MappedDensity",
     "GaussianWithGaps.climb": "rule",
     "Text.complete": None,
+    "NormalDensity.mean": "shift",
+    "StudentDensity.mean": "shift",
+    "DiagonalNormal.mean": "shift",
+    "DiagonalStudent.mean": "shift",
+    "SphericalStudent.mean": "shift",
 }
 ROOTS = (Stats, Family, Density)
 

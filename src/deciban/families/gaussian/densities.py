@@ -59,12 +59,12 @@ def distances(X: Array, origin: Array, mean: Array, whitener: Array, unit: float
     return from_origin(X, origin, far, lambda rows, at: kernels.whitened_distances(rows, mean + at, whitener, at))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MatrixDensity(Density):
     """Elliptical densities with a scale matrix per class, or one for all."""
 
     origin: Array  # (D,)
-    mean: Array  # (K, D) from the origin
+    shift: Array  # (K, D) mean − origin
     scale: Array  # (K or 1, D, D), before division by `divisor`
     divisor: Array  # (K,)
     dof: Array | None = None  # (K,) degrees of freedom; None is normal
@@ -73,7 +73,20 @@ class MatrixDensity(Density):
 
     @property
     def K(self) -> int:
-        return len(self.mean)
+        return len(self.shift)
+
+    @property
+    def mean(self) -> Array:
+        """Means in the units of the data, shape (K, D)."""
+        return np.asarray(self.origin + self.shift)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariances, shape (K, D, D); squared scales of a Student density."""
+        return np.asarray(self.scale / self.divisor[:, None, None])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(mean={self.mean!r}, covariance={self.covariance!r})"
 
     def _root(self) -> tuple[Array, Array]:
         if self.whitener is not None and self.log_det is not None:
@@ -85,7 +98,7 @@ class MatrixDensity(Density):
         """Return the scores, shape (n, K); missing values are integrated out."""
         whitener, log_det = self._root()
         D = X.shape[1]
-        distance = distances(X, self.origin, self.mean, whitener, float(np.sqrt(np.max(self.divisor))))
+        distance = distances(X, self.origin, self.shift, whitener, float(np.sqrt(np.max(self.divisor))))
         gaps = np.flatnonzero(np.isnan(distance[:, 0]))
         log_det = log_det - D * np.log(self.divisor)
         if self.dof is None:  # as `elliptical`, but in place: allocation would cost more
@@ -111,18 +124,18 @@ class MatrixDensity(Density):
         """Return the marginal density of some features: sub-vector and sub-matrix, the same degrees of freedom."""
         features = np.asarray(features)
         scale = self.scale[:, features[:, None], features]
-        return type(self)(self.origin[features], self.mean[:, features], scale, self.divisor, self.dof)
+        return type(self)(self.origin[features], self.shift[:, features], scale, self.divisor, self.dof)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw normal rows, scaled by a chi-square variate for Student densities."""
         whitener, _ = self._root()
-        rows = rng.standard_normal((len(codes), self.mean.shape[1]))
+        rows = rng.standard_normal((len(codes), self.shift.shape[1]))
         for k in np.unique(codes):
             own = codes == k
             shape = whitener[k if len(whitener) > 1 else 0]
             # z·whitener⁻¹ has covariance whitener⁻ᵀ·whitener⁻¹ = scale
             rows[own] = solve_triangular(shape, rows[own].T, trans=1).T / np.sqrt(self.divisor[k])
-        return self.origin + (self.mean[codes] + rows * stretch(self.dof, codes, rng))
+        return self.origin + (self.shift[codes] + rows * stretch(self.dof, codes, rng))
 
 
 def stretch(dof: Array | None, codes: Array, rng: np.random.Generator) -> Array | float:
@@ -136,7 +149,7 @@ class NormalDensity(MatrixDensity):
     def polynomial(self) -> tuple[Array | None, Array, Array]:
         """Return A = −½Λ, b = Λμ, c = −½μᵀΛμ + ½log|Λ|; A is None if all classes share Λ."""
         whitener, log_det = self._root()
-        mean = self.origin + self.mean
+        mean = self.mean
         root = whitener * np.sqrt(self.divisor[: len(whitener), None, None])
         inner = np.einsum("kd,kde->ke", mean, np.broadcast_to(root, (self.K, *root.shape[1:])))
         b = np.einsum("ke,kde->kd", inner, np.broadcast_to(root, (self.K, *root.shape[1:])))
@@ -191,17 +204,25 @@ def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array 
     return np.asarray((parts if seen is None else np.where(seen, parts, 0.0)).sum(axis=-1))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AxisDensity(Density):
     """Means and squared scales of single features."""
 
     origin: Array  # (D,)
-    mean: Array  # (K, D) from the origin
+    shift: Array  # (K, D) mean − origin
     variance: Array  # (K, D); squared scale of a Student density
 
     @property
     def K(self) -> int:
-        return len(self.mean)
+        return len(self.shift)
+
+    @property
+    def mean(self) -> Array:
+        """Means in the units of the data, shape (K, D)."""
+        return np.asarray(self.origin + self.shift)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(mean={self.mean!r}, variance={self.variance!r})"
 
     @property
     def far(self) -> bool:
@@ -211,11 +232,11 @@ class AxisDensity(Density):
     def select(self, features: Array) -> AxisDensity:
         """Return the density of some features."""
         at = np.asarray(features)
-        return replace(self, origin=self.origin[at], mean=self.mean[:, at], variance=self.variance[:, at])
+        return replace(self, origin=self.origin[at], shift=self.shift[:, at], variance=self.variance[:, at])
 
     def squares(self, X: Array, k: int) -> Array:
         """Return squared residuals from the mean of class k, shape (n, D)."""
-        return np.asarray(((X - self.origin) - self.mean[k]) ** 2)
+        return np.asarray(((X - self.origin) - self.shift[k]) ** 2)
 
     def dense_scores(self, X: Array, dof: Array, pooled: bool) -> Array:
         """Return Student scores, shape (n, K), by blocks of rows and by classes."""
@@ -228,19 +249,19 @@ class AxisDensity(Density):
             seen = ~np.isnan(Z)
             mask = None if seen.all() else seen
             for k in range(self.K):
-                squares = Z - self.mean[k]
+                squares = Z - self.shift[k]
                 squares *= squares
                 scores[at : at + block, k] = axis_scores(squares, self.variance[k], dof[k], mask, pooled)
         return scores
 
     def distances(self, X: sp.csr_array) -> Array:
         """Return Σ(x−μ)²/variance of sparse rows, shape (n, K): that of zeros, plus the change by stored entries."""
-        mean, half = self.origin + self.mean, 1 / self.variance
+        mean, half = self.mean, 1 / self.variance
         linear = kernels.sparse_scores(X.data, X.indices, X.indptr, -2 * (half * mean).T, (half * mean**2).sum(axis=1))
         return linear + kernels.sparse_scores(X.data**2, X.indices, X.indptr, half.T, np.zeros(self.K))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DiagonalNormal(AxisDensity):
     """Independent normal features with known means and variances."""
 
@@ -253,7 +274,7 @@ class DiagonalNormal(AxisDensity):
             return np.asarray(log_norm.sum(axis=1) - 0.5 * self.distances(X))
         half = 0.5 / self.variance
         return from_origin(
-            X, self.origin, self.far, lambda rows, at: kernels.diagonal_scores(rows, self.mean + at, half, log_norm)
+            X, self.origin, self.far, lambda rows, at: kernels.diagonal_scores(rows, self.shift + at, half, log_norm)
         )
 
     def parts(self, X: Matrix) -> Array:
@@ -264,7 +285,7 @@ class DiagonalNormal(AxisDensity):
 
     def polynomial(self) -> tuple[Array | None, Array, Array]:
         """Return A = −½Λ, b = Λμ, c = −½μᵀΛμ + ½log|Λ|; A is None if all classes share Λ."""
-        mean = self.origin + self.mean
+        mean = self.mean
         b = mean / self.variance
         c = -0.5 * (mean * b).sum(axis=1)
         if self.tied:
@@ -275,10 +296,10 @@ class DiagonalNormal(AxisDensity):
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw normal rows."""
         noise = rng.standard_normal((len(codes), len(self.origin)))
-        return self.origin + (self.mean[codes] + noise * np.sqrt(self.variance[codes]))
+        return self.origin + (self.shift[codes] + noise * np.sqrt(self.variance[codes]))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DiagonalStudent(AxisDensity):
     """Independent Student features: normal, with mean and variance integrated out."""
 
@@ -287,7 +308,7 @@ class DiagonalStudent(AxisDensity):
     def select(self, features: Array) -> DiagonalStudent:
         """Return the density of some features."""
         at = np.asarray(features)
-        return DiagonalStudent(self.origin[at], self.mean[:, at], self.variance[:, at], self.dof[:, at])
+        return DiagonalStudent(self.origin[at], self.shift[:, at], self.variance[:, at], self.dof[:, at])
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""
@@ -299,7 +320,7 @@ class DiagonalStudent(AxisDensity):
         """Return the score of a row of zeros, plus the change by stored entries."""
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         scores = np.empty((X.shape[0], self.K))
-        for k, (mean, variance, dof) in enumerate(zip(self.origin + self.mean, self.variance, self.dof)):
+        for k, (mean, variance, dof) in enumerate(zip(self.mean, self.variance, self.dof)):
             log_det = np.log(variance)
             zero = elliptical(mean**2 / variance, log_det, dof, 1)
             at = X.indices
@@ -317,10 +338,10 @@ class DiagonalStudent(AxisDensity):
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw rows, with another variance for every value."""
         noise = rng.standard_normal((len(codes), len(self.origin)))
-        return self.origin + (self.mean[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
+        return self.origin + (self.shift[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SphericalStudent(AxisDensity):
     """Features with one variance, integrated out with the means; they are not independent."""
 
@@ -335,7 +356,7 @@ class SphericalStudent(AxisDensity):
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw rows, with another variance for every row."""
         noise = rng.standard_normal((len(codes), len(self.origin)))
-        return self.origin + (self.mean[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
+        return self.origin + (self.shift[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
 
 
 def known_density(mean: ArrayLike, covariance: ArrayLike) -> Density:

@@ -289,7 +289,7 @@ class Gaussian(
             raise HyperparameterError(
                 "the prior of this Gaussian is derived from sums. Call resolve(stats), or give mean and scale."
             )
-        D = density.mean.shape[1]
+        D = density.shift.shape[1]
         target = self.scale if self.scale.ndim == 2 else np.broadcast_to(self.scale, D)
         prior = Prior(self.kappa, self.strength, np.broadcast_to(self.mean, D) - density.origin, target)
         if isinstance(density, DiagonalNormal):
@@ -345,13 +345,13 @@ class Gaussian(
 # For diagonal and spherical covariances, the inverse-Wishart is an inverse gamma.
 def _matrix_log_prior(prior: Prior, density: NormalDensity) -> float:
     """Return the log prior of full or tied covariances; `prior.mean` is relative to the density's origin."""
-    D, shared = density.mean.shape[1], len(density.scale)
+    D, shared = density.shift.shape[1], len(density.scale)
     root = whiten(density.scale)
     spread = np.sqrt(density.divisor[:shared])
     whitener = root.whitener * spread[:, None, None]  # of Σ = scale/divisor
     log_det = root.log_det - 2 * D * np.log(spread)
     trace = np.einsum("kde,df,kfe->k", whitener, prior.strength * prior.matrix, whitener)
-    inner = np.einsum("kd,kde->ke", density.mean - prior.mean, np.broadcast_to(whitener, (density.K, D, D)))
+    inner = np.einsum("kd,kde->ke", density.shift - prior.mean, np.broadcast_to(whitener, (density.K, D, D)))
     covariances = ((prior.strength + 2 * D + 2) * log_det + trace).sum()
     means = np.broadcast_to(log_det, density.K).sum() + prior.kappa * (inner**2).sum()
     return float(-0.5 * (covariances + means))
@@ -359,10 +359,10 @@ def _matrix_log_prior(prior: Prior, density: NormalDensity) -> float:
 
 def _axis_log_prior(prior: Prior, density: DiagonalNormal, tied: bool, pooled: bool) -> float:
     """Return the log prior of diagonal or spherical variances; `prior.mean` is relative to the density's origin."""
-    D = density.mean.shape[1]
+    D = density.shift.shape[1]
     own = density.variance[: 1 if tied else None, : 1 if pooled else None]  # each variance once
     nu = prior.strength * (D if pooled else 1) + 2
     psi = prior.strength * (prior.variances.sum(keepdims=True) if pooled else prior.variances)
     variances = ((nu + 2) * np.log(own) + psi / own).sum()
-    off = (density.mean - prior.mean) ** 2 / density.variance
+    off = (density.shift - prior.mean) ** 2 / density.variance
     return float(-0.5 * (variances + np.log(density.variance).sum() + prior.kappa * off.sum()))
