@@ -205,13 +205,16 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + slope_of_penalty
 
     about = np.subtract(scaled, mean[:, None, :], out=scaled)
-    if J > B:  # (J, K, n), by parameter
-        about = about[problem.block] * problem.slope[:, None, :]
     pulled = about * weighted
-    alike = problem.block[:, None] == problem.block
-    curvature[:J, :J] += pulled.reshape(J, -1) @ about.reshape(J, -1).T  # covariances of the blocks' scores
-    curvature[:J, :J] += alike * ((problem.slope * excess[problem.block]) @ problem.slope.T)
-    curvature[:J, J:] += pulled.sum(axis=2)
+    if J == B:  # all slopes are 1
+        curvature[:J, J:] += pulled.sum(axis=2)
+        curvature[:J, :J] += pulled.reshape(B, -1) @ about.reshape(B, -1).T + np.diag(excess.sum(axis=1))
+    else:
+        spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
+        spread[np.arange(B), np.arange(B)] += excess
+        for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
+            curvature[j, J:] += pulled[b] @ slope
+            curvature[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
     curvature[J:, :J] = curvature[:J, J:].T
     curvature[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
     return float(loss), gradient, curvature
