@@ -202,13 +202,14 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     mean = np.einsum("ci,bci->bi", posterior, scaled)
     excess = weight * (mean - scaled[:, *own])  # (B, n)  ∂ loss / ∂ log s of each row
     surplus = weighted.sum(axis=1) - np.bincount(problem.own, weights=weight, minlength=len(posterior))
-    gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + slope_of_penalty
+    steepness = excess.sum(axis=1) if J == B else np.einsum("ji,ji->j", problem.slope, excess[problem.block])
+    gradient = np.concatenate([steepness, surplus]) + slope_of_penalty
 
     about = np.subtract(scaled, mean[:, None, :], out=scaled)
     pulled = about * weighted
     if J == B:  # all slopes are 1
         curvature[:J, J:] += pulled.sum(axis=2)
-        curvature[:J, :J] += pulled.reshape(B, -1) @ about.reshape(B, -1).T + np.diag(excess.sum(axis=1))
+        curvature[:J, :J] += pulled.reshape(B, -1) @ about.reshape(B, -1).T + np.diag(steepness)
     else:
         spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
         spread[np.arange(B), np.arange(B)] += excess
