@@ -115,9 +115,12 @@ class Problem(NamedTuple):
     penalty: Penalty  # on all J + K parameters
 
     def scales(self, parameters: Array) -> Array:
-        """(B, n) the factor of each block in each row."""
+        """(B, n) the factor of each block in each row; (B, 1) where no block has lengths."""
         B, J = len(self.scores), len(self.block)
-        scales = np.repeat(np.exp(parameters[:B, None]), self.scores.shape[2], axis=1)
+        scales = np.exp(parameters[:B, None])
+        if J == B:
+            return scales
+        scales = np.repeat(scales, self.scores.shape[2], axis=1)
         scales[self.block[B:]] *= np.exp(self.slope[B:] * parameters[B:J, None])
         return scales
 
@@ -199,15 +202,20 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     mean = np.einsum("ci,bci->bi", posterior, scaled)
     excess = weight * (mean - scaled[:, *own])  # (B, n)  ∂ loss / ∂ log s of each row
     surplus = weighted.sum(axis=1) - np.bincount(problem.own, weights=weight, minlength=len(posterior))
-    gradient = np.r_[np.einsum("ji,ji->j", problem.slope, excess[problem.block]), surplus] + slope_of_penalty
+    steepness = excess.sum(axis=1) if J == B else np.einsum("ji,ji->j", problem.slope, excess[problem.block])
+    gradient = np.concatenate([steepness, surplus]) + slope_of_penalty
 
     about = np.subtract(scaled, mean[:, None, :], out=scaled)
     pulled = about * weighted
-    spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
-    spread[np.arange(B), np.arange(B)] += excess
-    for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
-        curvature[j, J:] += pulled[b] @ slope
-        curvature[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
+    if J == B:  # all slopes are 1
+        curvature[:J, J:] += pulled.sum(axis=2)
+        curvature[:J, :J] += pulled.reshape(B, -1) @ about.reshape(B, -1).T + np.diag(steepness)
+    else:
+        spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
+        spread[np.arange(B), np.arange(B)] += excess
+        for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
+            curvature[j, J:] += pulled[b] @ slope
+            curvature[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
     curvature[J:, :J] = curvature[:J, J:].T
     curvature[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
     return float(loss), gradient, curvature

@@ -361,9 +361,9 @@ class Support:
     def logs(self, rule: Rule) -> tuple[Array, Array]:
         """Return log probabilities of listed cells (M, K) and of any other cell (D, K); NaN where there is no mode."""
         M, D = len(self.counts), len(self.cells)
-        of = np.r_[self.table, np.arange(D)]
+        of = np.concatenate([self.table, np.arange(D)])
         counts = np.concatenate([self.counts, np.zeros_like(self.totals)])
-        alpha = np.r_[self.alpha, self.alpha_new][:, None]
+        alpha = np.concatenate([self.alpha, self.alpha_new])[:, None]
         logs = log_theta(counts, self.totals[of], alpha, self.alpha0[of, None], self.cells[of, None], rule)
         other = logs[M:]
         if rule != "ml":
@@ -560,12 +560,14 @@ class CategoricalDensity(Density):
 
     def with_gaps(self, X: Codes) -> Array:
         """(n,) whether a row misses some, but not all, features of a joint table."""
+        if not self.features:
+            return np.zeros(len(X.values), dtype=bool)
         missing = X.values < 0
-        return np.asarray(missing.any(axis=1) & ~missing.all(axis=1) & bool(self.features))
+        return np.asarray(missing.any(axis=1) & ~missing.all(axis=1))
 
     def _marginals(self, X: Codes) -> Iterator[tuple[Array, Array]]:
         """Yield rows of a joint table with gaps, and the log probability (m, K) of the values that they have."""
-        at = np.flatnonzero(self.with_gaps(X))
+        at = np.flatnonzero(self.with_gaps(X)) if self.features else ()
         if not len(at):
             return
         features, M = self.features or (), len(self.log_p)

@@ -17,7 +17,7 @@ called to name the value.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
@@ -204,16 +204,8 @@ class Family(ABC, Generic[S]):
         ndarray of shape (n, K)
             Row i holds log f(x_i|k) estimated without row i; −inf where its class has no density without it.
         """
-        scores, family = np.empty((len(members), members.K)), self.resolve(stats)
-        for i in range(len(members)):
-            row = X[i : i + 1]
-            left = stats - family.collect(row, members.take(slice(i, i + 1)))
-            try:
-                scores[i] = family.estimate(left, rule).log_density(row)[0]
-            except DecibanError:  # the class has no density without the row
-                scores[i] = family.estimate(stats, rule).log_density(row)[0]
-                scores[i, members.own_codes()[i]] = -np.inf
-        return scores
+        family = self.resolve(stats)
+        return score_by_each(family, stats, sums_without_each(family, stats, X, members), X, members, rule)
 
     def select(self, features: Array) -> Self:
         """Restrict the prior to some of the features.
@@ -305,3 +297,22 @@ def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return a is b or (a is not None and b is not None and np.array_equal(a, b))
     return type(a) is type(b) and a == b
+
+
+def sums_without_each(family: Family[S], stats: S, X: Rows, members: Members) -> Iterator[S]:
+    """Yield the sums without each row."""
+    for i in range(len(members)):
+        yield stats - family.collect(X[i : i + 1], members.take(slice(i, i + 1)))
+
+
+def score_by_each(family: Family[S], stats: S, without: Iterable[S], X: Rows, members: Members, rule: Rule) -> Array:
+    """Score each row by its own sums, those `without` the row, shape (n, K)."""
+    scores = np.empty((len(members), members.K))
+    for i, left in enumerate(without):
+        row = X[i : i + 1]
+        try:
+            scores[i] = family.estimate(left, rule).log_density(row)[0]
+        except DecibanError:  # the class has no density without the row
+            scores[i] = family.estimate(stats, rule).log_density(row)[0]
+            scores[i, members.own_codes()[i]] = -np.inf
+    return scores

@@ -15,11 +15,12 @@ words are united, and each sum moves to the position of its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from functools import cache
 from itertools import accumulate
 from operator import add
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -312,7 +313,7 @@ class Stats:
         list of dataclasses.Field
             Each with `axes`, `kind` ("sum", "fixed" or "nested") and `floor` in its metadata.
         """
-        return [f for f in fields(cls) if "kind" in f.metadata]
+        return list(_stats_fields(cast(Hashable, cls)))
 
     def items(self) -> list[tuple[StatsField, Any]]:
         """List the declared fields with their values.
@@ -339,7 +340,8 @@ class Stats:
         Stats
             Statistics with the new values.
         """
-        return replace(self, **{f.name: act(values, f) for f, values in self.items() if f.metadata["kind"] in kinds})
+        new = {f.name: act(values, f) for f, values in self.items() if f.metadata["kind"] in kinds}
+        return replace(self, **new) if new else self
 
     def _combine(self, other: Self, act: Callable[[Array, Array], Array]) -> Self:
         """Apply a function of two arrays to every summed field of two aligned statistics."""
@@ -422,6 +424,12 @@ class Collects(Protocol[T_co]):
 
     def check(self, X: Any, columns: Sequence[str], learning: bool = False) -> None:
         """Raise an error that names the first bad value."""
+
+
+@cache
+def _stats_fields(cls: Any) -> tuple[StatsField, ...]:
+    """The declared fields of a class of statistics."""
+    return tuple(f for f in fields(cls) if "kind" in f.metadata)
 
 
 def collect_checked(family: Collects[T], X: Any, members: Any, columns: Sequence[str]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
@@ -36,7 +36,7 @@ from deciban.families.gaussian.sums import (
     pooled_target,
 )
 from deciban.families.posterior import Posterior
-from deciban.families.protocol import Density, Family, Input, Rule
+from deciban.families.protocol import Density, Family, Input, Rule, score_by_each, sums_without_each
 from deciban.linalg import EPS, whiten
 from deciban.read.numbers import Matrix, find_bad, numbers, refuse, refuse_infinite
 from deciban.read.tables import column_name, dense_numbers
@@ -275,10 +275,46 @@ class Gaussian(
     def leave_one_out(
         self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
-        scores = self._posterior(stats, rule).leave_one_out(X, members, rule)
         far = far_rows(X, stats.frame)
-        if len(far):  # the rank-one step would lose the digits of the other rows: subtract such a row from the sums
-            scores[far] = Family.leave_one_out(self.resolve(stats), stats, X[far], members.take(far), rule)
+        without = sums_without_each(self, stats, X[far], members.take(far)) if len(far) else ()
+        return self.score_left_out(stats.whole(), far, without, X, members, rule)
+
+    def score_left_out(
+        self,
+        whole: AnyGaussianStats,
+        far: Array,
+        without: Iterable[AnyGaussianStats],
+        X: Matrix,
+        members: Members,
+        rule: Rule,
+    ) -> Array:
+        """Score each row without it, as `leave_one_out`, by sums that do not depend on structure and prior.
+
+        For a far row, the rank-one step would lose the digits of the other rows: it is subtracted from the sums.
+
+        Parameters
+        ----------
+        whole : GaussianStats or DiagonalStats
+            Sums of all rows, near and far.
+        far : ndarray of int
+            Positions of the far rows.
+        without : iterable of GaussianStats or DiagonalStats
+            The sums without each far row.
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        members : Members
+            The class and the weight of each row.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the sums.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Row i holds log f(x_i|k) estimated without row i.
+        """
+        scores = self._posterior(whole, rule).leave_one_out(X, members, rule)
+        if len(far):
+            scores[far] = score_by_each(self.resolve(whole), whole, without, X[far], members.take(far), rule)
         return scores
 
     def log_evidence(self, stats: AnyGaussianStats) -> Array:

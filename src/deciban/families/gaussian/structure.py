@@ -13,8 +13,8 @@ import numpy as np
 
 from deciban import kernels
 from deciban.errors import DecibanError
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
-from deciban.families.protocol import Rule
+from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, far_rows
+from deciban.families.protocol import Rule, sums_without_each
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array, Members
 
@@ -25,6 +25,7 @@ AnyGaussianStats: TypeAlias = GaussianStats | DiagonalStats
 Target: TypeAlias = Literal["diagonal", "spherical", "tied"]
 AUTO_FEATURES = 200  # with more features, only diagonal structures are candidates: products of columns cost too much
 MOST_WORK = 3e8  # multiplications per candidate; with more rows, an even selection of them is left out
+MOST_KEPT = 2**22  # numbers in the sums without each far row that are kept for all candidates
 GAIN = 1.0  # nats, over all rows: the least gain for which a structure with more parameters is preferred
 
 
@@ -63,9 +64,16 @@ def choose_structure(family: Gaussian, stats: AnyGaussianStats, X: Matrix, membe
     best, least = fallback, np.inf
     if not len(members):
         return best
+    far, without = far_rows(X, stats.frame), None
+    if len(far) * whole.second.size <= MOST_KEPT:  # otherwise they are computed again for each candidate
+        each = sums_without_each(fallback, stats, X[far], members.take(far)) if len(far) else ()
+        without = [left.whole() for left in each]
     for one in candidates(family, whole, rule):
         try:
-            scores = one.leave_one_out(stats, X, members, rule)
+            if without is None:
+                scores = one.leave_one_out(stats, X, members, rule)
+            else:
+                scores = one.score_left_out(whole, far, without, X, members, rule)
         except DecibanError:  # singular under rule "ml"
             continue
         loss = _loss(scores, whole, members, weight)
