@@ -194,8 +194,8 @@ def _class_moments_within(
     first, second = _class_moments(X, codes, weight, origin, K)
     if np.isnan(first).any():
         return *_class_moments_with_gaps(X, codes, weight, origin, K), far
-    seen = group_sums(np.ones((len(X), 1)) if weight is None else weight[:, None], codes, K)
-    return np.repeat(seen, len(origin), axis=1), first, second, far
+    seen = np.bincount(codes, weight, K).astype(float)
+    return np.repeat(seen[:, None], len(origin), axis=1), first, second, far
 
 
 @quiet
