@@ -201,7 +201,10 @@ def _class_moments_within(
 @quiet
 def _beyond(X: Array, weight: Array | None, origin: Array, reach: Array) -> Array:
     """Positions of the rows with a value beyond reach."""
-    far = np.flatnonzero((np.abs(X - origin) > reach).any(axis=1))
+    beyond = np.abs(X - origin) > reach
+    if not beyond.any():  # the usual case, faster than by rows
+        return np.empty(0, np.intp)
+    far = np.flatnonzero(beyond.any(axis=1))
     return far if weight is None or not len(far) else far[weight[far] != 0]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from deciban.kernels.choice import Array, one_thread, weights_or_empty
 from deciban.kernels.intrinsics import CACHE_LINE, prefetch
 from deciban.kernels.jit import any_order_kernel, inline, kernel
+from deciban.kernels.rows import class_weights
 
 Blocks = Iterable[tuple[slice, Array]]  # positions of rows, and the rows
 
@@ -146,11 +147,14 @@ def class_moments_within(
             add_moments(part, codes[here], w, origin, seen, first, second)
     others = np.concatenate([*far, np.empty(0, np.intp)]).astype(np.intp)
     if seen is None:
-        total = np.bincount(codes, weight, K).astype(float)
-        if len(others):
+        if weight is None:
+            total = class_weights(codes, None, K) - np.bincount(codes[others], minlength=K)
+        elif not len(others):
+            total = np.bincount(codes, weight, K).astype(float)
+        else:
             keep = np.ones(n, bool)
             keep[others] = False
-            total = np.bincount(codes[keep], None if weight is None else weight[keep], K).astype(float)
+            total = np.bincount(codes[keep], weight[keep], K).astype(float)
         seen = np.repeat(total[:, None], len(origin), axis=1)
     return seen, first, second, others
 
