@@ -219,7 +219,8 @@ def _zero_at(weight: Array | None, rows: Array, n: int) -> Array | None:
 
 @quiet
 def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    if weight is not None:
+        weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
     for k in np.unique(codes):

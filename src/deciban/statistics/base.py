@@ -55,7 +55,7 @@ def peak(of: str, *axes: str, weight: str | None = None) -> Any:
 
 
 def nested(default: Any = MISSING) -> Any:
-    """Declare a field that holds a statistic, or a dict of statistics; None, if that is the default, where it is empty."""
+    """Declare a field that holds a statistic, or a dict of statistics; with default None, None if it is empty."""
     return field(default=default, metadata={"axes": (), "kind": "nested", "floor": False})
 
 
@@ -428,7 +428,7 @@ def collect_checked(family: Collects[T], X: Any, members: Any, columns: Sequence
     """Collect the sums of rows; if one is not finite, raise the error that names the value."""
     with np.errstate(invalid="ignore", over="ignore"):
         sums = family.collect(X, members)
-    return finite(sums, family, X, columns)
+    return sums if sums.finite else finite(sums, family, X, columns)
 
 
 def finite(sums: T, family: Collects[Any], X: Any, columns: Sequence[str]) -> T:

@@ -486,9 +486,8 @@ def collect_full(X: Array, members: Members, frame: Frame | None) -> GaussianSta
         K, D = members.K, X.shape[1]
         none = np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D))
         return GaussianStats.of(none, _counted(members), X, members, frame)
-    first, second, far = members.scatter_within(X, *frame)
-    near = members if not len(far) else members.take(np.delete(np.arange(len(members)), far))
-    return GaussianStats.of((near.weights(), first, second), far, X, members, frame)
+    *sums, far = members.scatter_within(X, *frame)
+    return GaussianStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
 
 
 def collect_diagonal(X: Matrix, members: Members, frame: Frame | None) -> DiagonalStats:
@@ -524,7 +523,7 @@ def far_rows(X: Matrix, frame: Frame) -> Array:
 def first_frame(X: Array, members: Members) -> Frame:
     """Return the frame for the first rows; unplaced if they are few and their members are hard."""
     counted = None if members.shares is None and members.weight is None else _counted(members)
-    if members.shares is None and len(members if counted is None else counted) < FIRST_ROWS:
+    if members.shares is None and (len(X) if counted is None else len(counted)) < FIRST_ROWS:
         return Frame.unplaced(X.shape[1])
     head = X[:ORIGIN_ROWS] if counted is None else X[counted[:ORIGIN_ROWS]]
     return place_frame(np.asarray(head, dtype=float), X)
