@@ -69,14 +69,19 @@ class OriginSums(Stats):
     reach: Array
     far: ExactSums | None
     head: Array
+    all_near: bool  # no row is far; derived
+    placed: bool  # origin and reach were chosen; derived
 
     def __post_init__(self) -> None:
         """Fill what older files do not have; exact sums that hold nothing become None."""
+        object.__setattr__(self, "all_near", self.far is None or self.far.empty)
+        object.__setattr__(self, "placed", False)
         if self.origin is None:  # names without sums
             return
         if self.reach is None:
             object.__setattr__(self, "reach", np.full(len(self.origin), LARGEST))
-        if self.far is not None and self.far.empty and not self.far.rounded.any():
+        object.__setattr__(self, "placed", Frame(self.origin, self.reach).placed)
+        if self.far is not None and self.all_near and not self.far.rounded.any():
             object.__setattr__(self, "far", None)
         if self.head is None:
             object.__setattr__(self, "head", np.empty((0, len(self.origin))))
@@ -137,18 +142,7 @@ class OriginSums(Stats):
     @property
     def frame(self) -> Frame:
         """Origin and reach of the sums; of sums without an origin, what their rows suggest."""
-        mine = Frame(self.origin, self.reach)
-        return mine if mine.placed or not len(self.head) else place_frame(self.head)
-
-    @property
-    def placed(self) -> bool:
-        """Whether origin and reach were chosen."""
-        return Frame(self.origin, self.reach).placed
-
-    @property
-    def all_near(self) -> bool:
-        """Whether no row is far."""
-        return self.far is None or self.far.empty
+        return Frame(self.origin, self.reach) if self.placed or not len(self.head) else place_frame(self.head)
 
     @property
     def exact(self) -> ExactSums:
