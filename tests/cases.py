@@ -81,7 +81,9 @@ def close(a: Stats, b: Stats, exact: bool = False, rtol: float = 1e-9) -> None:
         theirs = getattr(b, f.name)
         if f.metadata["kind"] == "peak":  # a bound of the rounding so far, not a sum
             continue
-        if isinstance(values, Stats):
+        if values is None or theirs is None:
+            assert values is theirs, f.name
+        elif isinstance(values, Stats):
             close(values, theirs, exact, rtol)
         elif isinstance(values, dict):
             for name, part in values.items():

@@ -122,7 +122,7 @@ def without_sums(stats: Any) -> Any:
     """Return the names along the axes of statistics, without the sums."""
 
     def empty(held: Any, f: Any) -> Any:
-        if f.metadata["kind"] != "nested":
+        if held is None or f.metadata["kind"] != "nested":
             return None
         return {k: without_sums(part) for k, part in held.items()} if isinstance(held, dict) else without_sums(held)
 

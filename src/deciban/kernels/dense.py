@@ -194,14 +194,17 @@ def _class_moments_within(
     first, second = _class_moments(X, codes, weight, origin, K)
     if np.isnan(first).any():
         return *_class_moments_with_gaps(X, codes, weight, origin, K), far
-    seen = group_sums(np.ones((len(X), 1)) if weight is None else weight[:, None], codes, K)
-    return np.repeat(seen, len(origin), axis=1), first, second, far
+    seen = np.bincount(codes, weight, K).astype(float)
+    return np.repeat(seen[:, None], len(origin), axis=1), first, second, far
 
 
 @quiet
 def _beyond(X: Array, weight: Array | None, origin: Array, reach: Array) -> Array:
     """Positions of the rows with a value beyond reach."""
-    far = np.flatnonzero((np.abs(X - origin) > reach).any(axis=1))
+    beyond = np.abs(X - origin) > reach
+    if not beyond.any():  # the usual case, faster than by rows
+        return np.empty(0, np.intp)
+    far = np.flatnonzero(beyond.any(axis=1))
     return far if weight is None or not len(far) else far[weight[far] != 0]
 
 
@@ -216,7 +219,8 @@ def _zero_at(weight: Array | None, rows: Array, n: int) -> Array | None:
 
 @quiet
 def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
-    weight, (X, codes) = drop_zero_weights(weight, X, codes)
+    if weight is not None:
+        weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
     first, second = np.zeros((K, Z.shape[1])), np.zeros((K, Z.shape[1], Z.shape[1]))
     for k in np.unique(codes):

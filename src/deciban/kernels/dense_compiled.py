@@ -11,6 +11,7 @@ import numpy as np
 from deciban.kernels.choice import Array, one_thread, weights_or_empty
 from deciban.kernels.intrinsics import CACHE_LINE, prefetch
 from deciban.kernels.jit import any_order_kernel, inline, kernel
+from deciban.kernels.rows import class_weights
 
 Blocks = Iterable[tuple[slice, Array]]  # positions of rows, and the rows
 
@@ -29,13 +30,21 @@ def _prefetch_row(X: Array, i: int) -> None:
 # -- moments -----------------------------------------------------------------------------------------------------------
 
 
-@kernel
-def add_moments(
-    X: Array, codes: Array, weight: Array, origin: Array, seen: Array | None, first: Array, second: Array
+@inline
+def _add_rows(
+    X: Array,
+    start: int,
+    stop: int,
+    codes: Array,
+    weight: Array,
+    origin: Array,
+    seen: Array | None,
+    first: Array,
+    second: Array,
 ) -> None:
-    """Add Σ w (x−o) and Σ w (x−o)² to (K, D) arrays; unless `seen` is None, over values other than NaN, and Σ w."""
-    n, D = X.shape
-    for i in range(n):
+    """Add the moments of the rows from `start` to `stop`."""
+    D = X.shape[1]
+    for i in range(start, stop):
         _prefetch_row(X, i)
         w = weight[i] if weight.size else 1.0
         if w == 0:
@@ -57,6 +66,14 @@ def add_moments(
                 q[d] += v * z * z
 
 
+@kernel
+def add_moments(
+    X: Array, codes: Array, weight: Array, origin: Array, seen: Array | None, first: Array, second: Array
+) -> None:
+    """Add Σ w (x−o) and Σ w (x−o)² to (K, D) arrays; unless `seen` is None, over values other than NaN, and Σ w."""
+    _add_rows(X, 0, len(X), codes, weight, origin, seen, first, second)
+
+
 MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond reach by the size of the sums
 
 
@@ -67,42 +84,32 @@ def _add_moments_within(
     weight: Array,
     origin: Array,
     limit: Array,
-    gaps: bool,
-    seen: Array,
+    seen: Array | None,
     first: Array,
     second: Array,
+    weights: Array | None,
+    sums: Array,
+    squares: Array,
     hit: Array,
 ) -> None:
     """Add the moments of blocks of rows, except of those that may have a value beyond reach; mark these in `hit`.
 
-    A value beyond reach makes a sum of squares larger than its weight times reach², the limit.
+    A value beyond reach makes a sum of squares larger than its weight times reach², the limit. `weights`, `sums` and
+    `squares` are memory for the sums of one block. They are arguments because an array made here would have its
+    references counted at every row.
     """
     n, D = X.shape
     K = first.shape[0]
-    # three arrays, not one: the compiler vectorises only what cannot overlap
-    weights, sums, squares = np.zeros((K, D)), np.zeros((K, D)), np.zeros((K, D))
     for start in range(0, n, MOMENT_ROWS):
-        weights[:], sums[:], squares[:] = 0.0, 0.0, 0.0
+        stop = min(start + MOMENT_ROWS, n)
+        sums[:], squares[:] = 0.0, 0.0
+        if weights is not None:
+            weights[:] = 0.0
+        _add_rows(X, start, stop, codes, weight, origin, weights, sums, squares)
         least = 1.0
-        for i in range(start, min(start + MOMENT_ROWS, n)):
-            _prefetch_row(X, i)
-            w = weight[i] if weight.size else 1.0
-            if w == 0:
-                continue
-            least = min(least, w)
-            x, m, s, q = X[i], weights[codes[i]], sums[codes[i]], squares[codes[i]]
-            if gaps:
-                for d in range(D):
-                    z = x[d] - origin[d]
-                    z, v = (z, w) if x[d] == x[d] else (0.0, 0.0)
-                    m[d] += v
-                    s[d] += v * z
-                    q[d] += v * z * z
-            else:
-                for d in range(D):
-                    z = x[d] - origin[d]
-                    s[d] += w * z
-                    q[d] += w * z * z
+        if weight.size:
+            for i in range(start, stop):
+                least = min(least, weight[i] if weight[i] != 0 else 1.0)
         over = 0
         for k in range(K):
             for d in range(D):
@@ -110,8 +117,8 @@ def _add_moments_within(
         if over:
             hit[start // MOMENT_ROWS] = True
             continue
-        if gaps:
-            seen += weights
+        if seen is not None:
+            seen[:] += weights
         first += sums
         second += squares
 
@@ -120,12 +127,13 @@ def class_moments_within(
     blocks: Blocks, n: int, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, gaps: bool
 ) -> tuple[Array, Array, Array, Array] | None:
     """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps and not `gaps`."""
-    seen, first, second = np.zeros((3, K, len(origin)))
+    first, second, *block = np.zeros((4, K, len(origin)))
+    seen, weights = np.zeros((2, K, len(origin))) if gaps else (None, None)
     limit, far = 0.99 * reach * np.minimum(reach, 1e150), []
     for rows, X in blocks:
         hit = np.zeros(-(-len(X) // MOMENT_ROWS), np.bool_)
         arrays = X, codes[rows], weights_or_empty(weight, rows), origin, limit
-        _add_moments_within(*arrays, gaps, seen, first, second, hit)
+        _add_moments_within(*arrays, seen, first, second, weights, *block, hit)
         for start in np.flatnonzero(hit) * MOMENT_ROWS:
             part = X[start : start + MOMENT_ROWS]
             here = slice(rows.start + start, rows.start + start + len(part))
@@ -136,14 +144,17 @@ def class_moments_within(
                 beyond = np.flatnonzero((np.abs(part - origin) > reach).any(axis=1) & (w != 0))
             far.append(beyond + here.start)
             w[beyond] = 0.0
-            add_moments(part, codes[here], w, origin, seen if gaps else None, first, second)
+            add_moments(part, codes[here], w, origin, seen, first, second)
     others = np.concatenate([*far, np.empty(0, np.intp)]).astype(np.intp)
-    if not gaps:
-        total = np.bincount(codes, weight, K).astype(float)
-        if len(others):
+    if seen is None:
+        if weight is None:
+            total = class_weights(codes, None, K) - np.bincount(codes[others], minlength=K)
+        elif not len(others):
+            total = np.bincount(codes, weight, K).astype(float)
+        else:
             keep = np.ones(n, bool)
             keep[others] = False
-            total = np.bincount(codes[keep], None if weight is None else weight[keep], K).astype(float)
+            total = np.bincount(codes[keep], weight[keep], K).astype(float)
         seen = np.repeat(total[:, None], len(origin), axis=1)
     return seen, first, second, others
 

@@ -75,6 +75,8 @@ def rename_classes(stats: Any, classes: Axis) -> Any:
     """Return the same sums with other names along the class axis, also in nested statistics."""
 
     def rename(part: Any, _: object = None) -> Any:
+        if part is None:
+            return None
         return (
             {key: rename(each) for key, each in part.items()}
             if isinstance(part, dict)

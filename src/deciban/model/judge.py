@@ -222,7 +222,7 @@ def _with_classes(stats: S, axis: Axis) -> S:
     """Return the same sums with other names along the class axis, nested ones too."""
     renamed = replace(stats, labels={**stats.labels, "class": axis})
     for f, values in stats.items():
-        if f.metadata["kind"] == "nested":
+        if f.metadata["kind"] == "nested" and values is not None:
             parts = (
                 {name: _with_classes(part, axis) for name, part in values.items()}
                 if isinstance(values, dict)

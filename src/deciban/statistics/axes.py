@@ -259,8 +259,9 @@ Labels: TypeAlias = Axis | Ragged
 
 def _table(axis: Axis) -> NameTable | None:
     """The table that holds all names of an axis, none of them declared."""
-    held = axis.names.source if isinstance(axis.names, LazyNames) else None
-    return held if isinstance(held, NameTable) and not axis.declared else None
+    if axis.declared or not isinstance(axis.names, LazyNames):  # cheap to ask, unlike whether it is a `NameTable`
+        return None
+    return axis.names.source if isinstance(axis.names.source, NameTable) else None
 
 
 def sorted_names(names: Iterable[Any]) -> list[Any]:

@@ -56,7 +56,7 @@ def peak(of: str, *axes: str, weight: str | None = None) -> Any:
 
 
 def nested(default: Any = MISSING) -> Any:
-    """Declare a field that holds a statistic, or a dict of statistics."""
+    """Declare a field that holds a statistic, or a dict of statistics; with default None, None if it is empty."""
     return field(default=default, metadata={"axes": (), "kind": "nested", "floor": False})
 
 
@@ -98,7 +98,7 @@ class Stats:
 
     def __mul__(self, factor: float) -> Self:
         return self.map_fields(
-            lambda values, _: None if values is None else _map_parts(values, lambda part: part * factor),
+            lambda values, _: _map_parts(values, lambda part: part * factor),
             kinds=("sum", "nested", "peak"),
         )
 
@@ -436,7 +436,7 @@ def collect_checked(family: Collects[T], X: Any, members: Any, columns: Sequence
     """Collect the sums of rows; if one is not finite, raise the error that names the value."""
     with np.errstate(invalid="ignore", over="ignore"):
         sums = family.collect(X, members)
-    return finite(sums, family, X, columns)
+    return sums if sums.finite else finite(sums, family, X, columns)
 
 
 def finite(sums: T, family: Collects[Any], X: Any, columns: Sequence[str]) -> T:
@@ -457,6 +457,8 @@ def align(a: T, b: T) -> tuple[T, T]:
     for f, values in a.items():
         if f.metadata["kind"] == "nested":
             theirs = getattr(b, f.name)
+            if values is None or theirs is None:
+                continue
             if isinstance(values, dict) and values.keys() != theirs.keys():
                 raise MergeError(f"the models have different blocks: {sorted(values)} and {sorted(theirs)}.")
             pairs = _zip_parts(values, theirs, align)
@@ -510,16 +512,22 @@ def _subtract_to_zero(a: Array, b: Array) -> Array:
     return np.where(np.abs(left) <= 4 * np.finfo(float).eps * np.abs(a), 0.0, left)
 
 
-# A nested field holds one statistic or a dict of them; these functions treat both alike.
-def _parts(values: Stats | dict[str, Stats]) -> list[Stats]:
+# A nested field holds one statistic, a dict of them, or None; these functions treat them alike.
+def _parts(values: Stats | dict[str, Stats] | None) -> list[Stats]:
+    if values is None:
+        return []
     return list(values.values()) if isinstance(values, dict) else [values]
 
 
 def _map_parts(values: Any, act: Callable[[Any], Any]) -> Any:
+    if values is None:
+        return None
     return {name: act(part) for name, part in values.items()} if isinstance(values, dict) else act(values)
 
 
 def _zip_parts(a: Any, b: Any, act: Callable[[Any, Any], Any]) -> Any:
+    if a is None or b is None:
+        return None
     return {name: act(part, b[name]) for name, part in a.items()} if isinstance(a, dict) else act(a, b)
 
 

@@ -313,7 +313,7 @@ class Members:
             return *self.moments(X, origin), np.empty(0, np.intp)
         return kernels.class_moments_within(X, self.codes, self.weight, origin, reach, self.K)
 
-    def scatter_within(self, X: Array, origin: Array, reach: Array) -> tuple[Array, Array, Array]:
+    def scatter_within(self, X: Array, origin: Array, reach: Array) -> tuple[Array, Array, Array, Array]:
         """Sum as `scatter` does, without the rows that have a value further than `reach` from the origin.
 
         Parameters
@@ -325,6 +325,8 @@ class Members:
 
         Returns
         -------
+        weight : ndarray of shape (K,)
+            Σ w.
         first : ndarray of shape (K, D)
             Σ w(x−o).
         second : ndarray of shape (K, D, D)
@@ -333,5 +335,9 @@ class Members:
             Positions of the rows that were left out.
         """
         if self.shares is not None:
-            return *self.scatter(X, origin)[1:], np.empty(0, np.intp)
-        return kernels.class_scatter_within(X, self.codes, self.weight, origin, reach, self.K)
+            return *self.scatter(X, origin), np.empty(0, np.intp)
+        first, second, far = kernels.class_scatter_within(X, self.codes, self.weight, origin, reach, self.K)
+        codes, weight = self.codes, self.weight
+        if len(far):
+            codes, weight = np.delete(codes, far), None if weight is None else np.delete(weight, far)
+        return kernels.class_weights(codes, weight, self.K), first, second, far

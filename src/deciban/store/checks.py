@@ -133,7 +133,7 @@ def _stats(stats: Stats) -> None:
 
 def hollow(stats: Stats) -> bool:
     """Whether some of the sums are missing, as in a released family."""
-    sums = [value for f, value in stats.items() if f.metadata["kind"] != "peak"]  # None where nothing was rounded
+    sums = [value for f, value in stats.items() if value is not None or f.default is not None]
     held = [each for value in sums for each in (value.values() if isinstance(value, dict) else [value])]
     return any(hollow(each) if isinstance(each, Stats) else each is None for each in held)
 

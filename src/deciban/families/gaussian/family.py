@@ -244,20 +244,19 @@ class Gaussian(
         """Return κ, m, ν and Ψ under this structure; under rule "ml" without the prior."""
         if self.structure == "auto":
             self.choose(stats)  # raises the error that rows are needed
+        matrix, tied, prior = self._matrix, self._tied, None
         stats = stats.whole()
-        prior = None if rule == "ml" else self._prior(stats)
-        if not self._matrix:
-            return CellPosterior.of(stats, prior, self._tied, "spherical" in self.structure)
+        if rule != "ml":
+            D = len(stats.origin)
+            mean = pooled_mean(stats) if self.mean is None else self.mean
+            scale = pooled_target(stats, self.target) if self.scale is None else self.scale
+            target = scale if scale.ndim == 2 else np.broadcast_to(scale, D)
+            prior = Prior(self.kappa, self.strength, np.broadcast_to(mean - stats.origin, D), target)
+        if not matrix:
+            return CellPosterior.of(stats, prior, tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
             raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
-        return MatrixPosterior.of(stats, prior, self._tied)
-
-    def _prior(self, stats: AnyGaussianStats) -> Prior:
-        D = len(stats.origin)
-        mean = pooled_mean(stats) if self.mean is None else self.mean
-        scale = pooled_target(stats, self.target) if self.scale is None else self.scale
-        target = scale if scale.ndim == 2 else np.broadcast_to(scale, D)
-        return Prior(self.kappa, self.strength, np.broadcast_to(mean - stats.origin, D), target)
+        return MatrixPosterior.of(stats, prior, tied)
 
     def estimate(self, stats: AnyGaussianStats, rule: Rule) -> Density:
         posterior = self._posterior(stats, rule)

@@ -67,18 +67,22 @@ class OriginSums(Stats):
     second: Array
     origin: Array
     reach: Array
-    far: ExactSums
+    far: ExactSums | None
     head: Array
+    all_near: bool  # no row is far; derived
+    placed: bool  # origin and reach were chosen; derived
 
     def __post_init__(self) -> None:
-        """Fill what older files do not have: no row is far."""
+        """Fill what older files do not have; exact sums that hold nothing become None."""
+        object.__setattr__(self, "all_near", self.far is None or self.far.empty)
+        object.__setattr__(self, "placed", False)
         if self.origin is None:  # names without sums
             return
         if self.reach is None:
             object.__setattr__(self, "reach", np.full(len(self.origin), LARGEST))
-        if self.far is None:
-            none = ExactSums.none(classes_of(self.labels), self._cell_count(len(self.origin)))
-            object.__setattr__(self, "far", none)
+        object.__setattr__(self, "placed", Frame(self.origin, self.reach).placed)
+        if self.far is not None and self.all_near and not self.far.rounded.any():
+            object.__setattr__(self, "far", None)
         if self.head is None:
             object.__setattr__(self, "head", np.empty((0, len(self.origin))))
 
@@ -138,30 +142,31 @@ class OriginSums(Stats):
     @property
     def frame(self) -> Frame:
         """Origin and reach of the sums; of sums without an origin, what their rows suggest."""
-        mine = Frame(self.origin, self.reach)
-        return mine if mine.placed or not len(self.head) else place_frame(self.head)
+        return Frame(self.origin, self.reach) if self.placed or not len(self.head) else place_frame(self.head)
 
     @property
-    def placed(self) -> bool:
-        """Whether origin and reach were chosen."""
-        return Frame(self.origin, self.reach).placed
+    def exact(self) -> ExactSums:
+        """The sums of the far rows."""
+        if self.far is not None:
+            return self.far
+        return ExactSums.none(classes_of(self.labels), self._cell_count(len(self.origin)))
 
     @property
     def finite(self) -> bool:
         """Whether every sum is finite; bad input makes it infinite or NaN."""
         arrays = self.weight, self.first, self.second
-        return all(bool(np.isfinite(each).all()) for each in arrays) and self.far.finite
+        return all(bool(np.isfinite(each).all()) for each in arrays) and (self.far is None or self.far.finite)
 
     def whole(self) -> Self:
         """Return the sums of all rows, near and far, in float64; from these, parameters are estimated."""
-        if self.far.empty:
+        if self.all_near:
             return self
         together = self._together()
         return together._emptied(together.weight)
 
     def _together(self) -> Self:
         """Return near plus far sums, in float64."""
-        if self.far.empty:
+        if self.all_near:
             return self
         origin = self.frame.origin
         classes, *parts = self._far_about(origin)
@@ -177,7 +182,7 @@ class OriginSums(Stats):
 
     def tidy(self) -> Self:
         """Set sums to 0 where there are no rows."""
-        if self.far.empty:
+        if self.all_near:
             return self._emptied(self.weight)
         weight = self.whole().weight
         gone: Array = np.logical_not(weight.reshape(len(weight), -1).any(axis=1))
@@ -186,7 +191,7 @@ class OriginSums(Stats):
         some = ~gone
         kept = {name: getattr(self, name) for name in ("weight", "first", "second")}
         return self._but(
-            far=self.far.without_groups(gone),
+            far=self.exact.without_groups(gone),
             **{name: each * some.reshape(-1, *[1] * (each.ndim - 1)) for name, each in kept.items()},
         )
 
@@ -209,7 +214,7 @@ class OriginSums(Stats):
 
     def select(self, axis: str, index: Array) -> Self:
         picked = super().select(axis, index)
-        if axis != "feature":
+        if axis != "feature" or self.far is None:
             return picked
         cells = self._cells_of(np.asarray(index, dtype=np.intp), len(self.origin))
         return picked._but(far=self.far.take_cells(cells))
@@ -222,6 +227,8 @@ class OriginSums(Stats):
 
     def _combine(self, other: Self, act: Callable[[Array, Array], Array]) -> Self:
         new = super()._combine(other, act)
+        if (self.far is None) != (other.far is None):
+            new = new._but(far=self.exact._combine(other.exact, act))
         if self.placed:
             return new
         if act is not np.add:
@@ -241,8 +248,7 @@ class OriginSums(Stats):
     # -- unlearning ------------------------------------------------------------------------------------------------
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
         """Refuse what leaves a negative weight or variance, sums without rows, or sums that have lost their digits."""
-        exact = not (self.far.empty and other.far.empty)
-        if not exact:
+        if self.all_near and other.all_near:
             super()._refuse_negative(other, error)
             was, taken = self.diagonal(), other.diagonal()
             left = replace(
@@ -296,7 +302,8 @@ class OriginSums(Stats):
         """Refuse values that were never learnt, and far rows whose sums were rounded by decay."""
         if not self.placed and _without_values(self.head, other.head)[1]:
             self._never_learnt("a value of these rows is not among those learnt", error)
-        rounded = np.flatnonzero((self.far.rounded > 0) & np.isin(np.arange(len(self.far.rounded)), other.far.group))
+        decayed = self.exact.rounded > 0
+        rounded = np.flatnonzero(decayed & np.isin(np.arange(len(decayed)), other.exact.group))
         if len(rounded):
             raise error(
                 f"a row of class {self._class(rounded[0])!r} has a value so far from the others that only its exact "
@@ -327,7 +334,7 @@ class DiagonalStats(OriginSums):
     second: Array = summed("class", "feature")  # Σ w(x−o)²
     origin: Array = fixed("feature")  # o
     reach: Array = fixed("feature", default=None)  # largest |x−o| of the rows in the sums above
-    far: ExactSums = nested(default=None)  # Σ w, Σ wx and Σ wx² of the other rows
+    far: ExactSums | None = nested(default=None)  # Σ w, Σ wx and Σ wx² of the other rows
     head: Array = fixed("row", "feature", default=None)  # values seen before there was an origin, sorted by column
 
     def about(self, origin: Array) -> DiagonalStats:
@@ -336,7 +343,7 @@ class DiagonalStats(OriginSums):
             return self
         step = origin - self.origin
         second = self.second - 2 * step * self.first + self.weight * step**2
-        if self.far.empty:
+        if self.all_near:
             second = np.maximum(second, 0.0)
         return replace(self, first=self.first - self.weight * step, second=second, origin=origin)
 
@@ -380,7 +387,7 @@ class DiagonalStats(OriginSums):
         return np.concatenate([features, D + features, 2 * D + features])
 
     def _far_about(self, origin: Array) -> tuple[Array, Array, Array, Array]:
-        classes, *pair = self.far.totals()
+        classes, *pair = self.exact.totals()
         n, f, F = zip(*(np.split(part, 3, axis=1) for part in pair))
         s = _plus(f, _times(n, -origin))
         S = _plus(_plus(F, _times(f, -origin)), _times(s, -origin))
@@ -396,7 +403,7 @@ class GaussianStats(OriginSums):
     second: Array = summed("class", "feature", "feature")  # Σ w(x−o)(x−o)ᵀ
     origin: Array = fixed("feature")  # o
     reach: Array = fixed("feature", default=None)  # largest |x−o| of the rows in the sums above
-    far: ExactSums = nested(default=None)  # Σ w(1, x)(1, x)ᵀ of the other rows
+    far: ExactSums | None = nested(default=None)  # Σ w(1, x)(1, x)ᵀ of the other rows
     head: Array = fixed("row", "feature", default=None)  # values seen before there was an origin, sorted by column
 
     def about(self, origin: Array) -> GaussianStats:
@@ -453,7 +460,7 @@ class GaussianStats(OriginSums):
         return np.asarray(places[np.ix_(at, at)][np.triu_indices(len(at))])
 
     def _far_about(self, origin: Array) -> tuple[Array, Array, Array, Array]:
-        classes, *pair = self.far.totals()
+        classes, *pair = self.exact.totals()
         D = len(origin)
         tables = np.zeros((2, len(classes), D + 1, D + 1))
         for table, part in zip(tables, pair):
@@ -473,9 +480,8 @@ def collect_full(X: Array, members: Members, frame: Frame | None) -> GaussianSta
         K, D = members.K, X.shape[1]
         none = np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D))
         return GaussianStats.of(none, _counted(members), X, members, frame)
-    first, second, far = members.scatter_within(X, *frame)
-    near = members if not len(far) else members.take(np.delete(np.arange(len(members)), far))
-    return GaussianStats.of((near.weights(), first, second), far, X, members, frame)
+    *sums, far = members.scatter_within(X, *frame)
+    return GaussianStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
 
 
 def collect_diagonal(X: Matrix, members: Members, frame: Frame | None) -> DiagonalStats:
@@ -510,10 +516,10 @@ def far_rows(X: Matrix, frame: Frame) -> Array:
 
 def first_frame(X: Array, members: Members) -> Frame:
     """Return the frame for the first rows; unplaced if they are few and their members are hard."""
-    counted = _counted(members)
-    if members.shares is None and len(counted) < FIRST_ROWS:
+    counted = None if members.shares is None and members.weight is None else _counted(members)
+    if members.shares is None and (len(X) if counted is None else len(counted)) < FIRST_ROWS:
         return Frame.unplaced(X.shape[1])
-    head = X[:ORIGIN_ROWS] if len(counted) == len(members) else X[counted[:ORIGIN_ROWS]]
+    head = X[:ORIGIN_ROWS] if counted is None else X[counted[:ORIGIN_ROWS]]
     return place_frame(np.asarray(head, dtype=float), X)
 
 
