@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import InputError
+from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
@@ -166,6 +166,8 @@ def fit_rows(
         if candidate is not None and not candidate.open:
             stats = collect(family, X, members, columns)
             return family.choose(stats.family, None, rule), stats
+    if n > HEAD and _chooses_nothing(family, X, members, rule):
+        return family, collect(family, X, members, columns)
     head = X if n <= HEAD else run_of_rows(X, 0, HEAD)
     first = members if n <= HEAD else members.take(slice(0, HEAD))
     stats = collect(family, head, first, columns)
@@ -177,6 +179,15 @@ def fit_rows(
             refined, sums = iterates.refine(stats.family, X, members)
             return refined, replace(stats, family=sums)  # type: ignore[return-value]
     return family, stats
+
+
+def _chooses_nothing(family: Family[Any], X: Rows, members: Members, rule: Rule) -> bool:
+    """Whether no choice of the family is open: given the sums of one row, it returns itself."""
+    try:
+        given = family.choose(family.collect(run_of_rows(X, 0, 1), members.take(slice(0, 1))), None, rule)
+    except DecibanError:  # a choice needs rows
+        return False
+    return all(one is other for (one,), (other,) in zip(blocks_of(family), blocks_of(given)))
 
 
 # -- what the user asked for -----------------------------------------------------------------------------------------
