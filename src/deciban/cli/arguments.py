@@ -165,8 +165,11 @@ def locked(terminal: Terminal, path: str, wait: float) -> Iterator[None]:
     """Lock a model file while it is read, changed and replaced; raise ModelFileError after `wait` seconds.
 
     The lock is on the file itself. The previous holder may have replaced the file, so whether the name still means the
-    locked file is checked after the lock is obtained.
+    locked file is checked after the lock is obtained. Temporary files of writers that were killed are removed.
     """
+    from deciban.store.files import remove_abandoned
+
+    remove_abandoned(path)
     try:
         import fcntl
     except ImportError:  # a system without such locks: files are still replaced whole

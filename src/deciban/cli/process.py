@@ -22,6 +22,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn
 
+from deciban.cli import output
 from deciban.errors import Argument, CostError, DecibanError, HyperparameterError, PriorError, UsageError
 
 SUCCESS, FAILURE, USAGE_ERROR, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
@@ -53,17 +54,18 @@ def run(arguments: Sequence[str]) -> int:
         from deciban.cli.app import invoke
 
         code = invoke(list(arguments))
-        sys.stdout.flush()
+        output.flush_answer()
         return code
     except BaseException as error:
         if _is_broken_pipe(error):
-            _discard_output()
+            output.discard_answer()
             return SUCCESS
         stopped = _stopped_by(error)
         if stopped is not None:
             return _print_error(STOPPED[stopped], stopped)
         if "--debug" in arguments and not isinstance(error, SystemExit):
-            raise
+            output.print_traceback(error)
+            return FAILURE
         return _report(error)
 
 
@@ -87,7 +89,7 @@ def _report(error: BaseException) -> int:
     if isinstance(error, OSError):
         from deciban.store.files import REMEDIES
 
-        _discard_output()
+        output.discard_answer()
         place = f"{error.filename}: " if error.filename else ""
         remedy = REMEDIES.get(error.errno or 0, "Check the path and its permissions.")
         return _print_error(f"{place}{error.strerror or error}. {remedy}".strip(), FAILURE)
@@ -117,12 +119,7 @@ def print_warnings_as_notes() -> None:
 
 
 def _print_error(text: str, code: int) -> int:
-    try:
-        colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        name = "\x1b[1;31mdeciban:\x1b[0m" if colours else "deciban:"
-        print(f"{name} {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        pass  # stderr is closed; the exit code remains
+    output.print_error(text)
     return code
 
 
@@ -132,21 +129,14 @@ def _is_broken_pipe(error: BaseException) -> bool:
     return isinstance(cause, OSError) and cause.errno == errno.EPIPE
 
 
-def _discard_output() -> None:
-    """Drop what is buffered for stdout: writing it at the end of the process would fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def end_process(code: int) -> NoReturn:
     """End the process without the interpreter's clean-up.
 
     A thread of Arrow that is still reading would ask for the interpreter during the clean-up, which aborts the process.
     """
     _remove_temporary_files()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+    failure = output.flush_streams()
+    os._exit(code if failure is None or code != SUCCESS else _report(failure))
 
 
 def _remove_temporary_files() -> None:
@@ -187,9 +177,7 @@ def _wait_for_signal(receiver: socket.socket, sender: socket.socket) -> None:
 def _end_now(code: int) -> None:
     """Remove half-written files, print why, and end the process without waiting for the main thread."""
     _remove_temporary_files()
-    cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar may have hidden it
-    with suppress(OSError):
-        os.write(2, cursor + b"deciban: " + STOPPED[code].encode() + b"\n")
+    output.write_error_now(STOPPED[code])  # a progress bar may have hidden the cursor
     os._exit(code)
 
 
