@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
 
-.PHONY: demo test check mutants clean
+.PHONY: demo test check mutants faults kill clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -25,6 +25,14 @@ check: $(TOOLS)
 # deliberate faults, one at a time, each of which a test must notice
 mutants: $(TOOLS)
 	$(BIN)/python tools/mutants.py
+
+# the n-th read, write, fsync, rename or allocation fails, for every n, in every command that uses a model
+faults: $(TOOLS)
+	$(BIN)/python tests/faults/campaign.py --allocations 300
+
+# a thousand commands are killed; no learnt row may be lost
+kill: $(TOOLS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/kill.py 1000
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import resource
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "deciban"]
 
@@ -30,3 +35,59 @@ def process(folder: Path, *arguments: str, stdin: str | bytes | None = None, **m
         **pipe,
     )
     return SimpleNamespace(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode(), raw=done.stdout)
+
+
+def forked(
+    folder: Path,
+    *arguments: str,
+    stdout: int | None = None,
+    closed: int | None = None,
+    limit: int | None = None,
+    unbuffered: bool = False,
+):
+    """Run the program in a fork of this process, which has imported it already: ten times as quick as `process`.
+
+    `stdout` is a descriptor, instead of a file; the descriptor `closed` is closed; `limit` is the largest size of a
+    file that the program may write.
+    """
+    seen = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        places = (os.open(os.devnull, os.O_RDONLY), stdout or seen[0].fileno(), seen[1].fileno())
+        for number, place in enumerate(places):
+            os.dup2(place, number)
+        if closed is not None:
+            os.closerange(3, 256)
+            os.close(closed)
+        run_as_program(arguments, limit, unbuffered)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    texts = []
+    for file in seen:
+        with file:
+            file.seek(0)
+            texts.append(file.read())
+    return SimpleNamespace(code=code, out=texts[0].decode(), err=texts[1].decode(), raw=texts[0])
+
+
+def run_as_program(arguments: Sequence[str], limit: int | None = None, unbuffered: bool = False) -> NoReturn:
+    """Make this process, a fork, the program."""
+    try:
+        from deciban.cli import run_program
+        from deciban.cli.process import end_process
+
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        sys.stdout, sys.stderr = _stream(1, unbuffered), _stream(2, False)
+        end_process(run_program(arguments))
+    finally:
+        os._exit(99)
+
+
+def _stream(number: int, unbuffered: bool) -> io.TextIOWrapper | None:
+    """A standard stream as Python makes it; None if it is closed."""
+    try:
+        raw = io.FileIO(number, "w", closefd=False)
+    except OSError:
+        return None
+    return io.TextIOWrapper(raw if unbuffered else io.BufferedWriter(raw), "utf-8", write_through=unbuffered)

@@ -84,6 +84,8 @@ def _report(error: BaseException) -> int:
         return _print_error(error.text(as_option), FAILURE)
     if isinstance(error, MemoryError):
         return _print_error("out of memory. Use fewer rows or columns at a time.", FAILURE)
+    if isinstance(error, SystemError):  # of C code that found no memory and did not raise MemoryError
+        return _print_error(f"a library failed ({error}). Most often memory is exhausted: use fewer rows.", FAILURE)
     if isinstance(error, ImportError):
         return _print_error(str(error), FAILURE)
     if isinstance(error, OSError):

@@ -57,6 +57,8 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if target.exists() and not target.is_file():
             raise OSError(errno.EINVAL, "a device, a pipe or a socket is not replaced")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "the file is read-only")
         mode = _mode(target)
         try:
             descriptor, lock = create_locked(beside, 0o666)
@@ -75,12 +77,13 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
             with suppress(OSError):
                 os.unlink(beside)
             raise
-        _sync_folder(target.parent)
     except OSError as error:
         raise _failed(path, error) from error
     finally:
         TEMPORARY_FILES.discard(beside)
-    remove_abandoned(path)
+    with suppress(MemoryError):  # the file is written: from here on nothing is an error
+        _sync_folder(target.parent)
+        remove_abandoned(path)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
