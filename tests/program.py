@@ -9,6 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
@@ -44,12 +47,14 @@ def forked(
     closed: int | None = None,
     limit: int | None = None,
     unbuffered: bool = False,
+    user: int | None = None,
 ):
     """Run the program in a fork of this process, which has imported it already: ten times as quick as `process`.
 
     `stdout` is a descriptor, instead of a file; the descriptor `closed` is closed; `limit` is the largest size of a
-    file that the program may write.
+    file that the program may write; `user` is the user it runs as.
     """
+    import_program()
     seen = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
     child = os.fork()
     if not child:
@@ -60,6 +65,10 @@ def forked(
         if closed is not None:
             os.closerange(3, 256)
             os.close(closed)
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
         run_as_program(arguments, limit, unbuffered)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     texts = []
@@ -68,6 +77,33 @@ def forked(
             file.seek(0)
             texts.append(file.read())
     return SimpleNamespace(code=code, out=texts[0].decode(), err=texts[1].decode(), raw=texts[0])
+
+
+@cache
+def import_program() -> None:
+    """Import what commands import, so that forks need not do it again, or may not, as other users."""
+    modules = (
+        "cli.app",
+        "cli.rows",
+        "cli.fit_report",
+        "cli.judging",
+        "demo.commands",
+        "estimators.classifier",
+        "store",
+    )
+    others = ("pyarrow.csv", "pyarrow.compute", "pyarrow.parquet", "rich.console", "rich.progress_bar", "numba")
+    for name in (*(f"deciban.{module}" for module in modules), *others):
+        import_module(name)
+    with tempfile.TemporaryDirectory() as place, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        from deciban.cli.process import run
+        from deciban.demo.commands import write_table
+
+        write_table(Path(place))
+        table, model = f"{place}/tumours.csv", f"{place}/x.deciban"
+        assert run(["fit", table, "--label", "diagnosis", "-o", model]) == 0
+        assert run(["learn", model, f"{place}/ten.csv"]) == 0
+        assert run(["predict", model, f"{place}/new.csv"]) == 0
+        assert run(["predict", model, f"{place}/nothing.csv"]) == 2
 
 
 def run_as_program(arguments: Sequence[str], limit: int | None = None, unbuffered: bool = False) -> NoReturn:
@@ -80,6 +116,8 @@ def run_as_program(arguments: Sequence[str], limit: int | None = None, unbuffere
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         sys.stdout, sys.stderr = _stream(1, unbuffered), _stream(2, False)
         end_process(run_program(arguments))
+    except KeyboardInterrupt:
+        os._exit(130)
     finally:
         os._exit(99)
 

@@ -5,7 +5,7 @@ import pty
 import select
 import time
 
-from program import PROGRAM, environment, run_as_program
+from program import PROGRAM, environment, import_program, run_as_program
 
 
 class OnTerminal:
@@ -15,6 +15,8 @@ class OnTerminal:
     """
 
     def __init__(self, folder, *arguments, fork=False, **more):
+        if fork:
+            import_program()
         self.given, self.stdin = os.pipe()
         self.pid, self.master = pty.fork()
         if self.pid == 0:

@@ -26,7 +26,7 @@ import numpy as np
 
 from deciban import GenerativeClassifier, load
 from deciban.store.files import leftovers
-from program import PROGRAM, environment, run_as_program
+from program import PROGRAM, environment, import_program, run_as_program
 
 MODEL = "model.deciban"
 BATCHES, ROWS, FIRST = 40, 25, 400
@@ -42,6 +42,8 @@ class Lane:
         self.seen: Counter[str] = Counter()
         self.seconds = 0.3 if fork else 1.0  # that a command takes, measured as it goes
         folder.mkdir(parents=True)
+        if fork:
+            import_program()
         rng = np.random.default_rng(seed)
         for name, rows in [("first", FIRST), *((f"batch{i}", ROWS) for i in range(BATCHES))]:
             labels = rng.integers(3, size=rows)

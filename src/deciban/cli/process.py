@@ -69,6 +69,15 @@ def run(arguments: Sequence[str]) -> int:
         return _report(error)
 
 
+def unless_stopped(command: Callable[[], int]) -> int:
+    """Return the exit code of a function, or that of a signal which arrived outside `run`."""
+    try:
+        return command()
+    except (KeyboardInterrupt, Terminated) as error:
+        stopped = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        return _print_error(STOPPED[stopped], stopped)
+
+
 def _report(error: BaseException) -> int:
     """Print an error in one paragraph on stderr, and return the exit code."""
     from deciban.cli.app import usage_text
@@ -136,6 +145,8 @@ def end_process(code: int) -> NoReturn:
 
     A thread of Arrow that is still reading would ask for the interpreter during the clean-up, which aborts the process.
     """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     _remove_temporary_files()
     failure = output.flush_streams()
     os._exit(code if failure is None or code != SUCCESS else _report(failure))
