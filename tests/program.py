@@ -94,7 +94,8 @@ def import_program() -> None:
     others = ("pyarrow.csv", "pyarrow.compute", "pyarrow.parquet", "rich.console", "rich.progress_bar", "numba")
     for name in (*(f"deciban.{module}" for module in modules), *others):
         import_module(name)
-    with tempfile.TemporaryDirectory() as place, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+    nowhere = io.TextIOWrapper(io.BytesIO())
+    with tempfile.TemporaryDirectory() as place, redirect_stdout(nowhere), redirect_stderr(nowhere):
         from deciban.cli.process import run
         from deciban.demo.commands import write_table
 
