@@ -30,6 +30,7 @@ from typing import NamedTuple
 HERE = Path(__file__).parent
 MODEL = "model.deciban"  # the file that operations replace
 ANSWERS = "answers.csv"  # the file that predict writes
+UNSAID = "an error that does not say that the model was saved"
 SECONDS = 60  # after which a run is taken to hang
 
 
@@ -123,7 +124,8 @@ class Runner:
     """Runs operations in forks of this process, each in a new copy of a folder."""
 
     def __init__(self, pristine: Path, work: Path) -> None:
-        self.pristine, self.work, self.messages = pristine, work, work.with_name("messages")
+        self.pristine, self.work = pristine, work
+        self.messages, self.report = work.with_name("messages"), work.with_name("report")
         self.shim = Shim(work)
 
     def run(self, arguments: list[str], kind: Kind, n: int) -> tuple[int, str, int]:
@@ -146,8 +148,8 @@ class Runner:
             from deciban.cli.process import end_process, run
 
             os.chdir(self.work)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os.dup2(os.open(self.messages, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+            for number, path in ((1, self.report), (2, self.messages)):
+                os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
             prepare_streams()
             self.shim.arm(kind, n)
             code = run(arguments)
@@ -182,12 +184,14 @@ def inject(runner: Runner, name: str, kind: Kind, found: Found, most: int | None
     assert code == 0, message
     old, new = (runner.pristine / MODEL).read_bytes(), runner.model()
     assert (old == new) == (name == "load"), name
-    answers = runner.answers()
+    answers, report = runner.answers(), runner.report.read_bytes()
     step = 1 if most is None else max(1, calls // most)
     for n in range(1, calls + 1, step):
         code, message, _ = runner.run(arguments, kind, n)
         found.points[f"{name}: {kind.name}"] += 1
         problem = judge(runner, kind, code, message, old, new, answers)
+        if problem == UNSAID and runner.report.read_bytes() == report:
+            problem = ""  # the report says so: the fault came after the command
         found.outcomes["crash" if code < 0 else "success" if code == 0 else "error"] += 1
         if problem:
             found.wrong.append(f"{name}, {kind.name} {n} of {calls}: {problem} (code {code}): {message[-300:]!r}")
@@ -214,7 +218,7 @@ def judge(runner: Runner, kind: Kind, code: int, message: str, old: bytes, new: 
     if not re.match(r"deciban: .{20,}\n", message):
         return "no message"
     if state == "new" and old != new and "was saved" not in message:
-        return "an error that does not say that the model was saved"
+        return UNSAID
     return ""
 
 
