@@ -39,6 +39,7 @@ class Lane:
     def __init__(self, folder: Path, seed: int, fork: bool) -> None:
         self.folder, self.chance, self.fork = folder, random.Random(seed), fork
         self.learnt: list[int] = []
+        self.process: subprocess.Popen[bytes] | None = None
         self.seen: Counter[str] = Counter()
         self.seconds = 0.3 if fork else 1.0  # that a command takes, measured as it goes
         folder.mkdir(parents=True)
@@ -58,6 +59,8 @@ class Lane:
     def run(self, kills: int) -> None:
         while self.seen["killed"] < kills:
             self.step()
+            if not self.fork and self.seen["killed"] % 50 == 0:
+                print(f"{self.folder.name}: {self.seen['killed']} killed", file=sys.stderr)
         self.check_sums()
 
     def step(self) -> None:
@@ -102,6 +105,8 @@ class Lane:
         if status is None:
             status = self.kill(child)
         code = os.waitstatus_to_exitcode(status)
+        if self.process is not None:
+            self.process.returncode = code
         if code == 0:
             self.seconds += 0.1 * (time.monotonic() - started - self.seconds)
             return None
@@ -111,7 +116,9 @@ class Lane:
     def start(self, arguments: list[str]) -> int:
         if not self.fork:
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
-            return subprocess.Popen([*PROGRAM, *arguments], cwd=self.folder, env=environment(), **quiet).pid
+            # kept, because Python waits for a process whose object is deleted
+            self.process = subprocess.Popen([*PROGRAM, *arguments], cwd=self.folder, env=environment(), **quiet)
+            return self.process.pid
         child = os.fork()
         if not child:
             os.chdir(self.folder)
