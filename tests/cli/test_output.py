@@ -234,7 +234,7 @@ def formulas(tmp_path_factory):
     """A table with formulas as categories, labels and a column name, and numbers below zero."""
     tmp_path = tmp_path_factory.mktemp("formulas")
     names = [*FORMULAS, "plain"]
-    rows = [f'"{names[i % 7]}",{-i / 7:.3f},-{i}e-1x,"{names[i % 7]}"\n' for i in range(140)]
+    rows = [f'"{names[i % 7]}",{-i / 7:.3f},-{i}{"x" * (i % 2)},"{names[i % 7]}"\n' for i in range(140)]
     (tmp_path / "t.csv").write_text("label,z,w,@name\n" + "".join(rows), newline="")
     done = forked(tmp_path, "fit", "t.csv", "--label", "label", "--column", "w=ignore")
     assert done.code == 0, done.err
@@ -260,6 +260,7 @@ def test_spreadsheet_safe_guards_texts_and_leaves_numbers(formulas):
                 changed.add((at, one))
     assert {one for at, one in changed if at == 0} == set(FORMULAS)
     assert {one for at, one in changed if at == 3} == {*FORMULAS, "@name"}
+    assert {one for at, one in changed if at == 2} == {f"-{i}x" for i in range(1, 140, 2)}  # -2 is a number
     assert {at for at, _ in changed} <= {0, 2, 3, 4}  # never z, probability, evidence or P(class)
     begin = {cell[0] for row in safe for at, cell in enumerate(row) if cell and not re.search(NUMBER, cell)}
     assert not begin & set("=+-@\t\r")

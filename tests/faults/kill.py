@@ -36,7 +36,8 @@ CLASSES = np.array(["a", "b", "c"])
 class Lane:
     """A folder with a model, and which batches it has learnt."""
 
-    def __init__(self, folder: Path, seed: int, fork: bool) -> None:
+    def __init__(self, folder: Path, seed: int, fork: bool, shown: bool) -> None:
+        self.shown = shown  # print progress
         self.folder, self.chance, self.fork = folder, random.Random(seed), fork
         self.learnt: list[int] = []
         self.process: subprocess.Popen[bytes] | None = None
@@ -59,7 +60,7 @@ class Lane:
     def run(self, kills: int) -> None:
         while self.seen["killed"] < kills:
             self.step()
-            if not self.fork and self.seen["killed"] % 50 == 0:
+            if self.shown and self.seen["killed"] % 50 == 0:
                 print(f"{self.folder.name}: {self.seen['killed']} killed", file=sys.stderr)
         self.check_sums()
 
@@ -160,10 +161,10 @@ class Lane:
             assert not leftovers(self.folder / target)
 
 
-def campaign(kills: int, lanes: int, fork: bool, seed: int = 0) -> Counter[str]:
+def campaign(kills: int, lanes: int, fork: bool, seed: int = 0, shown: bool = False) -> Counter[str]:
     """Kill the program `kills` times, in several folders at the same time; the counts of what was seen."""
     with tempfile.TemporaryDirectory() as place:
-        every = [Lane(Path(place, str(i)), seed + i, fork) for i in range(lanes)]
+        every = [Lane(Path(place, str(i)), seed + i, fork, shown) for i in range(lanes)]
         failures: list[BaseException] = []
 
         def work(lane: Lane) -> None:
@@ -194,8 +195,10 @@ def main() -> None:
     parser.add_argument("kills", type=int, nargs="?", default=1000)
     parser.add_argument("--lanes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fork", action="store_true", help="commands are forks of this process: quicker; one lane")
     given = parser.parse_args()
-    for name, number in sorted(campaign(given.kills, given.lanes, False, given.seed).items()):
+    seen = campaign(given.kills, 1 if given.fork else given.lanes, given.fork, given.seed, shown=True)
+    for name, number in sorted(seen.items()):
         print(f"{number:6,}  {name}")
 
 
