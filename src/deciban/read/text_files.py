@@ -20,11 +20,13 @@ from pyarrow import csv as arrow_csv
 from pyarrow import json as arrow_json
 
 from deciban.errors import Argument, InputError, Remedy
+from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, too_long
 from deciban.read.source import SKIP_BAD, FileSource, Rewound, checked_names
 from deciban.read.tables import MARKERS
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------------------
-BLOCKS = (2**19, 2**24, 2**28)  # bytes parsed at a time; a row must fit, so larger blocks are tried if one does not
+BLOCK_SIZE = 2**19  # bytes parsed at a time; a row must fit into two blocks, so larger blocks are tried if one does not
+STDIN_BLOCK = 2**24  # of standard input, which cannot be read again with larger blocks
 HEADER = 2**20  # bytes in which the header must end
 DELIMITERS = ",;\t|"
 OPEN_QUOTE = "a quote is opened and never closed, so the rest of the file would be one cell."
@@ -43,8 +45,9 @@ class DelimitedSource(FileSource):
         encoding: str | None = None,
         missing: Sequence[str] = MARKERS,
         skip_bad: bool = False,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(path, skip_bad=skip_bad)
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
         self.quote, self.encoding, self.missing = quote, encoding, list(missing)
         with self.opened() as stream:
             self._head: bytes | None = stream.read(HEADER)
@@ -89,18 +92,43 @@ class DelimitedSource(FileSource):
 
     def pieces(self) -> Iterator[pa.Table]:
         """Blocks as Arrow parses them; if the last cell has line breaks, quotes are checked once more."""
-        done, last = 0, None
-        for block in BLOCKS[1:2] if self.stdin else BLOCKS:
+        done, last, blocks = 0, None, self._block_sizes()
+        for block in blocks:
             try:
                 for piece in self._parsed(block, done):
                     done, last = done + len(piece), piece
                     yield piece
                 break
             except pa.ArrowInvalid as error:
-                if not _row_too_long(error) or block == BLOCKS[-1] or self.stdin:
+                if _row_too_long(error) and block == blocks[-1]:
+                    raise self._too_long(done, 2 * block) from None
+                if not _row_too_long(error):
                     raise self._explained(error) from None
         if last is not None and self._may_be_open(last[last.num_columns - 1][len(last) - 1].as_py()):
             self._refuse_open_quote()
+
+    def _block_sizes(self) -> list[int]:
+        """Bytes parsed at a time, in the order in which they are tried.
+
+        Arrow parses a row that lies in at most two blocks; the largest block is therefore half of the limit.
+        """
+        largest = max(self.limits.record_bytes // 2, 1)
+        if self.stdin:
+            return [min(STDIN_BLOCK, largest)]
+        return [size for size in (BLOCK_SIZE, 2**24) if size < largest] + [largest]
+
+    def _too_long(self, row: int, size: int) -> InputError:
+        """The error for a row that does not fit into two of the largest blocks."""
+        return InputError(
+            f"row {row + 1} is longer than {size:,} bytes. Is a quote left open?",
+            place=self.name,
+            row=row + 1,
+            remedy=Remedy(
+                "Close it, read without quotes (",
+                Argument("quote", False),
+                f"), or {self.limits.remedy('record_bytes', 'split the row')}",
+            ),
+        )
 
     def _parsed(self, block: int, skip: int) -> Iterator[pa.Table]:
         """Rows, parsed so many bytes at a time, without the first `skip`."""
@@ -127,7 +155,11 @@ class DelimitedSource(FileSource):
         return arrow_csv.open_csv(
             stream,
             read_options=arrow_csv.ReadOptions(
-                block_size=block, column_names=names, skip_rows=self._first_line, encoding=self.encoding
+                use_threads=block <= BLOCK_SIZE,  # with threads, Arrow reads several blocks ahead
+                block_size=block,
+                column_names=names,
+                skip_rows=self._first_line,
+                encoding=self.encoding,
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
@@ -177,9 +209,6 @@ class DelimitedSource(FileSource):
         wrong = None if self.stdin else self._wrong_row()
         if wrong is not None:
             return wrong
-        if _row_too_long(error):
-            most = BLOCKS[1 if self.stdin else -1]
-            return self.refusal(f" has a row of more than {most:,} bytes. Is a quote left open?", remedy=CLOSE_QUOTE)
         return self.refusal(
             f" is not a table of text ({str(error).strip()[:200]}).",
             remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."),
@@ -235,7 +264,6 @@ def _row_too_long(error: pa.ArrowInvalid) -> bool:
 # -- JSON lines --------------------------------------------------------------------------------------------------------
 FIRST_BLOCK = 2**23  # bytes of the block that columns and types are taken from
 BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanwhile
-LONGEST_LINE = 2**28  # bytes
 
 
 class JSONLinesSource(FileSource):
@@ -244,8 +272,8 @@ class JSONLinesSource(FileSource):
     The first block of lines gives the columns and their types.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
-        super().__init__(path, skip_bad=skip_bad)
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
         self._held: Iterator[pa.Table] | None = None
         self._schema: pa.Schema | None = None
         reading = self._read()
@@ -278,27 +306,35 @@ class JSONLinesSource(FileSource):
                 yield table.select(self._schema.names).cast(self._schema)
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, and the number of the first."""
-        line, rest = 1, b""
+        """Whole lines, and the number of the first; a line that is too long is an error, or left out and counted."""
+        most = self.limits.record_bytes
+        line, size = 1, 0
+        held: (
+            list[bytes] | None
+        ) = []  # pieces of a line whose end was not read, of `size` bytes; None if it is too long
         with self.opened() as stream:
-            while True:
-                found = stream.read(max(FIRST_BLOCK if self._schema is None else BLOCK, len(rest)))
+            while found := stream.read(min(FIRST_BLOCK if self._schema is None else BLOCK, most)):
                 self.progressed()
-                end = found.rfind(b"\n") + 1 if found else 0
-                if found and not end:
-                    rest += found
-                else:
-                    text, rest = rest + found[:end], found[end:]
-                    yield line, text
-                    line += text.count(b"\n")
-                if len(rest) > LONGEST_LINE:
-                    raise self.at_line(f"the line is longer than {LONGEST_LINE:,} bytes.", line, remedy="Split it.")
-                if not found:
-                    return
+                end, last = found.find(b"\n") + 1, found.rfind(b"\n") + 1
+                size += end or len(found)
+                if size > most and held is not None:
+                    held = None
+                    self.raise_or_skip(too_long(self.line(line)[0], "the line", self.limits, line))
+                if not end:
+                    held = None if held is None else [*held, found]
+                    continue
+                text = found[end:last] if held is None else b"".join([*held, found[:last]])
+                line, held, size = line + (held is None), [found[last:]], len(found) - last
+                yield line, text
+                line += text.count(b"\n")
+            if held:
+                yield line, b"".join(held)
 
     def _parsed(self, text: bytes, line: int) -> pa.Table:
         options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
         reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        if block_nests_deeper(text, self.limits.depth):  # Arrow's parser would overflow the stack
+            return self._line_by_line(text, line)
         try:
             return arrow_json.read_json(
                 pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
@@ -306,13 +342,15 @@ class JSONLinesSource(FileSource):
         except pa.ArrowInvalid as error:
             return self._line_by_line(text, line, error)
 
-    def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid) -> pa.Table:
+    def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid | None = None) -> pa.Table:
         """The lines that can be read, if bad ones are skipped; otherwise the first bad line is an error."""
         rows: list[dict[str, Any]] = []
         for at, each in enumerate(text.split(b"\n"), line):
             if not each.strip():
                 continue
             try:
+                if nests_deeper(each, self.limits.depth):
+                    raise ValueError(f"arrays and objects are nested more than {self.limits.depth} deep")
                 row = json.loads(each)
                 if not isinstance(row, dict):
                     raise ValueError(f"{type(row).__name__}, not an object of columns")
@@ -321,16 +359,14 @@ class JSONLinesSource(FileSource):
             except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
                 why = f"the line does not fit the columns ({str(wrong).splitlines()[0][:150]})."
                 reason = self.at_line(why, at, remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."))
-                if not self.skip_bad:
-                    raise reason from None
-                self.skipped.add(reason)
+                self.raise_or_skip(reason)
                 continue
             rows.append(row)
         try:
             return pa.Table.from_pylist(rows, schema=self._schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
             raise self.refusal(
-                f": a column holds values of several types ({str(error).splitlines()[0][:150]}).",
+                f": a column holds values of several types ({str(error or wrong).splitlines()[0][:150]}).",
                 remedy="Write them all as text, or all as numbers.",
             ) from None
 
