@@ -39,7 +39,7 @@ class ColumnarSource(FileSource):
         try:
             with self._contents() as (_, batches):
                 for batch in batches:
-                    self.progressed()
+                    self.progressed(0)  # counted when it was decompressed
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, InputError):
@@ -61,7 +61,7 @@ class ColumnarSource(FileSource):
         while found := stream.read(PIECE):
             held.append(found)
             size += len(found)
-            self.progressed()
+            self.progressed(len(found))
             if size > self.limits.unpacked_bytes:
                 raise self.refusal(
                     f" holds more than {self.limits.unpacked_bytes:,} bytes when it is decompressed.",

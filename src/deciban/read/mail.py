@@ -7,6 +7,7 @@ A folder of mail holds .eml and mbox files; an mbox file is all its messages. A 
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import re
 import time
@@ -29,7 +30,8 @@ HEAD_BYTES = 2048  # read to recognise an mbox
 SNIFFED = 20  # files of a folder examined to recognise a folder of mail
 PIECE = 2**16  # bytes given to the parser between two looks at the clock; of a line of an mbox read at a time
 HEADERS = ("subject", "from", "content-type", "content-disposition", "content-transfer-encoding")  # that are read
-NO_CHARSETS = ("punycode", "idna", "undefined")  # codecs that are no charsets of mail; punycode takes quadratic time
+# Codecs that are no charsets of mail. Punycode takes quadratic time.
+NO_CHARSETS = ("punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape")
 HIDDEN = {"script", "style", "head", "title"}
 PARAGRAPHS = {"p", "div", "br", "tr", "li", "table", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
 _BLANKS, _LINES = re.compile(r"[ \t\r\f\v]+"), re.compile(r" ?\n\s*")
@@ -272,7 +274,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-_NAME, _TAG_EDGE = re.compile(r"[a-zA-Z][^\s/>]*"), re.compile(r">|=\s*[\"']")
+_MARKUP, _TAG_EDGE = re.compile(r"<(?:(!--)|([!?])|(/?)([a-zA-Z][^\s/>]*))"), re.compile(r">|=\s*[\"']")
 _RAW_TEXT_END = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style")}
 _HUGE_REFERENCE = re.compile(r"&#[0-9]{8,};?")  # int() refuses more than 4,300 digits
 
@@ -285,48 +287,42 @@ def html_text(page: str) -> str:
     >>> html_text("<p>Fish &amp; chips</p><script>x</script><p>at <b>noon</b></p>")
     'Fish & chips\nat noon'
     """
-    return _LINES.sub("\n", _BLANKS.sub(" ", "".join(_visible(_clean(page))))).strip()
+    text = io.StringIO()  # a list of many short pieces would take more memory
+    text.writelines(_visible(_clean(page)))
+    return _LINES.sub("\n", _BLANKS.sub(" ", text.getvalue())).strip()
 
 
 def _visible(page: str) -> Iterator[str]:
     """Pieces of visible text, and a line break at each tag of a paragraph. Every step continues behind the last."""
     at, hidden = 0, 0
-    while at < len(page):
-        begin = page.find("<", at)
+    while (markup := _MARKUP.search(page, at)) is not None:
         if not hidden:
-            yield _characters(page[at : begin if begin >= 0 else len(page)])
-        if begin < 0:
-            return
-        if page.startswith(("<!", "<?"), begin):
-            comment = page.startswith("<!--", begin)
-            end = page.find("-->" if comment else ">", begin + 2)
+            yield _characters(page[at : markup.start()])
+        comment, declaration, closing, name = markup.groups()
+        if comment or declaration:
+            end = page.find("-->" if comment else ">", markup.start() + 2)
             if end < 0:
                 return
             at = end + (3 if comment else 1)
             continue
-        closing = page.startswith("</", begin)
-        name = _NAME.match(page, begin + 1 + closing)
-        if name is None:
-            if not hidden:
-                yield "<"
-            at = begin + 1
-            continue
-        end = _tag_end(page, name.end())
+        end = _tag_end(page, markup.end())
         if end < 0:
-            if not hidden:
-                yield _characters(page[begin:])
-            return
-        tag, at = name[0].lower(), end + 1
+            at = markup.start()
+            break
+        tag, at = name.lower(), end + 1
         if tag in PARAGRAPHS:
             yield "\n"
-        if tag in HIDDEN:
-            empty = page[end - 1] == "/"  # <script/> has no contents
-            hidden = max(0, hidden - 1) if closing else hidden + (not empty)
-            if tag in _RAW_TEXT_END and not closing and not empty:
+        if tag in HIDDEN and closing:
+            hidden = max(0, hidden - 1)
+        elif tag in HIDDEN and page[end - 1] != "/":  # <script/> has no contents
+            hidden += 1
+            if tag in _RAW_TEXT_END:
                 found = _RAW_TEXT_END[tag].search(page, at)
                 if found is None:
                     return
                 at = found.start()
+    if not hidden:
+        yield _characters(page[at:])
 
 
 def _tag_end(page: str, at: int) -> int:

@@ -215,7 +215,7 @@ class FileSource(Source):
         self.name = "standard input" if self.stdin else os.fspath(path)
         self._opened = False  # standard input can be opened once
         self._raw: pa.NativeFile | None = None  # the open file
-        self._unpacked: Counted | None = None  # the open file, decompressed; None if it is not compressed
+        self._unpacked: int | None = None  # bytes of the open file after decompression; None if it is not compressed
         if not self.stdin:
             refuse_special_file(path)
             self.size = self._stamp()[0]
@@ -238,8 +238,8 @@ class FileSource(Source):
             with pa.OSFile(os.fspath(self.path)) as raw:
                 self._raw = raw
                 codec = COMPRESSED.get(Path(self.path).suffix.lower())
-                self._unpacked = Counted(pa.CompressedInputStream(raw, codec)) if codec else None
-                yield raw if self._unpacked is None else pa.PythonFile(self._unpacked, mode="r")
+                self._unpacked = 0 if codec else None
+                yield pa.CompressedInputStream(raw, codec) if codec else raw
         except (OSError, EOFError) as error:
             raise self.unreadable(error) from None
         after = self._stamp()
@@ -269,15 +269,18 @@ class FileSource(Source):
         place, row = self.line(number)
         return InputError(what, place=place, row=row, **attributes)
 
-    def progressed(self) -> None:
-        """Note how far the file has been read; an error if it is compressed beyond the limit."""
+    def progressed(self, unpacked: int) -> None:
+        """Count bytes that were read, after decompression; an error if the compression ratio is too high."""
         if self._raw is None or self._raw.closed:
             return
         self.read = self._raw.tell()
-        unpacked, most = 0 if self._unpacked is None else self._unpacked.count, self.limits.ratio
-        if unpacked > max(UNCHECKED, most * self.read):
+        if self._unpacked is None:
+            return
+        self._unpacked += unpacked
+        if self._unpacked > max(UNCHECKED, self.limits.ratio * self.read):
             raise self.refusal(
-                f" holds {unpacked:,} bytes in {self.read:,} compressed bytes, a ratio above {most:,g}.",
+                f" holds {self._unpacked:,} bytes in {self.read:,} compressed bytes, "
+                f"a ratio above {self.limits.ratio:,g}.",
                 remedy=self.limits.remedy("ratio", "Decompress it first"),
             )
 
@@ -310,22 +313,6 @@ class Rewound(io.RawIOBase):
             found, self.head = self.head[:size], self.head[size:]
             return found
         return self.rest.read(size)
-
-
-class Counted(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, stream: pa.NativeFile) -> None:
-        self.stream, self.count = stream, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Bytes of the stream."""
-        found: bytes = self.stream.read(None if size is None or size < 0 else size)
-        self.count += len(found)
-        return found
 
 
 def no_file(name: str) -> InputError:

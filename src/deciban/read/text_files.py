@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -25,9 +26,11 @@ from deciban.read.source import SKIP_BAD, FileSource, Rewound, checked_names
 from deciban.read.tables import MARKERS
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------------------
-BLOCK_SIZE = 2**19  # bytes parsed at a time; a row must fit into two blocks, so larger blocks are tried if one does not
+BLOCK_SIZE = 2**19  # bytes parsed at a time
+SMALLEST_BLOCK = 2**10
 STDIN_BLOCK = 2**24  # of standard input, which cannot be read again with larger blocks
 HEADER = 2**20  # bytes in which the header must end
+HEADER_LINE = "Name the columns in line 1, each in fewer than 131,072 characters."
 DELIMITERS = ",;\t|"
 OPEN_QUOTE = "a quote is opened and never closed, so the rest of the file would be one cell."
 CLOSE_QUOTE = Remedy("Close it, or read without quotes (", Argument("quote", False), ").")
@@ -49,6 +52,7 @@ class DelimitedSource(FileSource):
     ) -> None:
         super().__init__(path, skip_bad=skip_bad, limits=limits)
         self.quote, self.encoding, self.missing = quote, encoding, list(missing)
+        self._counted = 0  # rows of a wrong length that are met again, when a file is read from its beginning again
         with self.opened() as stream:
             self._head: bytes | None = stream.read(HEADER)
             if self.stdin:
@@ -83,7 +87,12 @@ class DelimitedSource(FileSource):
         if self.delimiter is None:
             self.delimiter = max(DELIMITERS, key=first.count)
         reader = csv.reader(io.StringIO(text, newline=""), **self._dialect())
-        names: list[str] = next((row for row in reader if row), [])
+        try:
+            names: list[str] = next((row for row in reader if row), [])
+        except csv.Error as error:
+            raise self.refusal(f" has no header that can be read ({error}).", remedy=HEADER_LINE) from None
+        if reader.line_num > text.count("\n") and len(head) == HEADER:
+            raise self.refusal(f" has a header of more than {HEADER:,} bytes.", remedy=HEADER_LINE)
         return checked_names([name.strip() for name in names], self.name), reader.line_num
 
     def _dialect(self) -> dict[str, Any]:
@@ -92,52 +101,94 @@ class DelimitedSource(FileSource):
 
     def pieces(self) -> Iterator[pa.Table]:
         """Blocks as Arrow parses them; if the last cell has line breaks, quotes are checked once more."""
-        done, last, blocks = 0, None, self._block_sizes()
-        for block in blocks:
+        done, last, parts = 0, None, iter(self._parsed())
+        while True:
             try:
-                for piece in self._parsed(block, done):
-                    done, last = done + len(piece), piece
-                    yield piece
-                break
+                piece = next(parts, None)
             except pa.ArrowInvalid as error:
-                if _row_too_long(error) and block == blocks[-1]:
-                    raise self._too_long(done, 2 * block) from None
                 if not _row_too_long(error):
                     raise self._explained(error) from None
+                if self.stdin:
+                    raise self._too_long(done, 2 * self._block_size()) from None
+                parts = self._parsed_apart(done)
+                continue
+            if piece is None:
+                break
+            done, last = done + len(piece), piece
+            yield piece
         if last is not None and self._may_be_open(last[last.num_columns - 1][len(last) - 1].as_py()):
             self._refuse_open_quote()
 
-    def _block_sizes(self) -> list[int]:
-        """Bytes parsed at a time, in the order in which they are tried.
-
-        Arrow parses a row that lies in at most two blocks; the largest block is therefore half of the limit.
-        """
-        largest = max(self.limits.record_bytes // 2, 1)
-        if self.stdin:
-            return [min(STDIN_BLOCK, largest)]
-        return [size for size in (BLOCK_SIZE, 2**24) if size < largest] + [largest]
+    def _block_size(self) -> int:
+        """Bytes parsed at a time; a row must lie in at most two blocks, and the limit is therefore two blocks."""
+        return min(STDIN_BLOCK if self.stdin else BLOCK_SIZE, max(self.limits.record_bytes // 2, SMALLEST_BLOCK))
 
     def _too_long(self, row: int, size: int) -> InputError:
-        """The error for a row that does not fit into two of the largest blocks."""
+        """The error for a row, counted from 0, of more than `size` bytes."""
         return InputError(
             f"row {row + 1} is longer than {size:,} bytes. Is a quote left open?",
             place=self.name,
             row=row + 1,
             remedy=Remedy(
-                "Close it, read without quotes (",
+                "Close it, or read without quotes (",
                 Argument("quote", False),
-                f"), or {self.limits.remedy('record_bytes', 'split the row')}",
+                f"). {self.limits.remedy('record_bytes', 'Split the row')}",
             ),
         )
 
-    def _parsed(self, block: int, skip: int) -> Iterator[pa.Table]:
-        """Rows, parsed so many bytes at a time, without the first `skip`."""
+    def _parsed(self) -> Iterator[pa.Table]:
+        """Rows as Arrow splits and parses them; an ArrowInvalid error if one does not fit into two blocks."""
         with self._stream() as stream:
-            for batch in self._reader(stream, block):
-                self.progressed()
-                rest, skip = batch.slice(min(skip, len(batch))), max(skip - len(batch), 0)
-                if len(rest):
-                    yield pa.Table.from_batches([rest])
+            for batch in self._reader(stream):
+                self.progressed(batch.nbytes - 3 * batch.num_rows * batch.num_columns)  # an offset has four bytes
+                if len(batch):
+                    yield pa.Table.from_batches([batch])
+
+    def _parsed_apart(self, skip: int) -> Iterator[pa.Table]:
+        """Rows behind the first `skip`, split here and parsed by Arrow: rows may be long.
+
+        With blocks as large as the longest row, Arrow's own reader would hold many of them: it reads ahead.
+        """
+        seen, self._counted = 0, self.skipped.rows  # rows of a wrong length that were counted as skipped before
+        with self.opened() as stream:
+            try:
+                for text in split_records(self._utf8(stream), self._record(), self.limits.record_bytes):
+                    if not text.strip():
+                        continue
+                    table = arrow_csv.read_csv(pa.BufferReader(text), **self._options(len(text) + 1, "utf-8", 0))
+                    rest = table.slice(min(max(skip - seen, 0), len(table)))
+                    seen += len(table)
+                    if len(rest):
+                        yield rest
+            except OverflowError:
+                raise self._too_long(seen, self.limits.record_bytes) from None
+
+    def _utf8(self, stream: pa.NativeFile) -> Iterator[bytes]:
+        """The file in pieces of UTF-8, without the lines of the header."""
+        decoder = None if self.encoding == "utf-8" else codecs.getincrementaldecoder(str(self.encoding))()
+        head: bytes | None = b""
+        lines = re.compile(rb"(?:[^\r\n]*(?:\r\n|\n|\r)){%d}" % self._first_line)
+        while found := stream.read(min(HEADER, self.limits.record_bytes)):
+            self.progressed(len(found))
+            try:
+                found = found if decoder is None else decoder.decode(found).encode()
+            except UnicodeDecodeError as error:
+                raise pa.ArrowInvalid(str(error)) from None
+            if head is not None:
+                head += found
+                if (header := lines.match(head)) is None:
+                    continue
+                found, head = head[header.end() :], None
+            yield found
+
+    def _record(self) -> re.Pattern[bytes]:
+        """Pattern of a record and its line break, by the rules of Arrow: a quote opens at the beginning of a cell."""
+        delimiter = re.escape(str(self.delimiter).encode())
+        cell = rb"[^%b\r\n]*+" % delimiter
+        if self.quote:
+            quote = re.escape(('"' if self.quote is True else self.quote).encode())
+            cell = rb"(?:%b[^%b]*+(?:%b%b[^%b]*+)*+%b|(?!%b))" % ((quote,) * 7) + cell
+        return re.compile(cell + rb"(?:%b" % delimiter + cell + rb")*+(?:\r?\n|\r(?=[^\n]))")
 
     @contextmanager
     def _stream(self) -> Iterator[pa.NativeFile]:
@@ -150,32 +201,34 @@ class DelimitedSource(FileSource):
         with self.opened() as stream:
             yield stream
 
-    def _reader(self, stream: pa.NativeFile, block: int) -> arrow_csv.CSVStreamingReader:
+    def _reader(self, stream: pa.NativeFile) -> arrow_csv.CSVStreamingReader:
+        return arrow_csv.open_csv(stream, **self._options(self._block_size(), str(self.encoding), self._first_line))
+
+    def _options(self, block: int, encoding: str, skip: int) -> dict[str, Any]:
+        """Options of Arrow's reader, which parses `block` bytes at a time and skips the first lines."""
         names = list(self.columns)
-        return arrow_csv.open_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(
-                use_threads=block <= BLOCK_SIZE,  # with threads, Arrow reads several blocks ahead
-                block_size=block,
-                column_names=names,
-                skip_rows=self._first_line,
-                encoding=self.encoding,
+        return {
+            "read_options": arrow_csv.ReadOptions(
+                block_size=block, column_names=names, skip_rows=skip, encoding=encoding
             ),
-            parse_options=arrow_csv.ParseOptions(
+            "parse_options": arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 quote_char=self.quote or False,
                 newlines_in_values=bool(self.quote),
                 invalid_row_handler=self._wrong_length,
             ),
-            convert_options=arrow_csv.ConvertOptions(
+            "convert_options": arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), null_values=self.missing, strings_can_be_null=True
             ),
-        )
+        }
 
     def _wrong_length(self, row: arrow_csv.InvalidRow) -> str:
         """What Arrow does with a row that has too few or too many cells."""
         if not self.skip_bad:
             return "error"
+        if self._counted:
+            self._counted -= 1
+            return "skip"
         self.skipped.add(InputError(f"a row of {row.actual_columns} cells ({str(row.text)[:40]!r})"))
         return "skip"
 
@@ -256,6 +309,34 @@ class DelimitedSource(FileSource):
             pass
 
 
+def split_records(pieces: Iterator[bytes], record: re.Pattern[bytes], most: int) -> Iterator[bytearray]:
+    r"""Join pieces and split them behind records; an OverflowError if one has more than `most` bytes.
+
+    >>> list(split_records(iter([b"a\nb", b"c\nd"]), re.compile(rb"[^\n]*\n"), 10))
+    [bytearray(b'a\n'), bytearray(b'bc\n'), bytearray(b'd')]
+    """
+    held, enough = bytearray(), 0  # bytes from which on the end of a record is searched for
+    for piece in pieces:
+        held += piece
+        if len(held) < enough:
+            continue
+        end = 0
+        while (found := record.match(held, end)) is not None:
+            if found.end() - end > most:
+                raise OverflowError
+            end = found.end()
+        if len(held) - end > most:
+            raise OverflowError
+        enough = min(2 * (len(held) - end), most + 1)
+        if end:
+            rest = held[end:]
+            del held[end:]
+            yield held
+            held = rest
+    if held:
+        yield held
+
+
 def _row_too_long(error: pa.ArrowInvalid) -> bool:
     """Whether a row did not fit into a block; Arrow has no class of errors of its own for that."""
     return "straddl" in str(error)
@@ -309,12 +390,10 @@ class JSONLinesSource(FileSource):
         """Whole lines, and the number of the first; a line that is too long is an error, or left out and counted."""
         most = self.limits.record_bytes
         line, size = 1, 0
-        held: (
-            list[bytes] | None
-        ) = []  # pieces of a line whose end was not read, of `size` bytes; None if it is too long
+        held: list[bytes] | None = []  # pieces, of `size` bytes, of a line whose end was not read; None if too long
         with self.opened() as stream:
             while found := stream.read(min(FIRST_BLOCK if self._schema is None else BLOCK, most)):
-                self.progressed()
+                self.progressed(len(found))
                 end, last = found.find(b"\n") + 1, found.rfind(b"\n") + 1
                 size += end or len(found)
                 if size > most and held is not None:
