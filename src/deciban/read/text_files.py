@@ -383,6 +383,8 @@ class JSONLinesSource(FileSource):
         for line, text in self._blocks():
             if text.strip():
                 table = self._parsed(text, line)
+                if not table.num_columns:  # all lines were skipped
+                    continue
                 self._schema = self._schema or _general_types(table.schema)
                 yield table.select(self._schema.names).cast(self._schema)
 
@@ -413,13 +415,30 @@ class JSONLinesSource(FileSource):
         options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
         reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
         if block_nests_deeper(text, self.limits.depth):  # Arrow's parser would overflow the stack
-            return self._line_by_line(text, line)
+            text = self._without_deep_lines(text, line)
+            if not text.strip() or block_nests_deeper(text, self.limits.depth):  # nested over several lines
+                return self._line_by_line(text, line)
         try:
             return arrow_json.read_json(
                 pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
             )
         except pa.ArrowInvalid as error:
             return self._line_by_line(text, line, error)
+
+    def _without_deep_lines(self, text: bytes, line: int) -> bytes:
+        """The lines with those emptied that are nested too deeply; they are errors, or counted as skipped."""
+        depth, lines = self.limits.depth, text.split(b"\n")
+        for at, each in enumerate(lines):
+            if each.count(b"[") + each.count(b"{") > depth and nests_deeper(each, depth):
+                self.raise_or_skip(
+                    self.at_line(
+                        f"arrays and objects are nested more than {depth} deep.",
+                        line + at,
+                        remedy=Remedy("Correct the line, or skip bad rows (", SKIP_BAD, ")."),
+                    )
+                )
+                lines[at] = b""
+        return b"\n".join(lines)
 
     def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid | None = None) -> pa.Table:
         """The lines that can be read, if bad ones are skipped; otherwise the first bad line is an error."""
@@ -428,8 +447,6 @@ class JSONLinesSource(FileSource):
             if not each.strip():
                 continue
             try:
-                if nests_deeper(each, self.limits.depth):
-                    raise ValueError(f"arrays and objects are nested more than {self.limits.depth} deep")
                 row = json.loads(each)
                 if not isinstance(row, dict):
                     raise ValueError(f"{type(row).__name__}, not an object of columns")
