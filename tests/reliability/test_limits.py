@@ -100,10 +100,10 @@ def test_depth_is_what_a_count_of_brackets_says(rows, depth, end):
 
 
 def test_nested_json_is_refused_in_every_line(tmp_path):
-    good, nested = '{"x": 1, "label": "a"}\n', "[" * 10_000 + "]" * 10_000
+    good, nested = json.dumps({"x": 1, "label": "a", "text": "a" * 200}) + "\n", "[" * 10_000 + "]" * 10_000
     files = {
         "first.jsonl": f'{{"x": 1, "z": {nested}, "label": "a"}}\n' + good,
-        "later.jsonl": good * 400_000 + f'{{"x": 1, "z": {nested}, "label": "a"}}\n' + good,
+        "later.jsonl": good * 40_000 + f'{{"x": 1, "z": {nested}, "label": "a"}}\n' + good,
         "lines.jsonl": good + '{"x": 1, "z": ' + "[\n" * 10_000 + "]\n" * 10_000 + "}\n",
         "objects.jsonl": good + '{"z":\n' * 10_000 + "1" + "}\n" * 10_000,
     }
@@ -118,8 +118,8 @@ for file in sys.argv[1:]:
     printed = run_limited(READ + code, *(tmp_path / name for name in files)).splitlines()
     assert "first.jsonl, line 1: " in printed[0]
     assert printed[1] == "1 rows"
-    assert "later.jsonl, line 400001: " in printed[2]
-    assert printed[3] == "400001 rows"
+    assert "later.jsonl, line 40001: " in printed[2]
+    assert printed[3] == "40001 rows"
     for line in printed[4], printed[6]:  # these lines are no objects
         assert ", line 2: " in line
     assert printed[5] == printed[7] == "1 rows"

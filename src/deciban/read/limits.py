@@ -117,7 +117,7 @@ def read_start(path: str | os.PathLike[str], size: int) -> bytes:
     """Return the first bytes of a file, at most `size`; an InputError for a named pipe, a socket or a device."""
     refuse_special_file(path)
     with Path(path).open("rb") as file:
-        return file.read(size)
+        return file.read(min(os.fstat(file.fileno()).st_size + 2**16, size))  # a buffer of that size is allocated
 
 
 def read_record(path: str | os.PathLike[str], limits: Limits) -> bytes:
@@ -143,7 +143,7 @@ def too_long(place: str, what: str, limits: Limits, row: int | None = None) -> I
 
 
 # -- nesting of JSON ---------------------------------------------------------------------------------------------------
-CHUNK = 2**21  # bytes examined at a time: positions of brackets take up to eight times as much memory
+CHUNK = 2**17  # bytes examined at a time: they and what is computed of them fit into the cache
 _STEP = np.zeros(256, np.int8)
 _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 
@@ -184,6 +184,9 @@ def block_nests_deeper(text: bytes, depth: int) -> bool:
     letters, opened = np.frombuffer(text, np.uint8), 0
     for begin in range(0, len(text), CHUNK):
         opening = begin + np.flatnonzero((letters[begin : begin + CHUNK] | 0x20) == ord("{"))  # "[" | 0x20 is "{"
+        if opened + len(opening) <= depth:
+            opened += len(opening)
+            continue
         last, last_but_one, third = (letters[np.maximum(opening - back, 0)] for back in (1, 2, 3))
         closed = (last_but_one == ord("}")) | ((last_but_one == ord("\r")) & (third == ord("}")))
         lines = np.flatnonzero((last == ord("\n")) & closed & (letters[opening] == ord("{")))
