@@ -181,16 +181,21 @@ def block_nests_deeper(text: bytes, depth: int) -> bool:
     >>> block_nests_deeper(b'{"a": 1}\n{"a": [[1]]}\n', 3), block_nests_deeper(b'{"a": 1}\n{"a": [[[1]]]}\n', 3)
     (False, True)
     """
-    letters, opened = np.frombuffer(text, np.uint8), 0
+    letters = np.frombuffer(text, np.uint8)
+    found = []
+    folded, opens = np.empty(CHUNK, np.uint8), np.empty(CHUNK, bool)
     for begin in range(0, len(text), CHUNK):
-        opening = begin + np.flatnonzero((letters[begin : begin + CHUNK] | 0x20) == ord("{"))  # "[" | 0x20 is "{"
-        if opened + len(opening) <= depth:
-            opened += len(opening)
-            continue
-        last, last_but_one, third = (letters[np.maximum(opening - back, 0)] for back in (1, 2, 3))
-        closed = (last_but_one == ord("}")) | ((last_but_one == ord("\r")) & (third == ord("}")))
-        lines = np.flatnonzero((last == ord("\n")) & closed & (letters[opening] == ord("{")))
-        if np.diff(np.concatenate([[-opened], lines, [len(opening)]])).max() > depth:
+        part = letters[begin : begin + CHUNK]
+        np.bitwise_or(part, 0x20, out=folded[: len(part)])  # "[" | 0x20 is "{"
+        np.equal(folded[: len(part)], ord("{"), out=opens[: len(part)])
+        found.append(opens[: len(part)].nonzero()[0] + begin)
+        if len(found[-1]) > max(len(part) // 8, depth):  # so many that their positions take much memory
             return nests_deeper(text, depth)
-        opened = len(opening) - int(lines[-1]) if len(lines) else opened + len(opening)
-    return False
+    opening = np.concatenate(found) if found else np.empty(0, np.int64)
+    if len(opening) <= depth:
+        return False
+    last, last_but_one, third = (letters[np.maximum(opening - back, 0)] for back in (1, 2, 3))
+    closed = (last_but_one == ord("}")) | ((last_but_one == ord("\r")) & (third == ord("}")))
+    lines = np.flatnonzero((last == ord("\n")) & closed & (letters[opening] == ord("{")))
+    most = np.diff(lines, prepend=0, append=len(opening)).max()
+    return bool(most > depth) and nests_deeper(text, depth)
