@@ -16,6 +16,7 @@ import numpy as np
 from deciban.errors import ModelFileError
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, Axis, Ragged, Stats
+from deciban.store.declared import Predicate
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
@@ -55,9 +56,6 @@ KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "positive": (lambda x: (x > 0) & (x < np.inf), "finite and > 0"),
     "real": (np.isfinite, "finite"),
 }
-# declared type of a field → types of its value
-NUMBERS = (bool, int, float, np.generic, np.ndarray)
-PLAIN: dict[str, tuple[type, ...]] = {"float": NUMBERS, "int": NUMBERS, "bool": (bool, np.bool_), "str": (str,)}
 # class → field → type of its value
 ROLES: dict[str, dict[str, type]] = {
     "Fitted": {"family": Family, "stats": Stats},
@@ -84,12 +82,11 @@ def structure(value: object) -> None:
         sizes(value)
 
 
-def declared(cls: type, given: Mapping[str, Any]) -> None:
-    """Raise ModelFileError if a field declared as number, text or bool holds another type."""
-    for f in fields(cls):
-        kinds = PLAIN.get(str(f.type))
-        right = f.name not in given or kinds is None or isinstance(given[f.name], kinds)
-        require(right, f"{cls.__name__}.{f.name}", f"to be {f.type}")
+def of_declared_types(name: str, types: Mapping[str, tuple[Predicate, str]], given: Mapping[str, Any]) -> None:
+    """Raise ModelFileError if a value does not have the declared type of its field or parameter."""
+    for field, value in given.items():
+        right, text = types[field]
+        require(right(value), f"{name}.{field}", f"to be {text}")
 
 
 def require(right: object, what: str, needs: str) -> None:

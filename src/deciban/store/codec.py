@@ -27,7 +27,7 @@ import numpy as np
 from deciban.errors import DecibanError, ModelFileError
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, LazyNames
-from deciban.store import checks, registry
+from deciban.store import checks, declared, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
 
 LONG = 32  # sequences of this length or more are stored as arrays
@@ -307,7 +307,7 @@ class Decoder:
         values = {
             name: self.decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
-        checks.declared(cls, values)
+        checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
         made = cls(**values)
         checks.structure(made)
         if isinstance(made, Family | Density):
