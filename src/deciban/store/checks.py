@@ -7,49 +7,26 @@ a covariance that is not positive definite, are found by the estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from deciban.errors import ModelFileError
+from deciban.families.fitted import Fitted
 from deciban.families.protocol import Density, Family
+from deciban.families.released import Released
 from deciban.statistics import Array, Axis, Ragged, Stats
 from deciban.store.declared import Predicate
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
+NAMED = {"class", "feature", "category", "combination", "word"}  # axes that always have names
+SUMS = (np.dtype(np.float64), np.dtype(np.int64))  # types of the numbers of statistics
 # raised by code whose arguments come from a file and do not fit together
 MISMATCH = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)
 
-# fields of densities: axes (K groups, D features, M cells, T tables, S matrices), and the kind of their numbers
-MATRICES = {
-    "origin": "D real",
-    "mean": "K D real",
-    "scale": "S D D real",
-    "divisor": "K positive",
-    "dof": "K positive",
-    "whitener": "S D D real",
-    "log_det": "S real",
-}
-AXES = {"origin": "D real", "mean": "K D real", "variance": "K D positive"}
-DENSITIES: dict[str, dict[str, str]] = {
-    "BernoulliDensity": {"log_on": "K D log", "log_off": "K D log"},
-    "CategoricalDensity": {"log_p": "M K log", "unseen": "T K log", "unlisted": "T count"},
-    "MultinomialDensity": {"log_p": "D K log", "length": "K count"},
-    "PolyaDensity": {"concentration": "D K positive", "total": "K positive", "length": "K count"},
-    "PoissonDensity": {"rate": "K D count"},
-    "NegativeBinomialDensity": {"a": "K D positive", "b": "K D positive"},
-    "GammaDensity": {"shape": "K D positive", "rate": "K D positive"},
-    "CompoundGammaDensity": {"shape": "K D positive", "a": "K D positive", "b": "K D positive"},
-    "DiagonalNormal": AXES,
-    "DiagonalStudent": AXES | {"dof": "K D positive"},
-    "SphericalStudent": AXES | {"dof": "K positive"},
-    "NormalDensity": MATRICES,
-    "StudentDensity": MATRICES,
-    "MixtureDensity": {"log_weights": "M log"},
-}
 KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "log": (lambda x: x <= SLACK, "logarithms of probabilities"),
     "count": (lambda x: (x >= 0) & (x < np.inf), "finite and at least 0"),
@@ -64,6 +41,14 @@ ROLES: dict[str, dict[str, type]] = {
     "Released": {"family": Family, "density": Density, "names": Stats},
     "MixtureDensity": {"components": Density},
 }
+
+
+@runtime_checkable
+class Validated(Protocol):
+    """A class that checks its own numbers when they come from a file."""
+
+    def validate(self) -> None:
+        """Raise an error if numbers contradict each other."""
 
 
 def structure(value: object) -> None:
@@ -103,10 +88,10 @@ def _axis(axis: Axis) -> None:
 
 
 def _stats(stats: Stats) -> None:
-    called = type(stats).__name__
-    require(isinstance(stats.labels, dict), called, "labels")
-    require(all(isinstance(names, Axis | Ragged) for names in stats.labels.values()), called, "axes as labels")
+    called, sizes = type(stats).__name__, dict(stats.sizes)
     require(isinstance(stats.labels.get("class"), Axis), called, "a class axis")
+    used = {axis for f in stats.stats_fields() for axis in f.metadata["axes"]}
+    require(used & NAMED <= set(stats.labels), called, "names along its axes")
     for f, held in stats.items():
         where = f"{called}.{f.name}"
         if held is None:  # a released family has names and no sums
@@ -118,14 +103,13 @@ def _stats(stats: Stats) -> None:
                 same = all(part.labels["class"] == stats.labels["class"] for part in parts)
                 require(same, where, "the classes of the whole")
             continue
-        require(isinstance(held, np.ndarray) and held.dtype.kind in "fiu", where, "an array of numbers")
+        require(isinstance(held, np.ndarray) and held.dtype in SUMS, where, "an array of doubles or integers")
         axes = f.metadata["axes"]
         require(held.ndim == len(axes), where, f"{len(axes)} axes")
         for axis, size in zip(axes, held.shape):
             names = stats.labels.get(axis)
-            require(
-                size <= MOST_UNNAMED if names is None else size == names.size, where, f"the size of its axis {axis!r}"
-            )
+            due = sizes.setdefault(axis, min(size, MOST_UNNAMED)) if names is None else names.size
+            require(size == due, where, f"the size of its axis {axis!r}")
 
 
 def hollow(stats: Stats) -> bool:
@@ -136,9 +120,9 @@ def hollow(stats: Stats) -> bool:
 
 
 def sizes(density: Density) -> dict[str, int]:
-    """Return the sizes of a density's axes by letter, on which its fields must agree; only K if it is not listed."""
+    """Return the sizes of a density's axes by letter, on which its fields must agree (see `Density.shapes`)."""
     called, found = type(density).__name__, dict[str, int]()
-    for name, described in DENSITIES.get(called, {}).items():
+    for name, described in density.shapes.items():
         held, axes = getattr(density, name), described.split()[:-1]
         if held is None or (name == "unlisted" and type(held) is int):
             continue
@@ -177,12 +161,42 @@ def parts(density: Density) -> list[Density]:
     return nested + [part for part in held if isinstance(part, Density)]
 
 
+def of_features(family: Family[Any], D: int) -> None:
+    """Raise ModelFileError if a hyper-parameter is an array that does not have one value for each of D features."""
+    for name, described in family.shapes.items():
+        held = getattr(family, name)
+        if isinstance(held, np.ndarray) and held.ndim:
+            wanted = [axes.split().count("D") for axes in described.rpartition(" ")[0].split("|")]
+            right = held.ndim in wanted and set(held.shape) <= {1, D} and held.dtype == np.float64
+            require(right, f"{type(family).__name__}.{name}", f"a number for each of {D} features")
+    for part in (getattr(family, f.name) for f in fields(family)):
+        if isinstance(part, Family) and not isinstance(family, Released):
+            of_features(part, D)
+
+
+def estimated(record: object) -> None:
+    """Raise ModelFileError if a family that was fitted without classes cannot be estimated from its sums."""
+    if isinstance(record, Fitted):
+        feature = record.stats.labels.get("feature")
+        if isinstance(feature, Axis):
+            of_features(record.family, feature.size)
+        if not isinstance(record.family, Released):
+            record.family.resolve(record.stats)
+            record.family.estimate(record.stats, "mean")
+
+
 def values(model: object, at: str = "") -> None:
-    """Raise ModelFileError if a number is not finite, or has the wrong sign."""
+    """Raise ModelFileError if a number is not finite, has the wrong sign, or contradicts others.
+
+    A class whose numbers have to fulfil more than its declared kinds implements `validate`, which raises an error.
+    """
+    for value in dataclasses_of(model):
+        if isinstance(value, Validated):
+            value.validate()
     for where, held, owner, name in arrays(model, at):
         if held.dtype.kind not in "fiu" or not held.size:
             continue
-        kind = DENSITIES.get(type(owner).__name__, {}).get(name, "").split()[-1:]
+        kind = getattr(owner, "shapes", {}).get(name, "").split()[-1:]
         if kind:
             good, needs = KINDS[kind[0]]
             right = good(held)
@@ -201,6 +215,20 @@ def values(model: object, at: str = "") -> None:
                 f"{where}{list(place)} is {held[place]:.6g}; all of it must be {needs}. "
                 "The file is damaged or was changed: restore a copy, or fit the model again."
             )
+
+
+def dataclasses_of(value: object) -> Iterator[object]:
+    """Yield every dataclass of a value."""
+    if is_dataclass(value) and not isinstance(value, type):
+        yield value
+        parts: Iterable[object] = [getattr(value, f.name) for f in fields(value)]
+    elif isinstance(value, Mapping):
+        parts = value.values()
+    else:
+        parts = value if isinstance(value, list | tuple) else ()
+    for part in parts:
+        if not isinstance(part, str | int | float | bool | np.ndarray | None):
+            yield from dataclasses_of(part)
 
 
 def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iterator[tuple[str, Array, object, str]]:

@@ -22,7 +22,7 @@ from deciban.model.predictor import Predictor
 from deciban.read.columns import Column
 from deciban.read.schema import Schema
 from deciban.statistics import Axis, Ragged, Stats
-from deciban.store.checks import MISMATCH, arrays, require, sizes
+from deciban.store.checks import MISMATCH, arrays, of_features, require, sizes
 from deciban.store.estimators import Estimator, find, name_of
 
 MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
@@ -179,7 +179,10 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
             _check_sums(part, sums, K, [columns[j] for j in at])
         return
     require(isinstance(stats, Stats), type(family).__name__, "sums")
+    require(stats.labels["class"].size == K, type(family).__name__, f"sums of {K} classes")
     D = len(columns)
+    if ability(family, HasCandidates) is None:  # the features of a text are words, not columns
+        of_features(family, D)
     if isinstance(family, Released):
         _check_density(family, family.density, K, columns)
         _check_sums(family.family, family.names, K, columns)

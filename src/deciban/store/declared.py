@@ -29,6 +29,7 @@ from deciban.store import registry
 Predicate: TypeAlias = Callable[[Any], bool]
 INTEGERS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)
+MOST_STEPS = 10_000  # length of a range where no sequence is declared
 DEEPEST = 8  # levels of nested numbers
 
 
@@ -75,7 +76,7 @@ def of_fields(cls: type) -> dict[str, tuple[Predicate, str]]:
     """Return the predicate of each field of a dataclass, and its type as text."""
     found = {}
     for f in fields(cls):
-        owner = next(base for base in cls.__mro__ if f.name in base.__dict__.get("__annotations__", {}))
+        owner = next(base for base in cls.__mro__ if f.name in inspect.get_annotations(base))
         right = predicate(_resolved(f.type, owner.__module__))
         if "kind" in f.metadata:  # sums, which the names of a released family lack
             right = _any_of([right, predicate(None)])
@@ -90,14 +91,20 @@ def of_parameters(cls: type) -> dict[str, tuple[Predicate, str]]:
     found = {}
     for name, parameter in inspect.signature(cls.__init__).parameters.items():
         hint = Any if parameter.annotation is parameter.empty else parameter.annotation
-        found[name] = predicate(_resolved(hint, owner.__module__)), _text(hint)
+        found[name] = _short(predicate(_resolved(hint, owner.__module__))), _text(hint)
     return found
+
+
+def _short(right: Predicate) -> Predicate:
+    return lambda value: right(value) and not (type(value) is range and len(value) > MOST_STEPS)
 
 
 def _resolved(hint: Any, module: str) -> Any:
     if not isinstance(hint, str):
         return hint
-    return eval(hint, vars(sys.modules[module]), _Names(module))  # annotations of deciban's own source or a user's class
+    return eval(
+        hint, vars(sys.modules[module]), _Names(module)
+    )  # annotations of deciban's own source or a user's class
 
 
 def _text(hint: Any) -> str:
@@ -139,13 +146,15 @@ def predicate(hint: Any) -> Predicate:
     if issubclass(kind, Mapping):
         key, part = args or (Any, Any)  # keys other than texts were texts in former files
         return _mapping(predicate(key if key is str else Any), predicate(part))
-    if getattr(kind, "_is_protocol", False) or kind is Callable:
-        return lambda value: kind is not Callable and _plain(value)
+    if kind.__module__.startswith("numpy._typing"):  # parts of ArrayLike, inside another union
+        return _numbers
+    if getattr(kind, "_is_protocol", False):
+        return _plain
     return lambda value: isinstance(value, kind)
 
 
 def _plain(value: Any) -> bool:
-    return not isinstance(value, types.FunctionType | type)
+    return not isinstance(value, types.FunctionType | type) and not (type(value) is range and len(value) > MOST_STEPS)
 
 
 def _number(value: Any) -> bool:
@@ -205,4 +214,6 @@ def _numbers(value: Any, depth: int = 0) -> bool:
     """What `ArrayLike` stands for in deciban: a number, an array, or nested sequences of numbers; not a range."""
     if isinstance(value, list | tuple):
         return depth < DEEPEST and all(_numbers(part, depth + 1) for part in value)
+    if isinstance(value, range):
+        return len(value) <= MOST_STEPS
     return value is None or isinstance(value, str | np.ndarray) or _number(value)

@@ -140,9 +140,10 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secre
     restore = getattr(record, "restored", None)
     if now or (later and restore is None):
         check()
-    if restore is None:
-        return record
     try:
+        if restore is None:
+            checks.estimated(record)
+            return record
         return restore(check if later else None, key)
     except DecibanError as error:
         raise error.turned_into(ModelFileError).at(container.path) from None
@@ -204,6 +205,11 @@ def _described(container: Container) -> dict[str, Any]:
         raise damaged(container.path, f"the model is not JSON ({error})") from None
     if not isinstance(described, dict) or set(described) != KEYS:
         raise damaged(container.path, f"the model does not have the keys {', '.join(sorted(KEYS))}")
+    rows = described["rows"]
+    if not all(isinstance(described[name], str) for name in ("kind", "deciban", "numpy", "note")):
+        raise damaged(container.path, "the kind, the versions and the note are not text")
+    if type(described["released"]) is not bool or not (rows is None or type(rows) in (int, float)):
+        raise damaged(container.path, "it is not said how many rows were learnt, or whether it is released")
     return described
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -242,6 +242,8 @@ class TextDensity(Density):
 
     A file holds the four fields. In memory, `axis` and `inner` are computed by `table` at their first use.
     """
+
+    shapes: ClassVar = {"length": "K count"}
 
     text: Text  # how documents are read
     length: Array  # (K,) mean number of words of a document, which only samples need

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -195,6 +195,8 @@ class ClassTopics(FrozenEstimate):
 @dataclass(frozen=True, eq=False)
 class ClassTopicsDensity(GivenLength):
     """Densities of documents under the topics of every class."""
+
+    shapes: ClassVar = {"tables": "K D T count", "prior": "K T positive", "length": "K count"}
 
     tables: Array  # (K, V, T) p(w|t)
     prior: Array  # (K, T) α
