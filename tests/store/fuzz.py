@@ -125,7 +125,10 @@ def uses(model: Any, seed: Seed, path: Path) -> Iterator[tuple[str, Callable[[],
     if hasattr(model, "learn"):
         yield "learn", lambda: model.learn(X) if y is None or not hasattr(model, "classes_") else model.learn(X, y)
     if hasattr(model, "unlearn"):
-        yield "unlearn", lambda: model.unlearn(X) if y is None or not hasattr(model, "classes_") else model.unlearn(X, y)
+        yield (
+            "unlearn",
+            lambda: model.unlearn(X) if y is None or not hasattr(model, "classes_") else model.unlearn(X, y),
+        )
     yield "save", lambda: save(model, path.with_name("again.deciban"))
 
 
@@ -263,7 +266,9 @@ def twist(tree: Any, chance: random.Random, donors: list[Any]) -> None:
         node[key] = chance.choice((held + 1, held - 1, -held, held * 2, float(held), str(held), *NUMBERS))
     elif kind == 1 and isinstance(held, list) and held:
         at = chance.randrange(len(held))
-        chance.choice((lambda: held.pop(at), lambda: held.append(held[at]), held.reverse, lambda: held.insert(0, None)))()
+        chance.choice(
+            (lambda: held.pop(at), lambda: held.append(held[at]), held.reverse, lambda: held.insert(0, None))
+        )()
     elif kind == 1 and isinstance(held, str):
         node[key] = chance.choice((held.upper(), held[:-1], held + "x", *TEXTS))
     elif kind == 2:
@@ -304,7 +309,11 @@ def bent(array: np.ndarray, arrays: dict[str, np.ndarray], chance: random.Random
         if not array.shape[axis]:
             return array
         less = chance.random() < 0.5
-        return np.delete(array, -1, axis) if less else np.concatenate([array, np.take(array, [-1], axis, mode="clip")], axis)
+        return (
+            np.delete(array, -1, axis)
+            if less
+            else np.concatenate([array, np.take(array, [-1], axis, mode="clip")], axis)
+        )
     if kind == 7 and array.ndim:
         return np.ascontiguousarray(array[::-1])
     other = arrays[chance.choice(sorted(arrays))]

@@ -1,6 +1,7 @@
 """What is loaded is what was saved, or it is refused: damaged, forged, foreign, or newer."""
 
 import json
+import os
 import pickle
 import re
 import subprocess
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from deciban import GenerativeClassifier, Multinomial, load, release, save
+from deciban import GenerativeClassifier, Multinomial, Text, load, release, save
 from deciban.errors import ModelFileError
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
@@ -257,11 +258,45 @@ def test_a_large_fitted_family_is_checked_at_once(path, monkeypatch):
         load(path)
 
 
-def test_arrays_are_mapped_not_copied(path):
+@pytest.mark.parametrize("mapped", [False, True])
+def test_arrays_are_mapped_only_if_asked(path, mapped):
     save(release(Multinomial().fit(np.ones((1, 300_000)))), path)
-    density = load(path, verify=False).family.density
+    model = load(path, verify=False, mmap=mapped)
+    density = model.family.density
     assert not density.log_p.flags.writeable
-    assert not density.log_p.flags.owndata
+    assert (str(path) in Path("/proc/self/maps").read_text()) == mapped
+
+
+def test_a_model_that_was_read_does_not_follow_its_file(path):
+    """With a map, another file copied over this one would change the answers, and a truncation would end the process."""
+    clf, X = fitted("multinomial")
+    other, _ = fitted("poisson")
+    release(clf).save(path)
+    before, loaded = clf.predict_proba(X), load(path)
+    release(other).save(path.with_name("other"))
+    with open(path, "r+b") as file:
+        file.write(path.with_name("other").read_bytes())
+    np.testing.assert_array_equal(loaded.predict_proba(X), before)
+    os.truncate(path, 10)
+    np.testing.assert_array_equal(loaded.predict_proba(X), before)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(path):
+    os.mkfifo(path)
+    with pytest.raises(ModelFileError, match="pipe"):
+        load(path)
+
+
+# -- patterns ----------------------------------------------------------------------------------------------------------
+def test_a_pattern_that_may_take_exponential_time_is_refused_unless_trusted(path):
+    texts = ["alpha beta", "beta gamma", "gamma", "alpha"] * 3
+    save(GenerativeClassifier(Text(pattern=r"((?:a+)+)\b")).fit(texts, ["x", "y"] * 6), path)
+    with pytest.raises(ModelFileError, match="trust_pattern=True"):
+        load(path)
+    load(path, trust_pattern=True).predict(texts)
+    clf = GenerativeClassifier(Text(pattern=r"[a-z]+(?:-[a-z]+)*")).fit(texts, ["x", "y"] * 6)
+    save(clf, path)
+    np.testing.assert_array_equal(load(path).predict_proba(texts), clf.predict_proba(texts))
 
 
 def test_sums_that_do_not_belong_to_the_family_are_named(path):

@@ -13,12 +13,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from deciban.errors import ModelFileError
+from deciban.errors import Argument, ModelFileError, Remedy
 from deciban.families.fitted import Fitted
 from deciban.families.protocol import Density, Family
 from deciban.families.released import Released
 from deciban.statistics import Array, Axis, Ragged, Stats
 from deciban.store.declared import Predicate
+from deciban.text.patterns import is_linear
+from deciban.text.tokens import TWO_OR_MORE
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
@@ -67,6 +69,20 @@ def structure(value: object) -> None:
         sizes(value)
 
 
+def pattern(value: object) -> None:
+    """Raise ModelFileError if a family reads words by a pattern for which `re` may take more than linear time."""
+    given = getattr(value, "pattern", TWO_OR_MORE) if isinstance(value, Family) else TWO_OR_MORE
+    if given != TWO_OR_MORE and not is_linear(given):
+        raise ModelFileError(
+            f"the pattern of words {given[:80]!r} may take very long on some texts.",
+            remedy=Remedy(
+                "If you trust the file, load it with ",
+                Argument("trust_pattern", True),
+                "; or fit with a simpler pattern.",
+            ),
+        )
+
+
 def of_declared_types(name: str, types: Mapping[str, tuple[Predicate, str]], given: Mapping[str, Any]) -> None:
     """Raise ModelFileError if a value does not have the declared type of its field or parameter."""
     for field, value in given.items():
@@ -84,7 +100,12 @@ def _axis(axis: Axis) -> None:
     require(type(axis.names) in (tuple, range), "an axis", "names in a tuple, or a range")
     require(type(axis.declared) is int and 0 <= axis.declared <= axis.size, "an axis", "0 … size declared names")
     if type(axis.names) is tuple:
+        require(all(map(_name, set(map(type, axis.names)))), "an axis", "names that are texts, numbers or tuples")
         require(len(set(axis.names)) == axis.size, "an axis", "names that differ")
+
+
+def _name(kind: type) -> bool:
+    return issubclass(kind, str | int | float | tuple | np.generic | None)
 
 
 def _stats(stats: Stats) -> None:
@@ -126,7 +147,7 @@ def sizes(density: Density) -> dict[str, int]:
         held, axes = getattr(density, name), described.split()[:-1]
         if held is None or (name == "unlisted" and type(held) is int):
             continue
-        right = isinstance(held, np.ndarray) and held.dtype.kind in "fiu" and held.ndim == len(axes)
+        right = isinstance(held, np.ndarray) and held.dtype in SUMS and held.ndim == len(axes)
         require(right, f"{called}.{name}", f"an array of axes ({', '.join(axes)})")
         for axis, size in zip(axes, held.shape):
             require(found.setdefault(axis, size) == size, f"{called}.{name}", f"one size along {axis}")

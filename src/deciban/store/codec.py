@@ -178,8 +178,9 @@ def stored(cls: type) -> dict[str, bool]:
 class Decoder:
     """Decodes JSON and the arrays of a file, none of which is trusted; every array is used exactly once."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: Container, trust_pattern: bool = False) -> None:
         self.container = container
+        self.trust_pattern = trust_pattern
         self.unused = set(container.entries)
         self.decoded: dict[str, Family[Any] | Density] = {}  # path → family or density
 
@@ -310,6 +311,8 @@ class Decoder:
         checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
         made = cls(**values)
         checks.structure(made)
+        if not self.trust_pattern:
+            checks.pattern(made)
         if isinstance(made, Family | Density):
             self.decoded[at] = made
         return made

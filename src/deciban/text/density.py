@@ -277,6 +277,11 @@ class TextDensity(Density):
         """The density of the words' counts, <unk> last."""
         return self.table.made()[1]
 
+    def validate(self) -> None:
+        """Raise InputError if a word is not a text."""
+        if not all(isinstance(word, str) for word in self.axis.names):
+            raise InputError("the words of a density of texts are texts.")
+
     @property
     def K(self) -> int:
         return len(self.length)
