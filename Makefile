@@ -5,7 +5,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
 
-.PHONY: demo test check mutants clean
+FUZZ_SECONDS ?= 3600
+
+.PHONY: demo test check mutants fuzz clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -25,6 +27,10 @@ check: $(TOOLS)
 # deliberate faults, one at a time, each of which a test must notice
 mutants: $(TOOLS)
 	$(BIN)/python tools/mutants.py
+
+# model files that were changed: each must be refused, or be a model that can be used; the seed is printed
+fuzz: $(TOOLS)
+	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv

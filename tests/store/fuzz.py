@@ -7,20 +7,16 @@ whose every use returns or raises a `DecibanError`. Another exception, a crash, 
 
 The seeds are the golden files, written again by this version, and a classifier of each case of `tests/cases.py`, with
 its sums and released. Cases run in a process of their own, which is watched: it is killed and started again when a case
-takes too long. A case is determined by the seed and its number: `--seed 7 --case 1234` repeats one, and shows the error.
+takes too long. A case is determined by the seed and its number: `--seed 7 --case 1234` repeats one and shows its error.
 """
 
 from __future__ import annotations
-
-import os
-
-for _name in ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")  # threads take address space, which is limited here
 
 import argparse
 import io
 import json
 import mmap
+import os
 import pickle
 import random
 import resource
@@ -58,6 +54,7 @@ NUMBERS = (0, 1, -1, 2, 3, 7, 32, 2**15, 2**31, 2**40, 2**53, 2**63, 10**30, 0.5
 TEXTS = ("", "F64", "class", "\udcff", "a" * 300, "((?:a+)+)\\b!", "auto", "learnt", "ml", "map", "predictive", "None")
 PLAIN = (True, False, None, [], {}, [1], {"@": "float", "value": "nan"}, {"@": "float", "value": "-inf"})
 ARRAY_NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 0.5, 1e308, -1e308, 5e-324, 2.0**53, 1e15)
+THREADS = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # threads take address space
 DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"
 
 
@@ -193,7 +190,7 @@ def damage(data: bytes, others: list[Seed], chance: random.Random) -> bytes:
     return bytes(out)
 
 
-# -- changes of the content, signed again --------------------------------------------------------------------------------
+# -- changes of the content, signed again ------------------------------------------------------------------------------
 def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the JSON of a file and its arrays."""
     length = int.from_bytes(data[:8], "little")
@@ -320,7 +317,7 @@ def bent(array: np.ndarray, arrays: dict[str, np.ndarray], chance: random.Random
     return other.copy() if prod(other.shape) else array
 
 
-# -- one case, many cases ------------------------------------------------------------------------------------------------
+# -- one case, many cases ----------------------------------------------------------------------------------------------
 def made(case: int, number: int, every: list[Seed]) -> tuple[Seed, bytes, bool]:
     """Return the seed of a case, the changed bytes, and whether they may load."""
     chance = random.Random(f"{case} {number}")
@@ -425,7 +422,9 @@ class Watched:
         arguments = ["--child", str(self.folder), "--seed", str(self.seed), "--case", str(self.next)]
         self.state((self.next, 0.0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, __file__, *arguments, "--processes", str(self.step)], stderr=subprocess.PIPE
+            [sys.executable, __file__, *arguments, "--processes", str(self.step)],
+            stderr=subprocess.PIPE,
+            env={**os.environ, **dict.fromkeys(THREADS, "1")},
         )
 
     def state(self, new: tuple[int, float, int] | None = None) -> tuple[int, float, int]:
@@ -533,7 +532,7 @@ def main() -> None:
     found: dict[str, list[int]] = {}
     for number, what, _ in faults:
         found.setdefault(what.partition(": ")[0] if "at " in what else what, []).append(number)
-    for what, numbers in sorted(found.items(), key=lambda item: -len(item[1])):
+    for numbers in sorted(found.values(), key=len, reverse=True):
         example = next(text for number, text, _ in faults if number == numbers[0])
         print(f"{len(numbers)} × {example}\n    repeat: python tests/store/fuzz.py --seed {seed} --case {numbers[0]}")
     raise SystemExit(1 if faults else 0)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
+from deciban.errors import HyperparameterError, InputError, NoModeError, NotAvailableError
 from deciban.families.abilities import HasLogPrior, ability
 from deciban.families.dirichlet import log_prior
 from deciban.families.protocol import Density, Family, Rule

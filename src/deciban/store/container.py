@@ -95,7 +95,7 @@ class Container:
         digest = blake2b(digest_size=HEX // 2)
         assert self.data is not None
         end = self.before + self.size
-        with memoryview(self.data) as view:
+        with memoryview(self.data) as view:  # type: ignore[arg-type]  # an array is a buffer
             for at in range(self.before, end, _CHUNK):
                 digest.update(view[at : min(at + _CHUNK, end)])
         if digest.hexdigest() != self.digest:

@@ -85,11 +85,11 @@ def of_fields(cls: type) -> dict[str, tuple[Predicate, str]]:
 
 
 @cache
-def of_parameters(cls: type) -> dict[str, tuple[Predicate, str]]:
+def of_parameters(cls: Any) -> dict[str, tuple[Predicate, str]]:
     """Return the predicate of each parameter of a class, and its type as text."""
     owner = next(base for base in cls.__mro__ if "__init__" in base.__dict__)
     found = {}
-    for name, parameter in inspect.signature(cls.__init__).parameters.items():
+    for name, parameter in inspect.signature(owner.__dict__["__init__"]).parameters.items():
         hint = Any if parameter.annotation is parameter.empty else parameter.annotation
         found[name] = _short(predicate(_resolved(hint, owner.__module__))), _text(hint)
     return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 
@@ -44,7 +44,7 @@ class Estimator:
     def with_parameters(self, cls: type[T]) -> T:
         """Return an unfitted estimator with the parameters of the record."""
         require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
-        known = declared.of_parameters(cls)
+        known = declared.of_parameters(cast(Hashable, cls))
         require(set(self.parameters) <= set(known), self.estimator, "parameters that it has")
         of_declared_types(self.estimator, known, self.parameters)
         return cls(**self.parameters)

@@ -14,9 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from re import _constants as op, _parser as parser
+from importlib import import_module
 from typing import Any
 
+op: Any = import_module("re._constants")  # the parse tree of `re` has no public module
+parser: Any = import_module("re._parser")
 FEW = 64  # a repeat of at most this length is short; so many ways to match short repeats and alternatives are allowed
 LONGEST = 1_000  # characters of a pattern
 CHARACTER = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
@@ -37,11 +39,11 @@ def is_linear(pattern: str) -> bool:
     try:
         tree = parser.parse(pattern)
         return _Reader(tree.state.flags).safe(list(tree))
-    except (re.error, RecursionError, OverflowError, _Refused):
+    except (re.error, RecursionError, OverflowError, _UnknownError):
         return False
 
 
-class _Refused(Exception):
+class _UnknownError(Exception):
     """A construct that is not known to take linear time."""
 
 
@@ -58,7 +60,7 @@ class _Reader:
         return self._sequence(items, frozenset(), words)[1] and self.ways <= FEW
 
     def _starts_at_boundary(self, items: Sequence[Any]) -> bool:
-        """Whether matches begin at a \\b, so that a run of word characters is read once."""
+        r"""Whether matches begin at a \b, so that a run of word characters is read once."""
         return bool(items) and items[0] == (op.AT, op.AT_BOUNDARY)
 
     def _sequence(self, items: Sequence[Any], before: frozenset[str], words: bool) -> tuple[frozenset[str], bool]:
@@ -74,7 +76,7 @@ class _Reader:
             elif kind in GROUPS:
                 inner = value[-1] if kind is op.SUBPATTERN else value
                 if kind is op.SUBPATTERN and (value[1] or value[2]):
-                    raise _Refused  # flags of a group
+                    raise _UnknownError  # flags of a group
                 last, right = self._sequence(list(inner), last if repeated else frozenset(), words)
                 repeated = repeated or bool(last)
                 if not right:
@@ -94,7 +96,7 @@ class _Reader:
                 if not right:
                     return last, False
             else:
-                raise _Refused  # back references, conditions, lazy repeats, looking ahead or behind
+                raise _UnknownError  # back references, conditions, lazy repeats, looking ahead or behind
         return last, True
 
     def _repeat(self, value: Any, before: frozenset[str], words: bool) -> tuple[frozenset[str], bool]:
@@ -123,7 +125,7 @@ class _Reader:
         return before | last | first, True
 
     def _ends_a_word(self, last: frozenset[str], words: bool) -> bool:
-        """Whether a \\b holds after a repeat of these classes, or the match began at a \\b."""
+        r"""Whether a \b holds after a repeat of these classes, or the match began at a \b."""
         return last == {r"[\w]"} or (words and not any(self._meet(each, r"\W") for each in last))
 
     def _disjoint(self, one: frozenset[str], other: frozenset[str]) -> bool:
@@ -155,7 +157,7 @@ CATEGORIES = {
 
 def _spelt(members: Sequence[Any]) -> str:
     """Return a class of characters as a pattern."""
-    parts = []
+    parts: list[str] = []
     for kind, value in members:
         if kind is op.NEGATE:
             parts.insert(0, "^")
@@ -166,7 +168,7 @@ def _spelt(members: Sequence[Any]) -> str:
         elif kind is op.CATEGORY:
             parts.append(CATEGORIES[value])
         else:
-            raise _Refused
+            raise _UnknownError
     return f"[{''.join(parts)}]"
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -183,7 +183,7 @@ class TextStats(Stats):
 
     def validate(self) -> None:
         """Raise InputError if a word is not a text."""
-        names = self.labels["word"].names
+        names = cast(Axis, self.labels["word"]).names
         if not isinstance(names, tuple | LazyNames) or not all(type(word) is str for word in names):
             raise InputError("a vocabulary is a list of texts.")
 
