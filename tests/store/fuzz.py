@@ -45,7 +45,8 @@ from deciban.errors import DecibanError
 from deciban.store import container, describe
 from store.answers import given
 
-LIMIT = 5.0  # seconds for one case
+LIMIT = 5.0  # seconds of CPU time for one case
+WAIT = 60.0  # seconds by the clock for one case: other processes may take the CPU
 ROOM = 200 * 2**20  # bytes of memory, beyond 10 times the file
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
 KEYS = {"ledger-1": "the golden key"}
@@ -56,6 +57,9 @@ PLAIN = (True, False, None, [], {}, [1], {"@": "float", "value": "nan"}, {"@": "
 ARRAY_NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 0.5, 1e308, -1e308, 5e-324, 2.0**53, 1e15)
 THREADS = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # threads take address space
 DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"
+
+
+STATE = "<qddq"  # number of the case, its start by the clock, its start in CPU time, whether cases have begun
 
 
 class Seed(NamedTuple):
@@ -333,6 +337,14 @@ def address_space() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
+def cpu_time(process: int) -> float:
+    """Return the CPU time of a process in seconds; 0 if it has ended."""
+    with suppress(OSError):
+        used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def child(folder: Path, seed: int, first: int, step: int) -> None:
     """Run cases first, first + step, … until killed; counts and faults are written to files in the folder."""
     warnings.simplefilter("ignore")
@@ -351,7 +363,7 @@ def child(folder: Path, seed: int, first: int, step: int) -> None:
         ends: Counter[str] = Counter()
         number = first
         while True:
-            struct.pack_into("<qdq", state, 0, number, time.time(), 1)
+            struct.pack_into(STATE, state, 0, number, time.time(), time.process_time(), 1)
             try:
                 origin, changed, may_load = made(seed, number, every)
             except (RecursionError, ValueError, TypeError, KeyError):  # a tree that JSON cannot hold
@@ -413,27 +425,22 @@ class Watched:
     def __init__(self, folder: Path, seed: int, first: int, step: int) -> None:
         self.folder, self.seed, self.first, self.step = folder, seed, first, step
         self.more: list[Any] = []  # crashes and hangs
-        (folder / f"state-{first}").write_bytes(bytes(32))
         self.next = first
         self.start()
 
     def start(self) -> None:
         """Start the process at the next case."""
         arguments = ["--child", str(self.folder), "--seed", str(self.seed), "--case", str(self.next)]
-        self.state((self.next, 0.0, 0))
+        (self.folder / f"state-{self.first}").write_bytes(struct.pack(STATE, self.next, 0.0, 0.0, 0))
         self.process = subprocess.Popen(
             [sys.executable, __file__, *arguments, "--processes", str(self.step)],
             stderr=subprocess.PIPE,
             env={**os.environ, **dict.fromkeys(THREADS, "1")},
         )
 
-    def state(self, new: tuple[int, float, int] | None = None) -> tuple[int, float, int]:
-        """Return number and start of the present case, and whether cases have begun."""
-        path = self.folder / f"state-{self.first}"
-        if new is not None:
-            path.write_bytes(struct.pack("<qdq", *new) + bytes(8))
-            return new
-        return struct.unpack("<qdq", path.read_bytes()[:24])
+    def state(self) -> tuple[int, float, float, int]:
+        """Return number and start of the present case, by the clock and in CPU time, and whether cases have begun."""
+        return struct.unpack(STATE, (self.folder / f"state-{self.first}").read_bytes())
 
     @property
     def done(self) -> int:
@@ -442,13 +449,13 @@ class Watched:
 
     def look(self) -> bool:
         """Return whether cases run; restart the process if it crashed or hangs."""
-        number, since, begun = self.state()
+        number, since, used, begun = self.state()
         if self.process.poll() is not None:
             why = self.process.stderr.read().decode()[-2000:]
             if not begun:
                 raise SystemExit(why)
             self.more.append([number, f"CRASH: exit {self.process.returncode} {why[-300:]}", ""])
-        elif begun and time.time() - since > LIMIT:
+        elif begun and (cpu_time(self.process.pid) - used > LIMIT or time.time() - since > WAIT):
             self.stop()
             self.more.append([number, f"HANG: more than {LIMIT:g} s", ""])
         else:

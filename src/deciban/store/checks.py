@@ -53,6 +53,14 @@ class Validated(Protocol):
         """Raise an error if numbers contradict each other."""
 
 
+@runtime_checkable
+class ChecksSums(Protocol):
+    """A family that checks whether sums from a file are its own, beyond shapes."""
+
+    def check_sums(self, stats: Any) -> None:
+        """Raise an error if the sums do not belong to the family."""
+
+
 def structure(value: object) -> None:
     """Raise ModelFileError if the parts of a value do not fit together."""
     if isinstance(value, Axis):
@@ -100,8 +108,13 @@ def _axis(axis: Axis) -> None:
     require(type(axis.names) in (tuple, range), "an axis", "names in a tuple, or a range")
     require(type(axis.declared) is int and 0 <= axis.declared <= axis.size, "an axis", "0 … size declared names")
     if type(axis.names) is tuple:
-        require(all(map(_name, set(map(type, axis.names)))), "an axis", "names that are texts, numbers or tuples")
+        require(plain_names(axis.names), "an axis", "names that are texts, numbers or tuples")
         require(len(set(axis.names)) == axis.size, "an axis", "names that differ")
+
+
+def plain_names(names: tuple[Any, ...]) -> bool:
+    """Whether names are texts, numbers or tuples."""
+    return all(map(_name, set(map(type, names))))
 
 
 def _name(kind: type) -> bool:
@@ -195,6 +208,12 @@ def of_features(family: Family[Any], D: int) -> None:
             of_features(part, D)
 
 
+def of_family(family: Family[Any], stats: Stats) -> None:
+    """Raise ModelFileError if sums do not belong to a family."""
+    if isinstance(family, ChecksSums) and not hollow(stats):
+        family.check_sums(stats)
+
+
 def estimated(record: object) -> None:
     """Raise ModelFileError if a family that was fitted without classes cannot be estimated from its sums."""
     if isinstance(record, Fitted):
@@ -202,6 +221,7 @@ def estimated(record: object) -> None:
         if isinstance(feature, Axis):
             of_features(record.family, feature.size)
         if not isinstance(record.family, Released):
+            of_family(record.family, record.stats)
             record.family.resolve(record.stats)
             record.family.estimate(record.stats, "mean")
 

@@ -83,6 +83,12 @@ class ClassTopics(FrozenEstimate):
             if not getattr(self, name) > 0:
                 raise HyperparameterError(f"{name}={getattr(self, name)!r} must be above 0.")
 
+    def check_sums(self, stats: ClassTopicStats) -> None:
+        """Raise HyperparameterError if the sums have another number of topics, or other words, than the family."""
+        for each in (stats, self.guess):
+            if each is not None and each.labels["topic"].size != self.n_topics:
+                raise HyperparameterError(f"the sums do not have the n_topics={self.n_topics} topics of the family.")
+
     def encode(self, X: Any, columns: Sequence[str], stats: ClassTopicStats | None = None) -> sp.csr_array:
         return counts_of(X, columns)
 
