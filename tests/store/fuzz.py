@@ -46,6 +46,7 @@ from deciban.store import container, describe
 from store.answers import given
 
 LIMIT = 5.0  # seconds of CPU time for one case
+SOME = 5  # uses of each model that loads
 WAIT = 60.0  # seconds by the clock for one case: other processes may take the CPU
 ROOM = 200 * 2**20  # bytes of memory, beyond 10 times the file
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
@@ -142,8 +143,8 @@ def inspect(path: Path) -> None:
         command(Terminal(), str(path))
 
 
-def outcome(path: Path, seed: Seed, may_load: bool) -> str:
-    """Load a file and use the model; return how it ended."""
+def outcome(path: Path, seed: Seed, may_load: bool, chance: random.Random | None = None) -> str:
+    """Load a file and use the model, in all ways or in `SOME` that `chance` picks; return how it ended."""
     try:
         model = load(path, key=seed.key)
     except DecibanError:
@@ -151,7 +152,8 @@ def outcome(path: Path, seed: Seed, may_load: bool) -> str:
     if not may_load:
         raise AssertionError("a damaged file was loaded")
     refused = 0
-    for name, use in uses(model, seed, path):
+    every = list(uses(model, seed, path))
+    for name, use in every if chance is None else chance.sample(every, min(SOME, len(every))):
         try:
             use()
         except DecibanError:
@@ -373,7 +375,7 @@ def child(folder: Path, seed: int, first: int, step: int) -> None:
             path.write_bytes(changed)
             resource.setrlimit(resource.RLIMIT_AS, (used + ROOM + 10 * len(changed), hard))
             try:
-                ends[outcome(path, origin, may_load)] += 1
+                ends[outcome(path, origin, may_load, random.Random(number))] += 1
             except BaseException as error:
                 resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
                 ends["FAULT"] += 1
@@ -502,7 +504,7 @@ def again(seed: int, number: int) -> None:
                 same = old is not None and new is not None and old.dtype == new.dtype
                 if not (same and np.array_equal(old, new, equal_nan=True)):
                     print(f"  array {name}: {old!r} → {new!r}")
-            print(outcome(path, origin, may_load))
+            print(outcome(path, origin, may_load, random.Random(number)))
 
 
 def differences(a: Any, b: Any, at: str = "") -> Iterator[str]:

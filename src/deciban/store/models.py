@@ -208,8 +208,10 @@ def _check(container: Container, record: object) -> None:
     container.verify()
     try:
         checks.values(record)
-    except ModelFileError as error:
-        raise error.at(container.path) from None
+    except DecibanError as error:
+        raise error.turned_into(ModelFileError).at(container.path) from None
+    except checks.MISMATCH as error:
+        raise damaged(container.path, f"the parts of the model do not belong together ({error})") from None
 
 
 def _described(container: Container) -> dict[str, Any]:
