@@ -4,10 +4,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
+SITE := .venv/.site
 
 FUZZ_SECONDS ?= 3600
 
-.PHONY: demo test check mutants fuzz clean
+.PHONY: demo test check mutants fuzz docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -32,6 +33,10 @@ mutants: $(TOOLS)
 fuzz: $(TOOLS)
 	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
 
+# the documentation site, in docs/_build/html; a warning is an error
+docs: $(SITE)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
+
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(PIP) --editable .
@@ -41,5 +46,9 @@ $(TOOLS): $(INSTALLED)
 	$(PIP) --editable ".[dev]"
 	touch $(TOOLS)
 
+$(SITE): $(INSTALLED)
+	$(PIP) --editable ".[docs,plots]"
+	touch $(SITE)
+
 clean:
-	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated
