@@ -220,6 +220,102 @@ def test_changed_files_are_refused_or_can_be_used():
     assert ends["loaded, used"] > 0
 
 
+def model_of(content):
+    """The JSON of the model of a classifier."""
+    return dict(content["model"]["fitted"]["items"])["model_"]
+
+
+CLASSIFIERS = {
+    "a range instead of an array": lambda m, n, b: (
+        model_of(m)["family"].update(origin={"@": "range", "size": 2**40}) or b
+    ),
+    "a range as prior": lambda m, n, b: (
+        dict_item(m["model"]["parameters"], "prior", {"@": "range", "size": 2**32}) or b
+    ),
+    "a text as a number": lambda m, n, b: model_of(m)["family"].update(strength="5") or b,
+    "no number": lambda m, n, b: model_of(m)["family"].update(kappa={"@": "float", "value": "nan"}) or b,
+    "an unknown structure": lambda m, n, b: model_of(m)["family"].update(structure="round") or b,
+    "classes that are not names": lambda m, n, b: (
+        model_of(m)["stats"]["labels"]["items"][0][1].update(
+            names={"@": "tuple", "items": [{"@": "range", "size": i} for i in range(3)]}
+        )
+        or b
+    ),
+    "an axis without names": lambda m, n, b: model_of(m)["stats"]["family"]["labels"]["items"].pop() and b,
+    "the number of rows is a dict": lambda m, n, b: m.update(rows={}) or b,
+}
+
+
+def dict_item(node, key, value):
+    """Change an entry of a dict."""
+    for item in node["items"]:
+        if item[0] == key:
+            item[1] = value
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_forged_classifier_is_refused(name, path):
+    clf, X = fitted("full")
+    clf.save(path)
+    forged(path)
+    np.testing.assert_array_equal(load(path).predict_proba(X), clf.predict_proba(X))
+    forged(path, CLASSIFIERS[name])
+    with pytest.raises(ModelFileError):
+        load(path)
+
+
+LEDGERS = {
+    "an entry of no level": ("level", lambda level: np.full_like(level, -(2**31))),
+    "a row that was learnt −1 times": ("count", lambda count: np.r_[-1, count[1:]]),
+    "a row that was never learnt": ("count", lambda count: np.r_[0, count[1:]]),
+    "so many rows that their number overflows": ("count", lambda count: np.full_like(count, 2**62)),
+    "rows in another order": ("rows", lambda rows: rows[::-1].copy()),
+    "rows that grew": ("since", lambda since: since * 2),
+    "a decay that is no number": ("since", lambda since: since * np.nan),
+}
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_a_ledger_that_contradicts_itself_is_refused(name, path):
+    field, change = LEDGERS[name]
+    clf = GenerativeClassifier(Multinomial(), ledger=True).fit(COUNTS, y)
+    clf.save(path)
+    held = getattr(clf.ledger_, field)
+
+    def swap(model, names, body):
+        begin, end = names[f"fitted.model_.ledger.{field}"]["data_offsets"]
+        assert body[begin:end] == held.tobytes()
+        return body[:begin] + change(held).astype(held.dtype).tobytes() + body[end:]
+
+    forged(path, swap)
+    with pytest.raises(ModelFileError, match="ledger"):
+        load(path)
+
+
+USES = {
+    "predict": lambda clf, X: clf.predict(X),
+    "explain": lambda clf, X: clf.explain(X),
+    "leave_one_out": lambda clf, X: clf.leave_one_out(X, y),
+    "learn": lambda clf, X: clf.learn(X, y),
+    "unlearn": lambda clf, X: clf.unlearn(X, y),
+    "model_": lambda clf, X: clf.model_,  # what inspect reads
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_family_that_its_sums_contradict_is_refused_at_every_use(use, path):
+    clf, X = fitted("multinomial")
+    clf.save(path)
+
+    def swap(model, names, body):
+        model_of(model)["family"] = model_of(model)["asked"] = {"@": "Poisson", "shape": 1.0, "rate": 1.0}
+        return body
+
+    forged(path, swap)
+    with pytest.raises(ModelFileError, match="do not belong together"):
+        USES[use](load(path), X)
+
+
 # -- large files -----------------------------------------------------------------------------------------------------
 def spoilt(path, at=-9):
     data = bytearray(path.read_bytes())

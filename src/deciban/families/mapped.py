@@ -156,7 +156,18 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
         return ability(self.inside(self.frozen_map()), kind) is not None
 
     def check_sums(self, stats: MappedStats) -> None:
-        """Raise InputError if the sums were collected under a map of another form."""
+        """Check that sums from a file were collected under a map of this form.
+
+        Parameters
+        ----------
+        stats : MappedStats
+            Sums from a file.
+
+        Raises
+        ------
+        InputError
+            If the map of the sums has another shape.
+        """
         map = self.frozen_map()
         if map is not None and map.shape != stats.map.shape:
             raise InputError(f"a map of shape {map.shape} does not fit sums under one of shape {stats.map.shape}.")

@@ -84,7 +84,18 @@ class ClassTopics(FrozenEstimate):
                 raise HyperparameterError(f"{name}={getattr(self, name)!r} must be above 0.")
 
     def check_sums(self, stats: ClassTopicStats) -> None:
-        """Raise HyperparameterError if the sums have another number of topics, or other words, than the family."""
+        """Check that sums from a file have the topics of this family.
+
+        Parameters
+        ----------
+        stats : ClassTopicStats
+            Sums from a file.
+
+        Raises
+        ------
+        HyperparameterError
+            If they have another number of topics.
+        """
         for each in (stats, self.guess):
             if each is not None and each.labels["topic"].size != self.n_topics:
                 raise HyperparameterError(f"the sums do not have the n_topics={self.n_topics} topics of the family.")
