@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from deciban.text.patterns import is_linear
 from deciban.text.tokens import TWO_OR_MORE
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
+SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of values that hold no dataclass
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
 NAMED = {"class", "feature", "category", "combination", "word"}  # axes that always have names
 SUMS = (np.dtype(np.float64), np.dtype(np.int64))  # types of the numbers of statistics
@@ -43,22 +44,6 @@ ROLES: dict[str, dict[str, type]] = {
     "Released": {"family": Family, "density": Density, "names": Stats},
     "MixtureDensity": {"components": Density},
 }
-
-
-@runtime_checkable
-class Validated(Protocol):
-    """A class that checks its own numbers when they come from a file."""
-
-    def validate(self) -> None:
-        """Raise an error if numbers contradict each other."""
-
-
-@runtime_checkable
-class ChecksSums(Protocol):
-    """A family that checks whether sums from a file are its own, beyond shapes."""
-
-    def check_sums(self, stats: Any) -> None:
-        """Raise an error if the sums do not belong to the family."""
 
 
 def structure(value: object) -> None:
@@ -160,7 +145,8 @@ def sizes(density: Density) -> dict[str, int]:
         held, axes = getattr(density, name), described.split()[:-1]
         if held is None or (name == "unlisted" and type(held) is int):
             continue
-        right = isinstance(held, np.ndarray) and held.dtype in SUMS and held.ndim == len(axes)
+        kinds = SUMS if described.endswith("count") else SUMS[:1]
+        right = isinstance(held, np.ndarray) and held.dtype in kinds and held.ndim == len(axes)
         require(right, f"{called}.{name}", f"an array of axes ({', '.join(axes)})")
         for axis, size in zip(axes, held.shape):
             require(found.setdefault(axis, size) == size, f"{called}.{name}", f"one size along {axis}")
@@ -209,9 +195,10 @@ def of_features(family: Family[Any], D: int) -> None:
 
 
 def of_family(family: Family[Any], stats: Stats) -> None:
-    """Raise ModelFileError if sums do not belong to a family."""
-    if isinstance(family, ChecksSums) and not hollow(stats):
-        family.check_sums(stats)
+    """Raise an error if sums do not belong to a family; families that check more than shapes have `check_sums`."""
+    check: Callable[[Stats], None] | None = getattr(family, "check_sums", None)
+    if check is not None and not hollow(stats):
+        check(stats)
 
 
 def estimated(record: object) -> None:
@@ -232,8 +219,9 @@ def values(model: object, at: str = "") -> None:
     A class whose numbers have to fulfil more than its declared kinds implements `validate`, which raises an error.
     """
     for value in dataclasses_of(model):
-        if isinstance(value, Validated):
-            value.validate()
+        validate: Callable[[], None] | None = getattr(value, "validate", None)
+        if validate is not None:
+            validate()
     for where, held, owner, name in arrays(model, at):
         if held.dtype.kind not in "fiu" or not held.size:
             continue
@@ -266,9 +254,9 @@ def dataclasses_of(value: object) -> Iterator[object]:
     elif isinstance(value, Mapping):
         parts = value.values()
     else:
-        parts = value if isinstance(value, list | tuple) else ()
+        parts = value if isinstance(value, list | tuple) and not set(map(type, value)) <= SIMPLE else ()
     for part in parts:
-        if not isinstance(part, str | int | float | bool | np.ndarray | None):
+        if type(part) not in SIMPLE:
             yield from dataclasses_of(part)
 
 
@@ -282,7 +270,7 @@ def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iter
     elif isinstance(value, Mapping):
         for key, part in value.items():
             yield from arrays(part, f"{at}[{str(key)[:40]!r}]", owner, name)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and not set(map(type, value)) <= SIMPLE - {np.ndarray}:
         for i, part in enumerate(value):
             if not isinstance(part, str | int | float | bool | None):
                 yield from arrays(part, f"{at}[{i}]", owner, name)

@@ -279,7 +279,8 @@ class TextDensity(Density):
 
     def validate(self) -> None:
         """Raise InputError if a word is not a text."""
-        if not all(isinstance(word, str) for word in self.axis.names):
+        names = self.axis.names
+        if isinstance(names, range) or not set(map(type, names)) <= {str}:
             raise InputError("the words of a density of texts are texts.")
 
     @property

@@ -184,7 +184,7 @@ class TextStats(Stats):
     def validate(self) -> None:
         """Raise InputError if a word is not a text."""
         names = cast(Axis, self.labels["word"]).names
-        if not isinstance(names, tuple | LazyNames) or not all(type(word) is str for word in names):
+        if not isinstance(names, LazyNames) and (isinstance(names, range) or not set(map(type, names)) <= {str}):
             raise InputError("a vocabulary is a list of texts.")
 
     @property

@@ -413,6 +413,7 @@ class StoredTopics:
         model = self.estimator.put_together({})
         words, K = model.vocabulary_, model.n_topics_
         require(isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype == object, "vocabulary_", "words")
+        require(set(map(type, words.tolist())) <= {str}, "vocabulary_", "words that are texts")
         require(len(set(words.tolist())) == len(words), "vocabulary_", "words that differ")
         require(type(K) is int and K >= 1, "n_topics_", "a number of topics")
         shapes = {"components_": (K, len(words)), "counts_": (len(words), K), "alpha_": (K,), "weights_": (K,)}
