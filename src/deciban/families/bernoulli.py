@@ -92,7 +92,7 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
     array([[0.6]])
     """
 
-    shapes: ClassVar = {"a": "D positive", "b": "D positive"}
+    shapes: ClassVar = {"a": "D | 1 positive", "b": "D | 1 positive"}
 
     a: float | Array = 1.0  # () or (D,)
     b: float | Array = 1.0  # () or (D,)

@@ -85,7 +85,7 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     array([2.231])
     """
 
-    shapes: ClassVar = {"shape": "D positive", "b": "D positive"}
+    shapes: ClassVar = {"shape": "D | 1 positive", "b": "D | 1 positive"}
 
     shape: float | Array | None = None  # α, () or (D,)
     a: float = 1.0

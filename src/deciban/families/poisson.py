@@ -66,7 +66,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     Marginal(mean 3.25, sd 0.9014)
     """
 
-    shapes: ClassVar = {"shape": "D positive"}
+    shapes: ClassVar = {"shape": "D | 1 positive"}
 
     shape: float | Array | None = None  # a, () or (D,)
     rate: float = 1.0  # b

@@ -73,7 +73,7 @@ class Density(ABC):
 class Family(ABC, Generic[S]):
     """Distribution of the rows of a class; holds hyper-parameters only, and is frozen."""
 
-    # hyper-parameter that may be an array → its axes and the kind of its numbers, as for densities: "D positive"
+    # hyper-parameter that may be an array → its axes and the kind of its numbers, as for densities: "D | 1 positive"
     shapes: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod

@@ -186,8 +186,11 @@ def of_features(family: Family[Any], D: int) -> None:
     for name, described in family.shapes.items():
         held = getattr(family, name)
         if isinstance(held, np.ndarray) and held.ndim:
-            wanted = [axes.split().count("D") for axes in described.rpartition(" ")[0].split("|")]
-            right = held.ndim in wanted and set(held.shape) <= {1, D} and held.dtype == np.float64
+            wanted = [
+                tuple(D if axis == "D" else 1 for axis in axes.split())
+                for axes in described.rpartition(" ")[0].split("|")
+            ]
+            right = held.shape in wanted and held.dtype == np.float64
             require(right, f"{type(family).__name__}.{name}", f"a number for each of {D} features")
     for part in (getattr(family, f.name) for f in fields(family)):
         if isinstance(part, Family) and not isinstance(family, Released):

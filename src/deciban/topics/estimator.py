@@ -417,6 +417,9 @@ class StoredTopics:
         require(len(set(words.tolist())) == len(words), "vocabulary_", "words that differ")
         require(type(K) is int and K >= 1, "n_topics_", "a number of topics")
         shapes = {"components_": (K, len(words)), "counts_": (len(words), K), "alpha_": (K,), "weights_": (K,)}
+        samples = vars(model).get("samples_")
+        if samples is not None:
+            shapes["samples_"] = (*np.shape(samples)[:1], len(words), K)
         for name, shape in shapes.items():
             held = vars(model).get(name)
             if held is None:

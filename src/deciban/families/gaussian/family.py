@@ -105,7 +105,7 @@ class Gaussian(
     Marginal(mean 176, sd 1.693)
     """
 
-    shapes: ClassVar = {"mean": "D real", "scale": "D | D D real", "origin": "D real", "reach": "D positive"}
+    shapes: ClassVar = {"mean": "D | 1 real", "scale": "D | D D | 1 real", "origin": "D real", "reach": "D positive"}
 
     structure: Structure = "full"
     _: KW_ONLY
