@@ -77,7 +77,10 @@ def save(model: object, path: str | os.PathLike[str], *, note: str = "") -> None
         "note": str(note),
         "model": encoder.encode(record, ""),
     }
-    text = dumps(described, separators=(",", ":"), allow_nan=False)
+    try:
+        text = dumps(described, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        raise ModelFileError("the weights of the rows learnt are so large that their sum overflows.") from None
 
     def fill(descriptor: int) -> None:
         """Write the arrays, then the header before them, which holds their digest."""

@@ -282,6 +282,7 @@ class TextDensity(Density):
         names = self.axis.names
         if isinstance(names, range) or not set(map(type, names)) <= {str}:
             raise InputError("the words of a density of texts are texts.")
+        "".join(names).encode()  # raises a ValueError if a word is not Unicode
 
     @property
     def K(self) -> int:

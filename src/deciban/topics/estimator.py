@@ -412,6 +412,7 @@ class StoredTopics:
         require(isinstance(self.estimator, Estimator), "topics", "an estimator")
         model = self.estimator.put_together({})
         words, K = model.vocabulary_, model.n_topics_
+        require(type(vars(model).get("documents_", 0)) in (int, float), "documents_", "a number")
         require(isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype == object, "vocabulary_", "words")
         require(set(map(type, words.tolist())) <= {str}, "vocabulary_", "words that are texts")
         require(len(set(words.tolist())) == len(words), "vocabulary_", "words that differ")
