@@ -6,7 +6,9 @@ INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
 SITE := .venv/.site
 
-.PHONY: demo test check mutants faults kill docs clean
+FUZZ_SECONDS ?= 3600
+
+.PHONY: demo test check mutants fuzz faults kill docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -34,6 +36,10 @@ faults: $(TOOLS)
 # a thousand commands are killed; no learnt row may be lost
 kill: $(TOOLS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/kill.py 1000
+
+# model files that were changed: each must be refused, or be a model that can be used; the seed is printed
+fuzz: $(TOOLS)
+	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
 
 # the documentation site, in docs/_build/html; a warning is an error
 docs: $(SITE)
