@@ -1079,8 +1079,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return label_array(self.model_.classes)
 
     def _writing(self) -> threading.RLock:
-        """Return the lock under which the model is replaced; one writer at a time."""
-        return self.__dict__.setdefault("_lock", threading.RLock())
+        """Return the lock under which the model is replaced; one writer at a time.
+
+        A forked process has a lock of its own: a thread that held the lock at the fork does not exist there.
+        """
+        locks: dict[int, threading.RLock] = self.__dict__.setdefault("_lock", {})
+        return locks.setdefault(os.getpid(), threading.RLock())
 
     def _another(self, model: Model, predictor: Predictor | None = None) -> Self:
         """Return a classifier with the same parameters and another model."""
