@@ -61,6 +61,8 @@ class Evaluation:
         Whether the rows were learnt, and each was scored by leave-one-out.
     selected_on : sequence of str, default=()
         What was chosen by looking at these same rows, such as "calibration", or the figure it was chosen by.
+    groups : array-like of int of shape (n,), optional
+        Rows of the same group depend on each other; intervals take it into account.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Evaluation:
     cost: Any = None
     learnt: bool = False
     selected_on: Sequence[str] = ()
+    groups: Codes | None = None
 
     def __post_init__(self) -> None:
         table, codes = class_scores(self.log_likelihood, self.codes)
