@@ -106,7 +106,7 @@ def fit(
     clf.save(target, note=note or f"fitted on {source.name}")
     if terminal.quiet and not terminal.json:
         return
-    report = Report.of(clf, source, target)
+    report = Report.of(clf, source, target, terminal.progress)
     if terminal.json:
         terminal.dump(report.to_dict())
     else:

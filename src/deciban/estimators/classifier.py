@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.families.abilities import HasCandidates, HasChoices, ability
+from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import judge
@@ -823,6 +823,24 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return judge.cross_validate(fitted.model_, lesson, folds, answered, method == "log_likelihood")
 
     @one_model
+    def check_learnt(self, X: RowsLike, y: LabelsLike) -> None:
+        """Refuse rows that were not learnt, as far as the ledger or the sums show it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+
+        Raises
+        ------
+        NotLearntError
+            If the ledger, or the sums, show that a row was never learnt.
+        """
+        judge.learnt_lesson(self.model_, self._given(*self._labelled(X, y), None), self._key())
+
+    @one_model
     def evaluate(  # type: ignore[override]
         self,
         X: RowsLike,
@@ -839,10 +857,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     ) -> Evaluation:
         """Evaluate the answers: error, log loss, Cllr and its calibration loss, confusion and more.
 
-        Learnt rows are judged by 5-fold cross-validation of the whole fit: for each fold, the sums without its rows, the
-        choices that labels make, and the calibrator are obtained from the other rows. At most 10,000 rows are judged.
-        Folds have equal shares of each class; copies of a row are in the same fold. Figures are those of a model of four
-        fifths of the rows, or, with more than 10,000 rows, of all but 2,000.
+        Learnt rows are judged by 5-fold cross-validation of the whole fit: for each fold, the sums without its rows,
+        the choices that labels make, and the calibrator are obtained from the other rows. At most 10,000 rows are
+        judged. Folds have equal shares of each class; copies of a row are in the same fold. Figures are those of a
+        model of four fifths of the rows, or, with more than 10,000 rows, of all but 2,000.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Folds for judging learnt rows: stratified, by groups or by time; copies of a row stay in one fold.
 
-At most `JUDGED_ROWS` rows are judged. Rows that belong to a group of a judged row are left out together with it, whether
-they are judged or not.
+At most `JUDGED_ROWS` rows are judged. Rows that belong to a group of a judged row are left out together with it,
+whether they are judged or not.
 
 Equal rows are either copies of one row (a file that was concatenated twice, a class that was oversampled) or different
 cases whose few columns happen to agree. Copies stay together: a row is easy to predict from its copy. Chance agreement
@@ -164,16 +164,16 @@ def _pairs_by_chance(table: Table, codes: Array) -> float:
     if table.texts or table.sparse:
         return 0.0
     size = np.bincount(codes).astype(float)
+    pairs = size * (size - 1)
     equal = np.ones(len(size))  # probability that two rows of a class agree in the columns so far
     for j in range(table.shape[1]):
-        values = table.pick([j])[:, 0]
+        if table.kind(j) == "text":
+            return 0.0
+        values = np.asarray(table.column(j))
         if values.dtype.kind not in "biuf":
             values = values.astype(str)
         found, value = np.unique(values, return_inverse=True)
         counts = sp.csr_array((np.ones(len(codes)), (codes, value)), (len(size), len(found)))
-        total = np.asarray(counts.multiply(counts).sum(axis=1)).reshape(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            equal *= np.where(size > 0, total / size**2, 0.0)
-        if float((equal * size**2).sum()) < 1e-9:
-            return 0.0
-    return float((equal * size**2).sum() / 2)
+        agreeing = np.asarray(counts.multiply(counts).sum(axis=1)).reshape(-1) - size
+        equal *= np.divide(agreeing, pairs, out=np.zeros(len(size)), where=pairs > 0)
+    return float((equal * pairs).sum() / 2)

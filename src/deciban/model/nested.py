@@ -1,11 +1,11 @@
 """Scores of learnt rows by models that have not seen them: k-fold cross-validation of the whole fit.
 
 For each fold, the sums without its rows, the choices that labels make, and the calibrator are obtained from the other
-rows, by the functions that a fit uses; the fold is then scored. A calibrator that is cross-fitted on leave-one-out scores
-of the full sums does not suffice: these scores contain the label of the judged row.
+rows, by the functions that a fit uses; the fold is then scored. A calibrator that is cross-fitted on leave-one-out
+scores of the full sums does not suffice: these scores contain the label of the judged row.
 
-Where all rows of the model are given and can be judged, families, transforms, bins and blocks are chosen again, too, and
-the other rows are summed under these choices. With more rows, the sums of the fold are subtracted from those of the
+Where all rows of the model are given and can be judged, families, transforms, bins and blocks are chosen again, too,
+and the other rows are summed under these choices. With more rows, the sums of the fold are subtracted from those of the
 model; what can be chosen again under these sums is, and choices that decided what was summed stay (decision 0026).
 """
 
