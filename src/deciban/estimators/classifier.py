@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.families.abilities import HasCandidates, ability
+from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import judge
@@ -908,7 +908,11 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             from deciban.model.nested import nested_scores
             from deciban.progress import progress_bar
 
-            lesson = judge.learnt_lesson(self.model_, self._given(X, y, None), self._key())
+            given = self._given(X, y, None)
+            if needs_all_rows(self.model_.family):  # its sums do not show what was learnt
+                lesson = judge.known_lesson(self.model_, given)
+            else:
+                lesson = judge.learnt_lesson(self.model_, given, self._key())
             table, codes = lesson.batch.table, lesson.members.codes
             if time is None:
                 unit = units(table, codes, groups)
