@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from deciban import Categorical, Gaussian, GenerativeClassifier, Text, compare
+from deciban import Categorical, Gaussian, GenerativeClassifier, Mixture, Text, compare
 from deciban.errors import InputError
 from deciban.model.folds import copied_rows, folds_in_time, k_folds, stratified, units
 from deciban.read.tables import Table
@@ -108,6 +108,33 @@ def test_a_good_model_is_better_than_its_prior():
     assert str(told).startswith("150 rows, each scored as if it had not been learnt (k-fold);")
 
 
+def test_rechoosing_shuffles_sorted_rows():
+    X, y = load_iris(return_X_y=True)
+    clf = GenerativeClassifier(Gaussian("tied")).fit(X, y)
+    assert clf.evaluate(X, y, learnt=True, rechoose=5).log_loss < 0.1
+    slowly = np.linspace(0, 20, 150)[:, None]  # folds of neighbouring rows would have to extrapolate
+    drifting = GenerativeClassifier(Gaussian("tied")).fit(X + slowly, y)
+    alike = drifting.evaluate(X + slowly, y, learnt=True).log_loss
+    assert drifting.evaluate(X + slowly, y, learnt=True, rechoose=5).log_loss == pytest.approx(alike, abs=0.05)
+
+
+def test_mixtures_are_judged_by_refits():
+    rng = np.random.default_rng(8)
+    X, y = np.r_[rng.normal(size=(60, 2)), rng.normal(4, 1, (60, 2))], np.repeat([0, 1], 60)
+    clf = GenerativeClassifier(Mixture(Gaussian("diagonal"), 2)).fit(X, y)
+    assert clf.evaluate(X, y, learnt=True).error_rate < 0.05
+
+
+def test_some_of_the_learnt_rows_are_judged_by_the_others(columns):
+    X, y = columns
+    clf = GenerativeClassifier(Gaussian("tied")).fit(X[["a", "b"]], y)
+    told = clf.evaluate(X[["a", "b"]][:1], y[:1], learnt=True)
+    expected = clf.unlearn(X[["a", "b"]][:1], y[:1]).log_likelihood(X[["a", "b"]][:1])
+    np.testing.assert_allclose(told.log_likelihood, expected, rtol=1e-9)
+    with pytest.raises(InputError, match="no rows are left"):
+        GenerativeClassifier(Gaussian("diagonal")).fit([[1.0]], [0]).evaluate([[1.0]], [0], learnt=True)
+
+
 # -- folds -------------------------------------------------------------------------------------------------------------
 def test_folds_have_equal_shares_of_each_class_and_are_shuffled():
     codes = np.repeat([0, 1, 2], [50, 33, 17])  # sorted
@@ -183,6 +210,8 @@ def test_later_rows_are_judged_by_earlier_ones():
     for split in folds_in_time(time, 120):
         assert time[split.train].max() < time[split.test].min()
         assert set(split.out) == set(np.flatnonzero(time >= time[split.test].min()))
+    with pytest.raises(InputError, match="all rows of the model"):
+        clf.evaluate(X[:100], y[:100], learnt=True, time=time[:100])
     with pytest.raises(InputError, match="too few"):
         clf.evaluate(X, y, learnt=True, time=np.zeros(120))
     with pytest.raises(InputError, match="both"):

@@ -905,7 +905,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             likelihood, codes = self._rechosen_scores(X, y, rechoose, raw)
         else:
             from deciban.model.folds import FOLDS, folds_in_time, k_folds, units
-            from deciban.model.nested import nested_scores
+            from deciban.model.nested import holds_all_rows, nested_scores
             from deciban.progress import progress_bar
 
             given = self._given(X, y, None)
@@ -917,8 +917,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             if time is None:
                 unit = units(table, codes, groups)
                 splits = list(k_folds(codes, FOLDS, unit))
-            else:
+            elif holds_all_rows(self.model_, lesson):
                 splits = list(folds_in_time(time, len(codes)))
+            else:
+                raise InputError("time= needs all rows of the model: the time of the others is not known.")
             with progress_bar("judging" if progress else None, len(splits)) as update:
                 found = nested_scores(self.predictor_, self._request(self.classes), lesson, splits, raw, update)
             likelihood, codes, kept = found.scores, codes[found.rows], found.kept

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from deciban.errors import DecibanError
+from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import HasCandidates, HasChoices, ability
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Family, Rows
@@ -62,7 +62,9 @@ def nested_scores(
     method = _method(request, model, raw)
     request = replace(request, calibrate=method, rule=model.rule, classes=model.classes, key=None)
     as_fitted = model.chosen_on is not None and bool(np.isclose(model.chosen_on, model.weight, rtol=1e-12))
-    complete = bool(np.allclose(members.weights(), model.stats.rows, rtol=1e-9))
+    complete = holds_all_rows(model, lesson)
+    if complete and any(len(split.out) == len(members) for split in splits):
+        raise InputError("no rows are left to judge by. Give at least two rows that are not copies or of one group.")
     kept: list[str] = []
     judge: Judge
     if complete and as_fitted and len(members) <= JUDGED_ROWS:
@@ -84,6 +86,11 @@ def nested_scores(
             raise error.but(f"without fold {number + 1} of {len(splits)}: ", *error.args) from None
     order = np.argsort(judged, kind="stable")
     return Nested(judged[order], np.concatenate(scores)[order], kept)
+
+
+def holds_all_rows(model: Model, lesson: Lesson) -> bool:
+    """Whether a lesson has as many rows of each class as the model has learnt."""
+    return bool(np.allclose(lesson.members.weights(), model.stats.rows, rtol=1e-9))
 
 
 def _method(request: Request, model: Model, raw: bool) -> str | None:
