@@ -87,7 +87,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         The fitted model, an immutable value.
     n_features_in_ : int
         Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, where all are strings.
 
     Examples

@@ -85,7 +85,7 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
 
     @abstractmethod
     def log_slope(self, X: Array, map: Array) -> Array:
-        """Compute log |t'(x)|.
+        """Compute log abs(t'(x)).
 
         Parameters
         ----------
