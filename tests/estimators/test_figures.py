@@ -118,6 +118,16 @@ def test_rechoosing_shuffles_sorted_rows():
     assert drifting.evaluate(X + slowly, y, learnt=True, rechoose=5).log_loss == pytest.approx(alike, abs=0.05)
 
 
+def test_a_column_that_is_constant_without_a_fold_is_left_out_there():
+    rng = np.random.default_rng(9)
+    y = np.arange(100) % 2
+    X = pd.DataFrame(
+        {"a": rng.normal(size=100) + y, "b": np.where(np.arange(100) == 7, 5.0, 0.25), "c": rng.random(100)}
+    )
+    told = GenerativeClassifier(kinds={"b": "number"}).fit(X, y).evaluate(X, y, learnt=True)
+    assert told.log_loss < 0.75  # as a number without any variation, row 7 alone would cost millions
+
+
 def test_mixtures_are_judged_by_refits():
     rng = np.random.default_rng(8)
     X, y = np.r_[rng.normal(size=(60, 2)), rng.normal(4, 1, (60, 2))], np.repeat([0, 1], 60)

@@ -205,7 +205,7 @@ class Report:
         repeated = 0 if ledger is None else int((ledger.count - 1).sum())
         if repeated:
             copies = "1 row is an exact copy" if repeated == 1 else f"{repeated:,} rows are exact copies"
-            found.append(f"{copies} of another; copies are left out together when rows are judged")
+            found.append(f"{copies} of another: drop copies that were made by mistake")
         return found
 
     def next_commands(self) -> list[str]:

@@ -24,9 +24,11 @@ from deciban.families.protocol import Family, Rows
 from deciban.model.cross_fit import without_fold
 from deciban.model.fit import Request, calibrated, calibration_method, fit_lesson, rechosen
 from deciban.model.folds import JUDGED_ROWS, Split
-from deciban.model.model import Lesson, Model, collect, encode
+from deciban.model.model import Lesson, Model, Reader, collect, encode
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
+from deciban.read.tables import Table
+from deciban.read.typed import TypedColumns, TypedTable
 from deciban.statistics import Array, Stats
 
 ENOUGH = 0.5  # share of the model's rows, or of the most that are judged, that must be given to choose again
@@ -121,18 +123,21 @@ class Refits:
         members = self.lesson.members
         left = np.delete(np.arange(len(members)), split.out)
         codes, weight = members.codes, members.weight  # names of classes do not matter, their order does
-        batch = Batch(self.lesson.batch.table.take(left), codes[left], None if weight is None else weight[left])
+        table, reader = self.lesson.batch.table, self.model.reader
+        if reader.schema is not None:
+            table, reader = _varying(table, left, reader)
+        batch = Batch(table.take(left), codes[left], None if weight is None else weight[left])
         made = fit_lesson(
             self.request,
             batch,
-            self.model.reader,
-            lambda family: Lesson(batch, self._encoded(family, left), members.take(left)),
+            reader,
+            lambda family: Lesson(batch, self._encoded(family, table, left), members.take(left)),
         )
-        return made.scores(self._encoded(made.model.family, split.test, made.model.stats.family))
+        return made.scores(self._encoded(made.model.family, table, split.test, made.model.stats.family))
 
-    def _encoded(self, family: Family[Any], at: Array, stats: Stats | None = None) -> Rows:
+    def _encoded(self, family: Family[Any], table: Table, at: Array, stats: Stats | None = None) -> Rows:
         """Encode some rows; documents that are counted already are selected."""
-        rows = encode(family, self.lesson.batch.table.take(at), stats)
+        rows = encode(family, table.take(at), stats)
         if not isinstance(rows, BlockRows):
             return self.documents[()][1][at] if () in self.documents else rows
         parts = list(rows.parts)
@@ -140,6 +145,23 @@ class Refits:
             if key in self.documents:
                 parts[place] = self.documents[key][1][at]
         return BlockRows(tuple(parts))
+
+
+def _varying(table: Table, rows: Array, reader: Reader) -> tuple[Table, Reader]:
+    """Leave out columns of numbers that are the same in all of these rows, as a schema of these rows would."""
+    numbers = [j for j in range(table.shape[1]) if table.kind(j) == "number"]
+    fixed = {j for j in numbers if _is_constant(np.asarray(table.column(j))[rows])}
+    kept = [j for j in range(table.shape[1]) if j not in fixed]
+    if not fixed or not kept or not isinstance(table, TypedTable):
+        return table, reader
+    columns = tuple(table.columns[j] for j in kept)
+    held = TypedColumns(len(table), tuple(table.data.values[j] for j in kept))
+    return TypedTable(held, columns, table.named, table.origin), reader.select(columns)
+
+
+def _is_constant(values: Array) -> bool:
+    seen = values[~np.isnan(values)]
+    return not len(seen) or bool((seen == seen[0]).all())
 
 
 class Subtractions:
