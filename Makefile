@@ -6,7 +6,9 @@ INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
 SITE := .venv/.site
 
-.PHONY: demo test check mutants docs clean
+FUZZ_SECONDS ?= 3600
+
+.PHONY: demo test check mutants fuzz docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -26,6 +28,10 @@ check: $(TOOLS)
 # deliberate faults, one at a time, each of which a test must notice
 mutants: $(TOOLS)
 	$(BIN)/python tools/mutants.py
+
+# model files that were changed: each must be refused, or be a model that can be used; the seed is printed
+fuzz: $(TOOLS)
+	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
 
 # the documentation site, in docs/_build/html; a warning is an error
 docs: $(SITE)

@@ -168,8 +168,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     # -- what was learnt -------------------------------------------------------------------------------------------
     @property
     def predictor_(self) -> Predictor:
-        """The fitted model with its density."""
+        """The fitted model with its density; a model from a file is checked when it is first used."""
         check_is_fitted(self)
+        self._predictor.verify()
         return self._predictor
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from deciban.errors import HERE, InputError
 
 VARIABLE = "DECIBAN_LIMITS"  # environment variable: "record_bytes=200000000, seconds=60"
 DEEPEST = 500  # the largest depth that the recursive readers of JSON and of mail take
+SOME = 2**20  # bytes read of a file that gives no size
 LARGEST_RECORD = 2**30  # Arrow counts the bytes of a block in 32 bits
 SPECIAL = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
@@ -116,8 +116,20 @@ def refuse_special_file(path: str | os.PathLike[str]) -> None:
 def read_start(path: str | os.PathLike[str], size: int) -> bytes:
     """Return the first bytes of a file, at most `size`; an InputError for a named pipe, a socket or a device."""
     refuse_special_file(path)
-    with Path(path).open("rb") as file:
-        return file.read(min(os.fstat(file.fileno()).st_size + 2**16, size))  # a buffer of that size is allocated
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        # a buffer is allocated of as many bytes as are asked for; some files of the system have no size
+        return _read(file, min((os.fstat(file).st_size or SOME) + 1, size))
+    finally:
+        os.close(file)
+
+
+def _read(file: int, size: int) -> bytes:
+    """Return bytes of an open file, `size` of them or all."""
+    found = os.read(file, size)
+    while len(found) < size and (more := os.read(file, size - len(found))):
+        found += more
+    return found
 
 
 def read_record(path: str | os.PathLike[str], limits: Limits) -> bytes:
