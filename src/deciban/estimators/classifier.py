@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.families.abilities import HasCandidates, HasChoices, ability
+from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
-from deciban.model.cross_fit import cross_fitted, fit_calibration, select_calibration
+from deciban.model.cross_fit import fit_calibration, select_calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
@@ -824,6 +824,24 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return judge.cross_validate(fitted.model_, lesson, folds, answered, method == "log_likelihood")
 
     @one_model
+    def check_learnt(self, X: RowsLike, y: LabelsLike) -> None:
+        """Refuse rows that were not learnt, as far as the ledger or the sums show it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+
+        Raises
+        ------
+        NotLearntError
+            If the ledger, or the sums, show that a row was never learnt.
+        """
+        judge.learnt_lesson(self.model_, self._given(*self._labelled(X, y), None), self._key())
+
+    @one_model
     def evaluate(  # type: ignore[override]
         self,
         X: RowsLike,
@@ -831,12 +849,19 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         *,
         learnt: bool = False,
         groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         rechoose: Any = None,
         prior: PriorLike | None = None,
         cost: CostLike = None,
         raw: bool = False,
+        progress: bool = False,
     ) -> Evaluation:
         """Evaluate the answers: error, log loss, Cllr and its calibration loss, confusion and more.
+
+        Learnt rows are judged by 5-fold cross-validation of the whole fit: for each fold, the sums without its rows,
+        the choices that labels make, and the calibrator are obtained from the other rows. At most 10,000 rows are
+        judged. Folds have equal shares of each class; copies of a row are in the same fold. Figures are those of a
+        model of four fifths of the rows, or, with more than 10,000 rows, of all but 2,000.
 
         Parameters
         ----------
@@ -845,42 +870,67 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or str
             Their labels, or the name of the column that holds them.
         learnt : bool, default=False
-            Whether the rows were learnt: each is then scored as if it had never been, by a calibrator that has not seen
-            it. The prior is that of all rows.
+            Whether the rows were learnt: each is then scored by a model without the rows of its fold. The prior is that
+            of all rows.
         groups : array-like of shape (n_samples,), optional
-            Of learnt rows, leave out a whole group at a time.
+            Of learnt rows, rows of a group are in the same fold.
+        time : array-like of shape (n_samples,), optional
+            Of learnt rows, the time of each row: rows are judged by models of earlier rows, in five steps. The first
+            sixth of the rows is not judged.
         rechoose : int or cross-validation generator, optional
-            Of learnt rows, make all choices again inside so many folds; costs as many fits.
+            Of learnt rows, judge all of them by so many complete fits.
         prior : "learnt", "uniform", dict or array-like, optional
             Class prior; the classifier's own if None.
         cost : dict of {(true, decided): cost} or array-like, optional
             Costs of wrong decisions; the classifier's own if None.
         raw : bool, default=False
             Whether to leave out the calibration.
+        progress : bool, default=False
+            Whether to show the number of the fold, on a terminal, if judging takes longer than a second.
 
         Returns
         -------
         Evaluation
-            All figures; prints as a report. It names the choices, other than the calibrator, that looked at the labels
-            of the same rows.
+            All figures with their intervals; prints as a report. It names choices that looked at the labels of the same
+            rows and could not be made again.
         """
         check_is_fitted(self)
+        if groups is not None and time is not None:
+            raise InputError("groups and time were both given. Give one of them.")
         X, y = self._labelled(X, y)
         if not learnt:
             return super().evaluate(X, y, prior=prior, cost=cost, raw=raw)
-        chosen: list[str] = []
+        kept: list[str] = []
+        unit = None
         if rechoose:
             likelihood, codes = self._rechosen_scores(X, y, rechoose, raw)
         else:
-            predictor = self.predictor_
-            left = judge.leave_out(predictor, self._given(X, y, None), groups, self._key())
-            fitted = None if raw else cross_fitted(predictor, left, groups)
-            likelihood = predictor.calibrated(left.blocks, left.lesson.rows, raw) if fitted is None else fitted
-            codes, chosen = left.lesson.members.codes, self._chosen_by_labels()
+            from deciban.model.folds import FOLDS, folds_in_time, k_folds, units
+            from deciban.model.nested import holds_all_rows, nested_scores
+            from deciban.progress import progress_bar
+
+            given = self._given(X, y, None)
+            if needs_all_rows(self.model_.family):  # its sums do not show what was learnt
+                lesson = judge.known_lesson(self.model_, given)
+            else:
+                lesson = judge.learnt_lesson(self.model_, given, self._key())
+            table, codes = lesson.batch.table, lesson.members.codes
+            if time is None:
+                unit = units(table, codes, groups)
+                splits = list(k_folds(codes, FOLDS, unit))
+            elif holds_all_rows(self.model_, lesson):
+                splits = list(folds_in_time(time, len(codes)))
+            else:
+                raise InputError("time= needs all rows of the model: the time of the others is not known.")
+            with progress_bar("judging" if progress else None, len(splits)) as update:
+                found = nested_scores(self.predictor_, self._request(self.classes), lesson, splits, raw, update)
+            likelihood, codes, kept = found.scores, codes[found.rows], found.kept
+            unit = None if unit is None else unit[found.rows]
         wanted = np.exp(self.log_prior(prior))
         from deciban.evaluate.report import Evaluation
 
-        return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
+        classes, costs = self.model_.classes, self.cost_matrix(cost)
+        return Evaluation(likelihood, codes, classes, wanted, costs, True, kept, unit)
 
     @one_model
     def llr_interval(
@@ -1051,11 +1101,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
         key = None if self.ledger is False or self.ledger is None else Key.of(self.ledger)
-        request = Request(self.families, self.rule, declared, self.calibrate, key, self.kinds)
         with self._writing():
-            predictor, given = fit(request, X, y, sample_weight)
+            predictor, given = fit(replace(self._request(declared), key=key), X, y, sample_weight)
             self._note_columns(X, given, predictor.model.reader)
             return self.use(predictor)
+
+    def _request(self, declared: Sequence[Any] | None) -> Request:
+        """Return the parameters of a fit."""
+        return Request(self.families, self.rule, declared, self.calibrate, None, self.kinds)
 
     def use(self, predictor: Predictor) -> Self:
         """Use a fitted model: one assignment, so that readers see the old pair of model and density or the new one.
@@ -1186,11 +1239,6 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         if constant:  # terms that no parameter changes, such as the coefficient of a multinomial
             likelihood = likelihood + np.reshape(predictor.density.log_base(left.lesson.rows), (-1, 1))
         return likelihood, left.lesson.members.codes, left.log_prior
-
-    def _chosen_by_labels(self) -> list[str]:
-        """Return what was chosen by looking at the labels of the rows that are judged."""
-        choices = ability(self.model_.asked, HasChoices)
-        return [] if choices is None else choices.chosen_by_labels()
 
     def _rechosen_scores(self, X: Any, y: Any, cv: Any, raw: bool) -> tuple[Array, Array]:
         """Return k-fold scores with every choice made again from the other folds."""

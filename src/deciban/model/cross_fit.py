@@ -1,4 +1,4 @@
-"""Cross-fitting of calibrators: which one a model uses, and scores of learnt rows by calibrators that did not see them.
+"""Cross-fitting of calibrators: which one a model uses.
 
 For each of k folds, its rows are subtracted from the sums; leave-one-out scores of the other rows are computed within
 those sums, the calibrator is fitted to them, and the fold is scored with those sums: k leave-one-out passes, no refits.
@@ -18,20 +18,21 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError
 from deciban.evidence.scores import log_posterior, log_probability
-from deciban.model.calibration import FIXED, Calibration, Form, Lengths, shares
+from deciban.families.abilities import HasCandidates, ability
+from deciban.families.product import Product, blocks_of
+from deciban.families.protocol import Family
+from deciban.model.calibration import Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
-from deciban.model.judge import LeftOut, left_out_blocks
-from deciban.model.model import Lesson, collect, estimate
+from deciban.model.folds import FOLDS, stratified
+from deciban.model.judge import left_out_blocks
+from deciban.model.model import Lesson, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.reservoir import chosen_rows
 from deciban.statistics import Array
 
-FOLDS = 5
-CROSS_FITTED_ROWS = 10_000  # with more, a calibrator hardly depends on the rows of a fold
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
@@ -47,20 +48,14 @@ class Fold(NamedTuple):
     scores: list[Array]  # (t, K) scores of each block, of the rows of the fold
 
 
-def stratified(codes: Array, k: int = FOLDS, groups: ArrayLike | None = None, seed: int = 0) -> Array:
-    """Return the fold of each row, shape (n,): random, with equal shares of each class; groups stay together.
-
-    >>> stratified(np.array([0, 0, 1, 1, 0, 1]), 2).tolist()
-    [1, 0, 0, 1, 0, 1]
-    """
-    if groups is not None:
-        _, first, group = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
-        return stratified(codes[first], k, None, seed)[group]
-    order = np.random.default_rng(seed).permutation(len(codes))
-    order = order[np.argsort(codes[order], kind="stable")]
-    fold = np.empty(len(codes), dtype=np.intp)
-    fold[order] = np.arange(len(codes)) % k
-    return fold
+def without_fold(family: Family[Any], stats: ModelStats, fold: ModelStats) -> ModelStats:
+    """Return the sums without those of a fold; words that no other document has leave the vocabulary."""
+    left = stats - fold
+    if not isinstance(family, Product):
+        return left if ability(family, HasCandidates) is None else replace(left, family=left.family.pruned())
+    texts = {key for key, (part,) in zip(family.keys, blocks_of(family)) if ability(part, HasCandidates) is not None}
+    blocks = {key: sums.pruned() if key in texts else sums for key, sums in left.family.blocks.items()}
+    return replace(left, family=replace(left.family, blocks=blocks))
 
 
 def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> Iterator[Fold]:
@@ -69,7 +64,7 @@ def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> I
     columns = model.reader.columns
     for k in np.unique(fold):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        left = model.stats - collect(model.family, rows[test], members.take(test), columns)
+        left = without_fold(model.family, model.stats, collect(model.family, rows[test], members.take(test), columns))
         without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
         left_out = left_out_blocks(without, rows[train], members.take(train))
         yield Fold(train, test, left_out, without.block_scores(rows[test]))
@@ -81,30 +76,6 @@ def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
         test = np.flatnonzero(fold == k)
         train = np.flatnonzero(fold != k) if fold.max() else test
         yield Fold(train, test, [each[train] for each in blocks], [each[test] for each in blocks])
-
-
-def cross_fitted(predictor: Predictor, left: LeftOut, groups: ArrayLike | None = None) -> Array | None:
-    """Return left-out scores (n, K), calibrated by calibrators of the model's form that have not seen the row's fold.
-
-    The calibrators are those of k folds; a row is scored by the sums without the row. None where the calibrator has no
-    fitted parameters, or so many rows were given that one row makes no difference.
-    """
-    model, lesson = predictor.model, left.lesson
-    calibration, codes = model.calibration, lesson.members.codes
-    if calibration is None or calibration.form in FIXED or len(codes) > CROSS_FITTED_ROWS:
-        return None
-    lengths, fold = block_lengths(model.family, lesson.rows), stratified(codes, groups=groups)
-    likelihood = np.empty(left.log_prior.shape)
-    try:
-        many = _many_scales(calibration.method, len(left.blocks), len(codes))
-        for part in folds_by_subtraction(predictor, lesson, fold) if many else _folds_of_scores(left.blocks, fold):
-            train, given = (codes[part.train], _at(lengths, part.train)), (model.classes, model.weight)
-            made = Calibration.fit(calibration.method, part.left_out, *train, *given, form=calibration.form)
-            blocks = [each[part.test] for each in left.blocks]
-            likelihood[part.test] = made.apply(blocks, _at(lengths, part.test), model.classes)
-    except DecibanError:  # too few rows of a class for folds
-        return None
-    return likelihood
 
 
 def _many_scales(method: str, B: int, n: int) -> bool:

@@ -95,12 +95,22 @@ def _fit(
         chosen_family, stats, ledger, sample = sums.family, sums.total(), sums.ledger, sums.sample()
         del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
-    model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
-    predictor = Predictor(model, model.density())
-    if method is not None and len(stats.rows) > 1:
-        calibration = calibrate(predictor, start, method, request.calibrate == "auto")
-        predictor = Predictor(replace(model, calibration=calibration), predictor.density)
-    return predictor, given
+    reader, chosen_on = Reader(columns, given.schema), float(stats.rows.sum())
+    model = Model(chosen_family, stats, reader, rule, family, reasons, ledger=ledger, chosen_on=chosen_on)
+    return calibrated(model, start, method, request.calibrate == "auto"), given
+
+
+def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable[[Family[Any]], Lesson]) -> Predictor:
+    """Choose, sum and calibrate as `fit` does, from rows in memory that are typed already.
+
+    `encoded(family)` gives the rows of the batch as the family takes them.
+    """
+    family, blocks = asked_family(request.families, batch, reader.schema, request.kinds, request.rule)
+    start = encoded(family)
+    chosen_family, stats = fit_rows(family, start.rows, start.members, reader.columns, request.rule)
+    reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
+    model = Model(chosen_family, stats, reader, request.rule, family, reasons, chosen_on=float(stats.rows.sum()))
+    return calibrated(model, start, calibration_method(request, family), request.calibrate == "auto")
 
 
 class Accumulator:
@@ -334,6 +344,15 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
     if not isinstance(request.families, str):
         return None if own is None else "blocks"
     return (own or "offsets") if len(parts) == 1 else "blocks"
+
+
+def calibrated(model: Model, start: Lesson, method: str | None, automatic: bool) -> Predictor:
+    """Return the predictor of a model, calibrated on learnt rows unless there is no method or only one class."""
+    predictor = Predictor(model, model.density())
+    if method is None or len(model.stats.rows) < 2:
+        return predictor
+    calibration = calibrate(predictor, start, method, automatic)
+    return Predictor(replace(model, calibration=calibration), predictor.density)
 
 
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:

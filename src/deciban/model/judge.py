@@ -74,7 +74,16 @@ def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[
 
 def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = None, key: Key | None = None) -> LeftOut:
     """Score learnt rows as if each, or each group, had never been learnt; refuse rows that were not."""
-    model = predictor.model
+    model, learnt = predictor.model, learnt_lesson(predictor.model, batch, key)
+    rows, members = learnt.rows, learnt.members
+    if groups is not None:
+        return LeftOut(*_leave_groups_out(predictor, rows, members, np.asarray(groups)), learnt)
+    prior = left_out_prior(model.stats.rows, members.codes, members.row_weights())
+    return LeftOut(left_out_blocks(predictor, rows, members), prior, learnt)
+
+
+def learnt_lesson(model: Model, batch: Batch, key: Key | None = None) -> Lesson:
+    """Encode learnt rows; refuse rows that the ledger or the sums show were not learnt."""
     if model.ledger is not None:
         batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)[1]  # with the weights that decay has left
     learnt = known_lesson(model, batch)
@@ -83,10 +92,7 @@ def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = Non
         sums = footprint(model.family, rows, members)
     finite(sums, model.family, rows, model.reader.columns)
     model.stats.require(ModelStats({"class": members.classes}, members.weights(), sums), NotLearntError)
-    if groups is not None:
-        return LeftOut(*_leave_groups_out(predictor, rows, members, np.asarray(groups)), learnt)
-    prior = left_out_prior(model.stats.rows, members.codes, members.row_weights())
-    return LeftOut(left_out_blocks(predictor, rows, members), prior, learnt)
+    return learnt
 
 
 def known_lesson(model: Model, batch: Batch) -> Lesson:

@@ -136,6 +136,8 @@ class Model:
         Log loss of batches that were scored before they were learnt.
     decayed, unlearnt : bool
         Whether rows have decayed, or were unlearnt, since the first fit.
+    chosen_on : float or None
+        Weight of the rows when a fit made the choices; None where it is not known, or choices were replaced since.
     """
 
     family: Family[Any]
@@ -149,6 +151,7 @@ class Model:
     prequential: Prequential | None = None
     decayed: bool = False
     unlearnt: bool = False
+    chosen_on: float | None = None
 
     # -- reading ---------------------------------------------------------------------------------------------------
     @property
@@ -257,7 +260,8 @@ class Model:
         **hyper: Any,
     ) -> Model:
         """Return a model with another rule, other hyper-parameters, or some of the classes or columns."""
-        model = replace(self, calibration=None)  # it was fitted to the densities as they are
+        # calibration and choices were made for the densities as they are
+        model = replace(self, calibration=None, chosen_on=None)
         if rule is not None:
             check_rule(rule)
             model = replace(model, rule=rule)
@@ -297,7 +301,7 @@ class Model:
 
     def rechoose(self, family: Family[Any]) -> Model:
         """Return the model with choices made again: `family` has them."""
-        return replace(self, family=family, unlearnt=False)
+        return replace(self, family=family, unlearnt=False, chosen_on=None)
 
     def rechosen_from_sums(self) -> Model:
         """Make the choices again that sums can make; the others stay."""
