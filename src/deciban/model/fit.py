@@ -96,11 +96,27 @@ def _fit(
         del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
     model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
+    return _calibrated(model, start, method, request), given
+
+
+def _calibrated(model: Model, start: Lesson, method: str | None, request: Request) -> Predictor:
+    """Return a model with its density, calibrated on leave-one-out scores of these rows where it is to be."""
     predictor = Predictor(model, model.density())
-    if method is not None and len(stats.rows) > 1:
-        calibration = calibrate(predictor, start, method, request.calibrate == "auto")
-        predictor = Predictor(replace(model, calibration=calibration), predictor.density)
-    return predictor, given
+    if method is None or len(model.stats.rows) < 2:
+        return predictor
+    calibration = calibrate(predictor, start, method, request.calibrate == "auto")
+    return Predictor(replace(model, calibration=calibration), predictor.density)
+
+
+def fit_batch(request: Request, batch: Batch, schema: Schema | None) -> Predictor:
+    """Fit rows that were read already, typed by the schema where there is one: choose, sum and calibrate."""
+    columns = batch.table.columns
+    family, blocks = asked_family(request.families, batch, schema, request.kinds, request.rule)
+    start = lesson(family, batch, None, request.classes)
+    chosen_family, stats = fit_rows(family, start.rows, start.members, columns, request.rule)
+    reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
+    model = Model(chosen_family, stats, Reader(columns, schema), request.rule, family, reasons)
+    return _calibrated(model, start, calibration_method(request, family), request)
 
 
 class Accumulator:
