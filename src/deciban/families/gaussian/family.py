@@ -89,8 +89,8 @@ class Gaussian(
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
         Target covariance, or its diagonal. If None, it is computed by `target` from all rows.
     dof : float, default=0.0
-        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows. Models of files that do
-        not hold it have 2.
+        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows. Models of older files,
+        which do not hold it, have 2.
     origin : array-like of shape (n_features,), optional
         Point about which sums are collected. If None, the medians of the first rows, once there are 32.
     reach : array-like of shape (n_features,), optional
