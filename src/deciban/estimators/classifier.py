@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
+from deciban.errors import Argument, InputError, MergeError, ModelFileError, NotAvailableError, Remedy
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
@@ -28,6 +28,14 @@ from deciban.model.cross_fit import fit_calibration, select_calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
+from deciban.model.prediction_sets import (
+    Conformity,
+    PredictionSets,
+    class_conformity,
+    conformity_of,
+    learnt_rows,
+    prediction_sets,
+)
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
@@ -554,7 +562,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
                     lengths = block_lengths(model.family, rows)
                     given = model.classes, model.weight
                     calibration = select_calibration(method, blocks, codes, lengths, *given, simplify=automatic)
-            return self.use(Predictor(replace(model, calibration=calibration), predictor.density))
+            model = replace(model, calibration=calibration)
+            return self.use(Predictor(model, predictor.density, learnt=predictor.learnt))
 
     def without_ledger(self) -> Self:
         """Return the same classifier without its ledger.
@@ -977,6 +986,116 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return judge.LLRInterval(*(scores.convert(end, unit) for end in ends))
 
     @one_model
+    def predict_set(
+        self,
+        X: RowsLike,
+        coverage: float = 0.9,
+        method: str = "cv+",
+        by_class: bool = False,
+        allow_empty: bool = True,
+        *,
+        learnt: tuple[RowsLike, LabelsLike] | None = None,
+    ) -> PredictionSets:
+        """Return for each row the set of classes that contains the true one with a given probability.
+
+        The guarantee holds on average over new rows that are exchangeable with the learnt ones, whether or not the
+        families are right; it does not hold for each kind of row, nor where the data drift.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        coverage : float, default=0.9
+            Probability 1 − α that a set contains the true class.
+        method : {"cv+", "jackknife", "full"}, default="cv+"
+            "cv+" compares with 10 models, each fitted without a tenth of the learnt rows: coverage at least
+            1 − 2α − √(2/n), about 1 − α in practice. "jackknife" compares leave-one-out scores that are not calibrated:
+            one pass, no guarantee. "full" adds each row with each class to the sums: at least 1 − α, for small tables.
+        by_class : bool, default=False
+            Whether the coverage holds for the rows of each class. A class with fewer than 1/α − 1 rows is in every set.
+        allow_empty : bool, default=True
+            Whether a set may be empty. If False, an empty set gets the most probable class.
+        learnt : tuple of (rows, labels), optional
+            The rows that were learnt. If None, those that `fit` was given in memory, while the model is as it was
+            fitted; files and pickles do not contain them. More than 10,000 rows are sampled.
+
+        Returns
+        -------
+        PredictionSets
+            The sets, their sizes, and the p-value of each class.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from deciban import GenerativeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = GenerativeClassifier().fit(X[::2], y[::2])
+        >>> sets = clf.predict_set(X[1::2], coverage=0.95)
+        >>> sets[0], sets.size.mean().round(2)
+        ((0,), np.float64(0.96))
+        """
+        table = self._table(X)
+        fill = None if allow_empty else lambda: self._most_probable(table)
+        return prediction_sets(self.conformity(method, by_class, learnt=learnt), table, coverage, fill)
+
+    @one_model
+    def conformity(
+        self, method: str = "cv+", by_class: bool = False, *, learnt: tuple[RowsLike, LabelsLike] | None = None
+    ) -> Conformity:
+        """Prepare prediction sets, for rows that arrive in several batches.
+
+        Parameters
+        ----------
+        method : {"cv+", "jackknife", "full"}, default="cv+"
+            As in `predict_set`.
+        by_class : bool, default=False
+            As in `predict_set`.
+        learnt : tuple of (rows, labels), optional
+            As in `predict_set`.
+
+        Returns
+        -------
+        Conformity
+            Computes p-values of classes for tables of rows.
+        """
+        request = Request(self.families, self.rule, None, self.calibrate, None, self.kinds)
+        return conformity_of(method, self.predictor_, self._learnt(learnt), request, self._log_prior_for, by_class)
+
+    @one_model
+    def p_values(self, X: RowsLike, *, learnt: tuple[RowsLike, LabelsLike] | None = None) -> Array:
+        """Return how usual each row is among the rows of each class: a small value for every class is "none of these".
+
+        The value is the share of the class's learnt rows whose density log f(x|class), by models that have not learnt
+        them, is as low as that of the row. If the row is one of the class, it is at most α with a probability of at
+        most about α. Priors and the other classes do not matter.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        learnt : tuple of (rows, labels), optional
+            The rows that were learnt, as in `predict_set`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            P-values.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from deciban import GenerativeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = GenerativeClassifier().fit(X, y)
+        >>> clf.p_values(np.array([[5.0, 3.4, 1.5, 0.2], [9.0, 9.0, 9.0, 9.0]])).round(2)
+        array([[1.  , 0.02, 0.02],
+               [0.02, 0.02, 0.02]])
+        """
+        request = Request(self.families, self.rule, None, self.calibrate, None, self.kinds)
+        made = class_conformity(self.predictor_, self._learnt(learnt), request, self._log_prior_for)
+        return made.p_values(self._table(X))
+
+    @one_model
     def influence(
         self,
         row: RowsLike,
@@ -1097,6 +1216,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             self._predictor.verify()  # a copy elsewhere has no file to check
         state = dict(super().__getstate__())
         state.pop("_lock", None)
+        if "_predictor" in state:
+            state["_predictor"] = replace(self._predictor, learnt=None)  # a copy elsewhere holds no rows
         return state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
@@ -1104,7 +1225,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         with self._writing():
             predictor, given = fit(replace(self._request(declared), key=key), X, y, sample_weight)
             self._note_columns(X, given, predictor.model.reader)
-            return self.use(predictor)
+            return self.use(replace(predictor, learnt=learnt_rows(given)))
 
     def _request(self, declared: Sequence[Any] | None) -> Request:
         """Return the parameters of a fit."""
@@ -1172,6 +1293,32 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"the key given is not the one of the ledger (id {ledger.key_id}).")
         self.ledger = key
         return self
+
+    def _most_probable(self, table: Table) -> Array:
+        return np.argmax(self.predict_log_proba(table), axis=1)
+
+    def _learnt(self, learnt: tuple[Any, Any] | None) -> Batch:
+        """Return the learnt rows: as given, or as the fit has kept them."""
+        if learnt is not None:
+            X, y = self._labelled(*learnt)
+            return self._given(X, y, None)
+        kept = self.predictor_.learnt
+        if kept is None:
+            raise NotAvailableError(
+                "this model does not hold the rows it has learnt: it was read from a file, fitted from one, or changed "
+                "since.",
+                remedy=Remedy("Give the rows: ", Argument("learnt", "FILE", "learnt=(X, y)"), "."),
+            )
+        batch = kept.whole()
+        return replace(batch, weight=row_weights(batch.weight, len(batch.table)))
+
+    def _log_prior_for(self, rows: Array) -> Array:
+        """Return the log prior of a model with so many rows of each class, shape (K,) or (n, K)."""
+        learnt = isinstance(self.prior, str) and self.prior == "learnt"
+        if learnt and rows.ndim == 2:
+            return scores.log_probability(rows / rows.sum(axis=1, keepdims=True))
+        each = decisions.resolve_prior(self.prior, self.classes_, rows if rows.ndim == 1 else self.class_count_)
+        return scores.log_probability(each)
 
     def _log_prior_of(self, model: Model) -> Array:
         """Return the log prior of a model that is not published yet."""

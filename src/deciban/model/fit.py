@@ -113,6 +113,12 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
     return calibrated(model, start, calibration_method(request, family), request.calibrate == "auto")
 
 
+def fit_batch(request: Request, batch: Batch, schema: Schema | None) -> Predictor:
+    """Fit rows that were read already, typed by the schema where there is one."""
+    reader = Reader(batch.table.columns, schema)
+    return fit_lesson(request, batch, reader, lambda family: lesson(family, batch, None, request.classes))
+
+
 class Accumulator:
     """Sums of a stream of batches; mutable, with one owner.
 

@@ -171,7 +171,7 @@ def llr_interval(
     if not 0 < level < 1:
         raise InputError(f"level={level}: give a probability between 0 and 1.")
     model = predictor.model
-    family = ability(model.family.resolve(model.stats.family), HasDraws)
+    family = ability(model.family, HasDraws)  # not resolved: whether a prior is derived matters to its certainty
     if family is None:
         raise NotAvailableError(
             f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "

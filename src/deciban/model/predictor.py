@@ -15,6 +15,7 @@ from deciban.families.protocol import Density, Family, Rows
 from deciban.model.calibration import total
 from deciban.model.model import Lesson, Model
 from deciban.model.prequential import Prequential
+from deciban.read.batches import Rows as GivenRows
 from deciban.read.labels import encode_labels
 from deciban.statistics import Array
 
@@ -34,11 +35,15 @@ class Predictor:
         The density of the model, where it is known already.
     check : callable, optional
         Checks the numbers of a model that came from a file; called once, before the density is estimated.
+    learnt : Rows, optional
+        The rows that a fit in memory has learnt, or a sample of them; not written to files, and not kept once the model
+        changes.
     """
 
     model: Model
     known: Density | None = None
     check: Callable[[Model], Density] | None = None
+    learnt: GivenRows | None = None
 
     def next(self, model: Model) -> Predictor:
         """Return the predictor of another model, with the checks that are still to be made."""
