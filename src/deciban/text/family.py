@@ -44,6 +44,7 @@ from deciban.text.stats import (
 )
 from deciban.text.tokens import TWO_OR_MORE, Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
+from deciban.text.word_evidence import LeftOutWords, by_word
 
 READINGS = ("multinomial", "bernoulli", "polya")
 PSEUDO_COUNTS = (1.0, 0.3, 0.1, 0.03, 0.01)  # candidates, the strongest prior first
@@ -285,6 +286,27 @@ class Text(Family[TextStats]):
             return scores(self)
         return scores.in_parts()
 
+    def left_out_words(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeftOutWords | None:
+        """Return the source of leave-one-out scores, from which evidence word by word can be had.
+
+        Parameters
+        ----------
+        stats : TextStats
+            The sums.
+        X : TextRows
+            Encoded documents that were learnt.
+        members : Members
+            Their classes.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the posterior.
+
+        Returns
+        -------
+        LeftOutWords or None
+            The source; None where scores are not sums over words with a probability each.
+        """
+        return LeftOutWords(self, stats, X, members, rule) if by_word(self, rule) else None
+
     # -- choices -------------------------------------------------------------------------------------------------------
     @property
     def open(self) -> bool:
@@ -299,8 +321,8 @@ class Text(Family[TextStats]):
 
     @property
     def calibration(self) -> str:
-        """By the length of the document."""
-        return "length"
+        """By word, and by the length of the document; by the length alone where words have no probability each."""
+        return "features" if self.reading == "multinomial" else "length"
 
     @property
     def not_mixable(self) -> str:
