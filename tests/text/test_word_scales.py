@@ -16,8 +16,11 @@ from deciban.errors import DecibanError
 from deciban.evaluate.word_scales import Problem, WordScales
 from deciban.families.word_scores import source_of
 from deciban.model.calibration import Calibration
+from deciban.model.candidates import Judge
 from deciban.model.judge import known_lesson, left_out_blocks
 from deciban.model.predictor import Predictor, block_lengths
+from deciban.statistics import Members
+from deciban.text.counting import TextRows
 from deciban.text.vocabulary import Vocabulary
 from deciban.text.word_evidence import WordFactors
 
@@ -25,7 +28,7 @@ WORDS = [f"w{i:02d}" for i in range(40)]
 
 
 def corpus(n=240, K=3, seed=0, length=12):
-    """Words 0 … 9 tell the class; 10 … 19 come in copies of one of them, so that naive Bayes counts it several times."""
+    """Words 0 … 8 tell the class; 10 … 19 come together, so that naive Bayes counts one piece of evidence ten times."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, K, n)
     texts = []
@@ -33,8 +36,9 @@ def corpus(n=240, K=3, seed=0, length=12):
         p = np.ones(40)
         p[label * 3 : label * 3 + 3] = 4.0
         drawn = rng.choice(40, length + rng.integers(0, 6), p=p / p.sum())
-        copies = 6 if rng.random() < (0.8 if label == 0 else 0.3) else 0
-        texts.append(" ".join([WORDS[i] for i in drawn] + [WORDS[10 + i] for i in range(copies)]))
+        copied = rng.random() < (0.7 if label == 0 else 0.4)
+        rest = range(10, 20) if copied else rng.choice(np.arange(20, 40), 10)
+        texts.append(" ".join(WORDS[i] for i in [*drawn, *rest]))
     return texts, [f"c{label}" for label in y]
 
 
@@ -168,7 +172,7 @@ def test_copies_of_a_word_get_a_smaller_scale():
     texts, labels = corpus(n=1500, K=2)
     clf = with_words(GenerativeClassifier(FAMILIES["counts"]).fit(texts, labels), texts, labels)
     factors = clf.calibration_.word_factors(0)
-    copies, tellers = factors.of_words(WORDS[10:16]), factors.of_words(WORDS[:3])
+    copies, tellers = factors.of_words(WORDS[10:20]), factors.of_words(WORDS[:3])
     assert copies.mean() < 0.8 * tellers.mean()
     assert tellers.mean() > 1.0  # the common scale is too small for words that come alone
 
@@ -221,3 +225,63 @@ def test_new_rows_recalibrate_and_a_mix_of_columns_has_scales_of_words():
     clf.recalibrate(texts[200:], labels[200:], "features", learnt=False)
     assert clf.calibration_.method in ("features", "length")
     assert np.isfinite(clf.predict_log_proba(texts)).all()
+
+
+# -- pseudo-counts in proportion to the words of all classes -----------------------------------------------------------
+@pytest.mark.parametrize("vocabulary", ["learnt", "growing"])
+def test_pooled_pseudo_counts_are_those_of_a_multinomial_with_that_base(vocabulary):
+    texts, labels = corpus(n=60)
+    text = Text(transform="counts", pseudo_count=0.5, base="pooled", vocabulary=vocabulary)
+    clf = GenerativeClassifier(text, calibrate=None).fit(texts, labels)
+    stats = clf.model_.stats.family
+    counts = stats.counts if vocabulary == "learnt" else np.roll(stats.counts, -1, axis=1)
+    totals = counts.sum(axis=0)
+    totals[totals == 0] = totals[totals > 0].min()
+    alpha = 0.5 * totals / totals.mean()
+    log_p = np.log((counts + alpha) / (counts.sum(axis=1, keepdims=True) + alpha.sum()))
+    np.testing.assert_allclose(clf.predictor_.density.inner.log_p, log_p.T, rtol=1e-12)
+
+
+def test_pooled_pseudo_counts_are_held_while_a_document_is_left_out():
+    texts, labels = corpus(n=60)
+    texts[4] += " onlyhere"
+    text = Text(transform="counts", pseudo_count=0.5, base="pooled")
+    clf = GenerativeClassifier(text, calibrate=None).fit(texts, labels)
+    left = clf.leave_one_out(texts, labels, method="log_likelihood")
+    stats = clf.model_.stats.family
+    words = list(stats.labels["word"].names)
+    alpha = dict(zip(words, 0.5 * stats.counts.sum(axis=0) / stats.counts.sum(axis=0).mean()))
+    for row in (0, 4):
+        counts = stats.counts.copy()
+        own = sorted(set(labels)).index(labels[row])
+        for word in texts[row].split():
+            counts[own, words.index(word)] -= 1
+        stays = counts.sum(axis=0) > 0
+        a = np.array([alpha[word] for word in words])[stays]
+        log_p = np.log((counts[:, stays] + a) / (counts[:, stays].sum(axis=1, keepdims=True) + a.sum()))
+        place = {word: at for at, word in enumerate(np.array(words)[stays])}
+        expected = sum(log_p[:, place[word]] for word in texts[row].split() if word in place)
+        np.testing.assert_allclose(left[row], expected, rtol=1e-10)
+
+
+def test_pooled_pseudo_counts_follow_unlearning_and_influence():
+    texts, labels = corpus(n=60)
+    clf = GenerativeClassifier(Text(transform="counts", pseudo_count=0.5, base="pooled"), calibrate=None)
+    clf.fit(texts, labels)
+    without = copy.deepcopy(clf).unlearn(texts[:1], labels[:1])
+    again = GenerativeClassifier(clf.families, calibrate=None).fit(texts[1:], labels[1:])
+    np.testing.assert_array_equal(without.predict_log_proba(texts), again.predict_log_proba(texts))
+    change = clf.influence(texts[7:8], texts, labels, "c1", "c0")
+    exact = again.llr(texts[7:8], "c1", "c0") - clf.llr(texts[7:8], "c1", "c0")
+    np.testing.assert_allclose(np.asarray(change)[0], exact[0], rtol=1e-8)
+
+
+def test_a_class_with_one_row_does_not_judge_candidates():
+    texts, labels = corpus(n=300)
+    names, codes = np.unique([*labels, "rare"], return_inverse=True)
+    rows, members = TextRows.of([*texts, "w00 w03"]), Members.hard(codes, len(names))
+    line = Text(transform="counts", base="flat").candidates(rows, members)[0]
+    judged = Judge(rows, members, "mean").best(line)
+    assert len(judged.losses) == 300
+    assert np.isfinite(judged.losses).all()
+    assert judged.candidate.pseudo_count < 1.0  # 1 is the first candidate, which infinite losses would take

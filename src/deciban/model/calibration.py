@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     Linear: TypeAlias = Affine | Offsets | LengthAware | Blockwise
 
 METHODS = ("offsets", "length", "blocks", "features", "affine", "pav")
-Form = Literal["prior", "none", "scale", "fitted", "few words", "words"]
-WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0}  # penalty λ on the scales of words, see word_scales
+Form = Literal["prior", "none", "scale", "fitted", "few words", "words", "many words"]
+# penalty λ on the scales of words, see word_scales
+WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
 Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events
@@ -57,8 +58,8 @@ class Calibration:
         With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With
         "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
         then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
-        away, and "scale" has one scale for all blocks. With "features", "scale" has no scales of words, and "few words"
-        and "words" have weaker penalties on them.
+        away, and "scale" has one scale for all blocks. With "features", "scale" has no scales of words, and "few words",
+        "words" and "many words" have weaker penalties on them.
         """
         from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
         from deciban.evaluate.scale_fit import informative_penalty

@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.families.dirichlet import denominator, left_over, log_in_place, numerator, word_prior
+from deciban.families.dirichlet import left_over, log_in_place, numerator, word_prior
 from deciban.families.protocol import Rule
 from deciban.statistics import Array, LazyNames, Members
 from deciban.text.counting import TextRows
-from deciban.text.leave_one_out import LearntWords, LeftOut
+from deciban.text.leave_one_out import LearntWords, LeftOut, left_totals, prior_total, shift_of
 from deciban.text.stats import UNK, TextStats, pseudo_counts
 from deciban.text.vocabulary import Vocabulary, text_array
 
@@ -203,16 +203,13 @@ class LeftOutWords:
         counted = self.X.count_by(learnt.vocabulary, text.tokens).matrix  # a missing document is an empty row
         left = LeftOut.of(text, learnt, counted, members.own_codes(), members.row_weights())
         counts, V = learnt.sums.counts, len(learnt.totals)
-        alpha, alpha0 = word_prior(pseudo_counts(text, V), None, V)
+        alpha, alpha0 = word_prior(pseudo_counts(text, learnt.totals), None, V)
         logs = log_in_place(numerator(np.ascontiguousarray(counts.T), alpha[:, None], rule) + 0.0)
         word, codes = left.rows.indices, left.codes
         own = left_over(counts[codes[left.row], word], left.removed)
         own = log_in_place(numerator(own, alpha[word], rule) + 0.0)
-        whole = np.broadcast_to(learnt.whole, (len(codes), len(counts))).copy()
-        each = np.arange(len(codes)), codes
-        whole[each] = left_over(whole[each], left.lost)
-        gone = np.diff(left.gone.indptr)[:, None]
-        whole = denominator(whole, alpha0 - (left.gone @ alpha)[:, None], V - gone, rule)
+        gone = left.gone @ shift_of(alpha, rule)
+        whole = left_totals(learnt, codes, left.lost, gone, prior_total(alpha0, V, rule))
         totals = log_in_place(np.where(whole > 0, whole, 1.0))
         if not (np.isfinite(logs.sum()) and np.isfinite(own.sum())):
             raise NotAvailableError(
