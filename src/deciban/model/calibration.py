@@ -58,8 +58,8 @@ class Calibration:
         With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With
         "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
         then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
-        away, and "scale" has one scale for all blocks. With "features", "scale" has no scales of words, and "few words",
-        "words" and "many words" have weaker penalties on them.
+        away, and "scale" has one scale for all blocks. With "features", "scale" has no scales of words; "few words",
+        "words" and "many words" have them, under weaker and weaker penalties.
         """
         from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
         from deciban.evaluate.scale_fit import informative_penalty

@@ -213,7 +213,7 @@ class Judge:
         return None if counts is None else np.maximum(1.0, counts.lengths(self.X))
 
     def _losses(self, calibrator: Calibrator, scores: Array, rows: Array, lengths: Array | None) -> Array:
-        """Return −log P(label) of each row whose class has others, times its weight over the mean weight, shape (m,)."""
+        """Return −log P(label) of each row that judges, times its weight over the mean weight, shape (m,)."""
         codes, weight = self.members.codes[rows], self.weight[rows]
         calibrated = calibrator.apply(scores, None if lengths is None else lengths[rows])
         log_p = log_posterior(calibrated, self.log_prior[rows])[np.arange(len(weight)), codes]
