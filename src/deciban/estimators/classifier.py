@@ -75,7 +75,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Costs of wrong decisions; 0 for right and 1 for wrong ones where not given.
     classes : sequence, optional
         Class labels declared before they are seen, in this order.
-    calibrate : {"offsets", "length", "blocks", "affine", "pav", "auto"} or None, default="auto"
+    calibrate : {"offsets", "length", "blocks", "features", "affine", "pav", "auto"} or None, default="auto"
         How log-likelihoods are calibrated on leave-one-out scores. "auto" calibrates text, and mixes of families that
         were chosen automatically.
     ledger : bool, str or bytes, default=False
@@ -531,9 +531,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             Learnt rows, which are scored by exact leave-one-out; or new rows.
         y : array-like of shape (n_samples,) or str
             Their labels, or the name of the column that holds them.
-        method : {"offsets", "length", "blocks", "affine", "pav", "auto"} or None, default="auto"
-            The calibrator; None removes it. "auto" takes "blocks" for several blocks, "length" for counts of words,
-            and "offsets" otherwise.
+        method : {"offsets", "length", "blocks", "features", "affine", "pav", "auto"} or None, default="auto"
+            The calibrator; None removes it. "auto" takes "blocks" for several blocks, "features" for texts, "length"
+            for other counts, and "offsets" otherwise.
         learnt : bool, default=True
             Whether the rows were learnt.
         sample_weight : array-like of shape (n_samples,), optional

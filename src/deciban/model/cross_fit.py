@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,8 @@ from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family
-from deciban.model.calibration import Calibration, Form, Lengths, shares
+from deciban.families.word_scores import source_of
+from deciban.model.calibration import WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
@@ -36,6 +38,7 @@ from deciban.statistics import Array
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
+ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
 ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
 
 
@@ -80,20 +83,30 @@ def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
 
 def _many_scales(method: str, B: int, n: int) -> bool:
     """Whether a calibrator of B blocks has so many scales that leave-one-out scores of the full sums do not suffice."""
-    return method == "blocks" and B > 1 and n < ROWS_PER_SCALE * B
+    return method == "features" or (method == "blocks" and B > 1 and n < ROWS_PER_SCALE * B)
 
 
 def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
     """Fit the calibrator of a model on leave-one-out scores of rows that it has learnt, as `select_calibration`."""
     model = predictor.model
     blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
+    method = _without_words(method, blocks, simplify)
     lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
     some = chosen_rows(len(codes), SELECTION_ROWS)
     folds = None
     if _many_scales(method, len(blocks), len(some)):
         part = Lesson(lesson.batch, lesson.rows[some], lesson.members.take(some))
         folds = folds_by_subtraction(predictor, part, stratified(codes[some]))
+        if method == "features" and len(some) >= ENOUGH_FOR_ONE_FOLD:
+            folds = islice(folds, 1)
     return select_calibration(method, blocks, codes, lengths, model.classes, model.weight, folds, simplify)
+
+
+def _without_words(method: str, blocks: Sequence[Array], automatic: bool) -> str:
+    """Return the method; one without scales of words if it was chosen automatically and no block has words."""
+    if not (automatic and method == "features") or any(source_of(each) is not None for each in blocks):
+        return method
+    return "length" if len(blocks) == 1 else "blocks"
 
 
 def select_calibration(
@@ -110,28 +123,32 @@ def select_calibration(
 
     `folds` are of the rows `chosen_rows(n, SELECTION_ROWS)`.
     """
-    given = classes, rows
-    whole = Calibration.fit(method, blocks, codes, lengths, *given)
+    given, method = (classes, rows), _without_words(method, blocks, simplify)
     if method == "pav":  # has no candidates: it is asked for by name only
-        return whole
+        return Calibration.fit(method, blocks, codes, lengths, *given)
+    usual: Form = "fitted" if method != "features" else "scale" if simplify else "words"
+    whole = Calibration.fit(method, blocks, codes, lengths, *given, form=usual)
     some = chosen_rows(len(codes), SELECTION_ROWS)
     own, counted = codes[some], [None if each is None else each[some] for each in lengths]
     if folds is None:
         parameters = len(classes) + 2 * len(blocks)
-        number = stratified(own, 1 if len(own) >= ROWS_PER_SCALE * parameters else FOLDS)
+        few = method == "features" or len(own) < ROWS_PER_SCALE * parameters
+        number = stratified(own, FOLDS if few else 1)
         folds = _folds_of_scores([each[some] for each in blocks], number)
     dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
     enough = dependent == 1 or len(own) >= ROWS_PER_BLOCK * dependent
-    forms: list[Form] = ["prior", "fitted", "none"] if enough else ["prior", "fitted"]
+    forms: list[Form] = ["prior", usual, "none"] if enough else ["prior", usual]
+    if method == "features":
+        forms[1:2] = ["scale", *WORDS] if simplify else [*WORDS]
     if simplify and method == "blocks" and len(blocks) > 1:
         forms.insert(1, "scale")
-    losses = {form: np.zeros(len(own)) for form in forms}
+    losses = {form: np.full(len(own), np.nan) for form in forms}  # NaN for rows that are not judged
     log_prior = log_probability(shares(own, len(classes)))
     try:
         for fold in folds:
             for form in forms:
                 train = own[fold.train], _at(counted, fold.train)
-                same = form == "fitted" and len(train[0]) == len(own)
+                same = form == usual and len(train[0]) == len(own)
                 made = whole if same else Calibration.fit(method, fold.left_out, *train, *given, form=form)
                 scores = made.apply(fold.scores, _at(counted, fold.test), classes)
                 with np.errstate(invalid="ignore"):
@@ -139,11 +156,16 @@ def select_calibration(
                 losses[form][fold.test] = -log_p[np.arange(len(fold.test)), own[fold.test]]
     except DecibanError:  # too few rows of a class for folds
         return whole
+    # a class with a single row is unknown without it, under every candidate
+    judged = ~np.isnan(losses["prior"]) & (np.bincount(own)[own] > 1)
+    if not judged.any():
+        return whole
+    losses = {form: each[judged] for form, each in losses.items()}
     some_evidence = [form for form in forms if form != "prior"]
     best: Form = first_of_near_equals(some_evidence, [losses[form] for form in some_evidence])
     if losses["prior"].mean() < losses[best].mean():
         best = "prior"
-    return whole if best == "fitted" else Calibration.fit(method, blocks, codes, lengths, *given, best)
+    return whole if best == usual else Calibration.fit(method, blocks, codes, lengths, *given, best)
 
 
 def _at(lengths: Lengths, rows: Array) -> list[Array | None]:

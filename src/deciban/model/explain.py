@@ -35,6 +35,7 @@ class Parts(NamedTuple):
     log_density: Array  # (n, K, P)
     values: Array  # (n, P)
     block: Array  # (P,) which block each belongs to
+    factors: Array  # (P,) of words, where the calibration has them; 1 for all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def explain(
     if model.calibration is not None:
         if hasattr(model.calibration.calibrator, "offsets"):
             scales = model.calibration.scales(block_lengths(model.family, rows), len(evidence))
-            evidence = evidence * (scales if len(scales) == 1 else scales[parts.block]).T
+            evidence = evidence * (scales if len(scales) == 1 else scales[parts.block]).T * parts.factors
         whole = log_ratio(scores[each, one], scores[each, other])
         tamed = np.isfinite(whole) & np.isinf(evidence).any(axis=1)  # a PAV calibration makes infinite evidence finite
         evidence[tamed] = np.where(np.isinf(evidence[tamed]), 0.0, evidence[tamed])
@@ -118,7 +119,8 @@ def parts_of(predictor: Predictor, table: Table, rows: Rows, chain: bool = False
         if named is not None:
             words, terms, counts = named.named_parts(X)
             names = [f"{name}: {word}" for word in words] if len(model.positions) > 1 else words
-            found.append(Parts(names, terms, counts, np.full(len(words), place)))
+            factors = np.ones(len(words)) if model.calibration is None else model.calibration.factors_of(place, words)
+            found.append(Parts(names, terms, counts, np.full(len(words), place), factors))
         else:
             columns = [str(model.reader.columns[j]) for j in at]
             whole = name if product else "all features together"
@@ -128,6 +130,7 @@ def parts_of(predictor: Predictor, table: Table, rows: Rows, chain: bool = False
         np.concatenate([part.log_density for part in found], axis=2),
         np.concatenate([np.asarray(part.values).astype(object) for part in found], axis=1),
         np.concatenate([part.block for part in found]).astype(np.intp),
+        np.concatenate([part.factors for part in found]),
     )
 
 
@@ -162,4 +165,5 @@ def _column_parts(
         terms.append(rest[:, :, None])
         values.append(np.full((len(table), 1), None, dtype=object))
     held = [np.asarray(v.toarray() if sp.issparse(v) else v).astype(object) for v in values]
-    return Parts(names, np.concatenate(terms, axis=2), np.concatenate(held, axis=1), np.full(len(names), place))
+    block = np.full(len(names), place)
+    return Parts(names, np.concatenate(terms, axis=2), np.concatenate(held, axis=1), block, np.ones(len(names)))

@@ -28,13 +28,14 @@ from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import PLACES
 from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import Reservoir, chosen_rows
+from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
 
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
+ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
 FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
@@ -363,7 +364,7 @@ def calibrated(model: Model, start: Lesson, method: str | None, automatic: bool)
 
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
     """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
-    at = chosen_rows(len(start.members))
+    at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
     return fit_calibration(predictor, start, method, automatic)
@@ -374,6 +375,9 @@ def automatic_method(model: Model) -> str:
     parts = blocks_of(model.family)
     if len(parts) > 1:
         return "blocks"
+    offers = ability(parts[0][0], HasCandidates)
+    if offers is not None:
+        return offers.calibration
     return "offsets" if ability(parts[0][0], Counts) is None else "length"
 
 

@@ -16,7 +16,8 @@ from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearn
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, without_ability
-from deciban.families.protocol import Rows
+from deciban.families.protocol import Density, Rows, Rule
+from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor
@@ -67,9 +68,13 @@ def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[
     """Return the leave-one-out scores of each block, shape (n, K)."""
     model = predictor.model
     each = blocks_of(model.family, model.stats.family, rows, predictor.density)
-    return [
-        family.leave_one_out(stats, encoded, members, model.rule, density) for family, stats, encoded, density in each
-    ]
+    return [_left_out(family, stats, encoded, density, members, model.rule) for family, stats, encoded, density in each]
+
+
+def _left_out(family: Any, stats: Any, rows: Rows, density: Density, members: Members, rule: Rule) -> Array:
+    """Return the leave-one-out scores of a block, (n, K), with their source where they are sums over words."""
+    scores, words = family.leave_one_out(stats, rows, members, rule, density), ability(family, HasLeftOutWords)
+    return scores if words is None else WordScores.of(scores, words.left_out_words(stats, rows, members, rule))
 
 
 def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = None, key: Key | None = None) -> LeftOut:
@@ -116,7 +121,8 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
     model, columns = predictor.model, predictor.model.reader.columns
     family = model.family.resolve(model.stats.family)
     _, codes = np.unique(groups, return_inverse=True)
-    scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
+    scores: list[list[Array]] = []
+    places: list[Array] = []
     prior = np.empty((len(members), members.K))
     for group in range(codes.max() + 1):
         at = np.flatnonzero(codes == group)
@@ -125,11 +131,11 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
             density = estimate(family, left, model.rule, columns)
         except DecibanError as error:
             raise error.but(f"without group {groups[at[0]]!r}: ", *error.args) from None
-        for part, found in zip(scores, predictor.block_scores(rows[at], density)):
-            part[at] = found
+        scores.append(predictor.block_scores(rows[at], density))
+        places.append(at)
         weight = np.maximum(left.rows, 0)
         prior[at] = score.log_probability(weight / weight.sum())
-    return scores, prior
+    return [JoinedSource.joined(parts, places) for parts in zip(*scores)], prior
 
 
 def cross_validate(

@@ -12,6 +12,7 @@ from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, ability
 from deciban.families.product import blocks_of
 from deciban.families.protocol import Density, Family, Rows
+from deciban.families.word_scores import HasWords, WordScores
 from deciban.model.calibration import total
 from deciban.model.model import Lesson, Model
 from deciban.model.prequential import Prequential
@@ -69,7 +70,7 @@ class Predictor:
         """Return the log densities of each block, shape (n, K); a bad value in the rows is reported."""
         pairs = blocks_of(self.model.family, self.density if density is None else density, rows)
         with np.errstate(invalid="ignore", over="ignore"):
-            scores = [part.log_density(encoded) for _, part, encoded in pairs]
+            scores = [with_source(part, encoded) for _, part, encoded in pairs]
             finite = all(np.isfinite(each.sum()) for each in scores)
         if not finite:
             self.model.family.check(rows, self.model.reader.labels)
@@ -106,6 +107,12 @@ class Predictor:
         place = np.array([known.get(name, -1) for name in names], dtype=np.intp)[codes]
         own = np.where(place < 0, np.nan, log_p[np.arange(len(place)), place])
         return (model.prequential or Prequential()).add(own, lesson.batch.weight)
+
+
+def with_source(density: Density, rows: Rows) -> Array:
+    """Return the log densities of rows, shape (n, K), with their source where they are sums over words."""
+    scores, words = density.log_density(rows), ability(density, HasWords)
+    return scores if words is None else WordScores.of(scores, words.word_source(rows))
 
 
 def block_lengths(family: Family[Any], rows: Rows) -> list[Array | None]:
