@@ -3,12 +3,16 @@
     log f(x|c) = Σ_b log f_b(x_b|c)
 
 A missing value adds nothing to a block's statistics and nothing to its score, where the block's family allows gaps.
+
+A product may also have *experts*: further families over columns that a block models already, such as pairs of columns.
+They are summed like blocks, and they add parts to the calibrated score. They are no part of the density: scores without
+calibration, samples, evidences and posteriors are those of the blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +32,7 @@ from deciban.families.abilities import (
     HasSubset,
     Refines,
     RunningSums,
+    SeveralParts,
     SharesParameters,
     Streams,
     Unmixable,
@@ -60,6 +65,7 @@ class BlockRows:
     """The encoded rows of several blocks; selecting rows selects them in each."""
 
     parts: tuple[Rows, ...]
+    experts: tuple[Rows, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,14 +77,15 @@ class BlockRows:
         return np.dtype(object)
 
     def __getitem__(self, rows: Array | slice) -> BlockRows:
-        return BlockRows(tuple(part[rows] for part in self.parts))
+        return BlockRows(tuple(part[rows] for part in self.parts), tuple(part[rows] for part in self.experts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductStats(Stats):
-    """The statistics of each block, by its columns."""
+    """The statistics of each block, by its columns, and those of the experts."""
 
     blocks: dict[Key, Stats] = nested()
+    experts: dict[Key, Stats] | None = nested(default=None)  # None where there are no experts
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +93,7 @@ class ProductDensity(Density):
     """Densities of blocks, multiplied."""
 
     blocks: dict[Key, Density]
+    experts: dict[Key, Density] | None = None  # not part of the density
 
     @property
     def K(self) -> int:
@@ -150,6 +158,9 @@ class Product(
     ----------
     families : dict of {column: Family}
         Family of each block. A key is a column name or position, or a tuple of them where a family takes several.
+    experts : dict of {columns: Family}, optional
+        Further families over columns that a block has already. They add parts to calibrated scores, with weights ≥ 0,
+        and are no part of the density.
 
     Examples
     --------
@@ -159,6 +170,7 @@ class Product(
     """
 
     families: Mapping[Any, Family[Any]]
+    experts: Mapping[Key, Family[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.families:
@@ -204,12 +216,7 @@ class Product(
         list of list of int
             Positions of the columns of each block.
         """
-        place = {name: at for at, name in enumerate(columns)}
-        missing = [name for key in self.keys for name in key if name not in place]
-        if missing:
-            lacks, has = shortlist([repr(name) for name in missing]), shortlist(columns, 10)
-            raise InputError(f"the table has no column {lacks}; it has {has}.", columns=tuple(missing))
-        return [[place[name] for name in key] for key in self.keys]
+        return places_of(self.keys, columns)
 
     # -- the contract, block by block ------------------------------------------------------------------------------
     def encode(self, X: Input | BlockRows, columns: Sequence[Any], stats: ProductStats | None = None) -> BlockRows:
@@ -220,14 +227,18 @@ class Product(
         encoded = []
         for family, at, sums in zip(self.families.values(), self.positions(table.columns), known):
             encoded.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at], sums))
-        return BlockRows(tuple(encoded))
+        experts = []
+        for family, at in zip(self.experts.values(), places_of(list(self.experts), table.columns)):
+            experts.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at]))
+        return BlockRows(tuple(encoded), tuple(experts))
 
     def check(self, X: BlockRows, columns: Sequence[Any], learning: bool = False) -> None:
         for family, key, part in zip(self.families.values(), self.keys, X.parts):
             family.check(part, list(map(str, key)), learning)
 
     def collect(self, X: BlockRows, members: Members) -> ProductStats:
-        return self._stats(members.classes, self._each(lambda f, x: f.collect(x, members), X.parts))
+        experts = [family.collect(part, members) for family, part in zip(self.experts.values(), X.experts)]
+        return self._stats(members.classes, self._each(lambda f, x: f.collect(x, members), X.parts), experts)
 
     def choose(
         self, stats: ProductStats, rows: tuple[BlockRows, Members] | None = None, rule: Rule = "mean"
@@ -243,7 +254,12 @@ class Product(
         return self.with_families(self._each(lambda f, s: f.resolve(s), stats.blocks.values()))
 
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
-        return self._density(self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys))
+        blocks = self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys)
+        experts = {
+            key: _estimate(family, sums, rule, key)
+            for (key, family), sums in zip(self.experts.items(), (stats.experts or {}).values())
+        }
+        return ProductDensity(dict(zip(self.keys, blocks)), experts or None)
 
     def leave_one_out(
         self, stats: ProductStats, X: BlockRows, members: Members, rule: Rule, density: Density | None = None
@@ -259,7 +275,8 @@ class Product(
         return _BlockAccumulator(self, X, members)
 
     def footprint(self, X: BlockRows, members: Members) -> ProductStats:
-        return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts))
+        experts = [footprint(family, part, members) for family, part in zip(self.experts.values(), X.experts)]
+        return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts), experts)
 
     def framed(self, stats: ProductStats) -> Product:
         pairs = zip(self.families.values(), stats.blocks.values())
@@ -272,7 +289,8 @@ class Product(
             lambda f, s, x: f.refine(s, x, members) if ability(f, Refines) else (f, s), stats.blocks.values(), X.parts
         )
         families, sums = zip(*pairs)
-        return self.with_families(families), self._stats(stats.labels["class"], sums)  # type: ignore[arg-type]
+        found = self._stats(stats.labels["class"], sums)  # type: ignore[arg-type]
+        return self.with_families(families), replace(found, experts=stats.experts)
 
     def chosen_by_labels(self) -> list[str]:
         having = [family for family in self.families.values() if ability(family, HasChoices)]
@@ -306,7 +324,32 @@ class Product(
             if kept:
                 left = tuple(place[key[at]] for at in kept)
                 families[left], blocks[left] = subset(part, sums, np.array(kept, dtype=np.intp), key)
-        return Product(families), ProductStats(stats.labels, blocks)
+        experts: dict[Key, Any] = {}
+        held: dict[Key, Any] = {}
+        for (key, part), sums in zip(self.experts.items(), (stats.experts or {}).values()):
+            at = np.array([j for j, name in enumerate(key) if name in wanted], dtype=np.intp)
+            found = _expert_subset(part, sums, at, key)
+            if found is not None:
+                left = tuple(place[key[j]] for j in at)
+                experts[left], held[left] = found
+        return Product(families, experts), ProductStats(stats.labels, blocks, held or None)
+
+    def without_experts(self, stats: ProductStats) -> tuple[Product, ProductStats]:
+        """Leave out the experts.
+
+        Parameters
+        ----------
+        stats : ProductStats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        family : Product
+            The blocks alone.
+        stats : ProductStats
+            Their sums.
+        """
+        return replace(self, experts={}), replace(stats, experts=None)
 
     def log_evidence(self, stats: ProductStats) -> Array:
         parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
@@ -340,8 +383,9 @@ class Product(
     def _each(self, act: Callable[..., Any], *parts: Iterable[Any]) -> list[Any]:
         return [act(family, *each) for family, *each in zip(self.families.values(), *parts)]
 
-    def _stats(self, classes: Axis, sums: Iterable[Stats]) -> ProductStats:
-        return ProductStats({"class": classes}, dict(zip(self.keys, sums)))
+    def _stats(self, classes: Axis, sums: Iterable[Stats], experts: Iterable[Stats] = ()) -> ProductStats:
+        held = dict(zip(self.experts, experts))
+        return ProductStats({"class": classes}, dict(zip(self.keys, sums)), held or None)
 
     def _density(self, densities: Iterable[Density]) -> ProductDensity:
         return ProductDensity(dict(zip(self.keys, densities)))
@@ -354,6 +398,8 @@ class _BlockAccumulator:
         self.product, self.classes = product, members.classes
         pairs = zip(product.families.values(), product.keys, X.parts)
         self.blocks = [accumulator(family, part, members, list(map(str, key))) for family, key, part in pairs]
+        others = zip(product.experts.values(), product.experts, X.experts)
+        self.experts = [accumulator(family, part, members, list(map(str, key))) for family, key, part in others]
 
     @property
     def family(self) -> Product:
@@ -373,12 +419,13 @@ class _BlockAccumulator:
     def add(self, X: BlockRows, members: Members) -> None:
         """Add the sums of a batch to each block's."""
         self.classes = self.classes.union(members.classes)
-        for block, part in zip(self.blocks, X.parts):
+        for block, part in zip([*self.blocks, *self.experts], [*X.parts, *X.experts]):
             block.add(part, members)
 
     def total(self) -> ProductStats:
-        """Return the sums of each block."""
-        return self._stats(block.total() for block in self.blocks)
+        """Return the sums of each block and expert."""
+        experts = {key: expert.total() for key, expert in zip(self.product.experts, self.experts)}
+        return replace(self._stats(block.total() for block in self.blocks), experts=experts or None)
 
     def _stats(self, sums: Iterable[Any]) -> ProductStats:
         return ProductStats({"class": self.classes}, dict(zip(self.product.keys, sums)))
@@ -403,6 +450,67 @@ def blocks_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
         return [(family, *values)]
     parts = [value.parts if isinstance(value, BlockRows) else list(value.blocks.values()) for value in values]
     return list(zip(family.families.values(), *parts))
+
+
+def places_of(keys: Sequence[Key], columns: Sequence[Any]) -> list[list[int]]:
+    """Return the positions of the columns of each key in a table; an error names those that it lacks."""
+    place = {name: at for at, name in enumerate(columns)}
+    missing = [name for key in keys for name in key if name not in place]
+    if missing:
+        lacks, has = shortlist([repr(name) for name in missing]), shortlist(columns, 10)
+        raise InputError(f"the table has no column {lacks}; it has {has}.", columns=tuple(missing))
+    return [[place[name] for name in key] for key in keys]
+
+
+# -- experts ---------------------------------------------------------------------------------------------------------
+def experts_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
+    """Return (family, value, …) of each expert of a product; none of another family.
+
+    The values are encoded rows, statistics or densities of the family.
+    """
+    if not isinstance(family, Product) or not family.experts:
+        return []
+    parts = [value.experts if isinstance(value, BlockRows) else list(value.experts.values()) for value in values]
+    return list(zip(family.experts.values(), *parts))
+
+
+def expert_scores(family: Family[Any], density: Density, rows: Rows) -> list[Array]:
+    """Return the scores of each part of each expert, shape (n, K)."""
+    scores: list[Array] = []
+    for expert, inner, encoded in experts_of(family, density, rows):
+        several = ability(expert, SeveralParts)
+        scores += [inner.log_density(encoded)] if several is None else several.part_scores(inner, encoded)
+    return scores
+
+
+def left_out_experts(
+    family: Family[Any], stats: Any, rows: Rows, members: Members, rule: Rule, density: Density
+) -> list[Array]:
+    """Return the leave-one-out scores of each part of each expert, shape (n, K)."""
+    scores: list[Array] = []
+    for expert, sums, encoded, inner in experts_of(family, stats, rows, density):
+        given = sums, encoded, members, rule, inner
+        several = ability(expert, SeveralParts)
+        scores += [expert.leave_one_out(*given)] if several is None else several.left_out_parts(*given)
+    return scores
+
+
+def expert_columns(family: Family[Any]) -> list[tuple[Family[Any], Key]]:
+    """Return the expert and the columns of each part of the experts, in the order of their scores."""
+    found: list[tuple[Family[Any], Key]] = []
+    for key, expert in family.experts.items() if isinstance(family, Product) else ():
+        several = ability(expert, SeveralParts)
+        parts = [tuple(range(len(key)))] if several is None else several.part_columns
+        found += [(expert, tuple(key[j] for j in part)) for part in parts]
+    return found
+
+
+def _expert_subset(family: Family[Any], stats: Any, features: Array, key: Key) -> tuple[Family[Any], Any] | None:
+    """Return an expert of some of its columns, and its sums; None if nothing is left of it."""
+    several = ability(family, SeveralParts)
+    if several is not None:
+        return several.restricted(stats, features)
+    return subset(family, stats, features, key) if len(features) else None
 
 
 def without_ability(family: Family[Any], kind: type) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError
 from deciban.evidence.scores import log_posterior, log_probability
-from deciban.model.calibration import FIXED, Calibration, Form, Lengths, shares
+from deciban.model.calibration import FIXED, PARTS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
 from deciban.model.judge import LeftOut, left_out_blocks
 from deciban.model.model import Lesson, collect, estimate
@@ -152,17 +152,22 @@ def select_calibration(
     dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
     enough = dependent == 1 or len(own) >= ROWS_PER_BLOCK * dependent
     forms: list[Form] = ["prior", "fitted", "none"] if enough else ["prior", "fitted"]
-    if simplify and method == "blocks" and len(blocks) > 1:
+    if simplify and method == "blocks" and len(lengths) > 1:
         forms.insert(1, "scale")
+    if simplify and method == "blocks" and len(blocks) > len(lengths):  # the model has experts
+        forms[forms.index("fitted") + 1 : forms.index("fitted") + 1] = list(PARTS)
     losses = {form: np.zeros(len(own)) for form in forms}
     log_prior = log_probability(shares(own, len(classes)))
     try:
         for fold in folds:
+            train = own[fold.train], _at(counted, fold.train)
+            # of a single fold, all rows are fitted and judged
+            every = {"fitted": whole} if len(train[0]) == len(own) else {}
+            every |= Calibration.fit_each(
+                [form for form in forms if form not in every], method, fold.left_out, *train, *given
+            )
             for form in forms:
-                train = own[fold.train], _at(counted, fold.train)
-                same = form == "fitted" and len(train[0]) == len(own)
-                made = whole if same else Calibration.fit(method, fold.left_out, *train, *given, form=form)
-                scores = made.apply(fold.scores, _at(counted, fold.test), classes)
+                scores = every[form].apply(fold.scores, _at(counted, fold.test), classes)
                 with np.errstate(invalid="ignore"):
                     log_p = log_posterior(scores, log_prior)
                 losses[form][fold.test] = -log_p[np.arange(len(fold.test)), own[fold.test]]

@@ -21,12 +21,14 @@ from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
 from deciban.model.choose import ASKED, choose_blocks
 from deciban.model.cross_fit import fit_calibration
+from deciban.model.experts import InteractionsLike, check_interactions, interactions
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import PLACES
+from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import Reservoir, chosen_rows
 from deciban.read.tables import HEAD, Table
@@ -50,6 +52,7 @@ class Request:
     calibrate: str | None = "auto"
     key: Key | None = None  # of the ledger; None for no ledger
     kinds: Mapping[Any, Any] | None = None
+    interactions: InteractionsLike = "auto"
 
 
 def fit(
@@ -58,6 +61,7 @@ def fit(
     """Choose what is open from the first rows, sum over all rows, and calibrate."""
     if request.rule not in RULES:
         check_rule(request.rule)
+    check_interactions(request.interactions)
     fitted = _fit(request, X, y, sample_weight, vary_together=True)
     # a block whose columns vary together has a gap after the first rows: fit again without such blocks
     return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
@@ -74,6 +78,7 @@ def _fit(
     with first.table.located():
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
         family, blocks = asked_family(request.families, first, given.schema, request.kinds, rule, readable_twice)
+        family = with_experts(family, request, first, given.schema)
         method = calibration_method(request, family)
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
@@ -249,6 +254,17 @@ def asked_family(
     )
 
 
+def with_experts(family: Family[Any], request: Request, first: Batch, schema: Schema | None) -> Family[Any]:
+    """Add experts to a product that deciban chose itself, or where interactions are asked for."""
+    chosen_here = isinstance(request.families, str) and request.interactions == "auto"
+    if schema is None or not isinstance(family, Product) or not (chosen_here or request.interactions != "auto"):
+        return family
+    if request.calibrate is None or needs_all_rows(family):
+        return family  # experts are parts of calibrated scores
+    K = len(encode_labels(first.labels, len(first.table))[0])
+    return replace(family, experts=interactions(first.table, first.weight, schema, K, request.interactions))
+
+
 def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
     """Whether a value is missing in a block whose columns were found to vary together."""
     needed = {name for block in blocks if block.together for name in block.columns}
@@ -333,7 +349,7 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
     own = next((part.calibration for part in parts if part is not None), None)
     if not isinstance(request.families, str):
         return None if own is None else "blocks"
-    return (own or "offsets") if len(parts) == 1 else "blocks"
+    return (own or "offsets") if len(parts) == 1 and not family.experts else "blocks"
 
 
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
@@ -347,7 +363,7 @@ def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool)
 def automatic_method(model: Model) -> str:
     """Return the calibrator that suits the blocks of a model."""
     parts = blocks_of(model.family)
-    if len(parts) > 1:
+    if len(parts) > 1 or (isinstance(model.family, Product) and model.family.experts):
         return "blocks"
     return "offsets" if ability(parts[0][0], Counts) is None else "length"
 

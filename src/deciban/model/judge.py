@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
-from deciban.families.product import blocks_of, footprint, without_ability
+from deciban.families.product import blocks_of, footprint, left_out_experts, without_ability
 from deciban.families.protocol import Rows
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
@@ -33,7 +33,7 @@ S = TypeVar("S", bound=Stats)
 class LeftOut(NamedTuple):
     """Scores of learnt rows by models that have not learnt them."""
 
-    blocks: list[Array]  # (n, K) log-likelihoods of each block, not calibrated
+    blocks: list[Array]  # (n, K) log-likelihoods of each block, not calibrated, then the parts of the experts
     log_prior: Array  # (n, K) the learnt log prior without the row
     lesson: Lesson
 
@@ -64,12 +64,14 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
 
 
 def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[Array]:
-    """Return the leave-one-out scores of each block, shape (n, K)."""
+    """Return the leave-one-out scores of each block, then of the parts of the experts, shape (n, K) each."""
     model = predictor.model
     each = blocks_of(model.family, model.stats.family, rows, predictor.density)
-    return [
+    blocks = [
         family.leave_one_out(stats, encoded, members, model.rule, density) for family, stats, encoded, density in each
     ]
+    given = model.stats.family, rows, members, model.rule, predictor.density
+    return blocks + left_out_experts(model.family, *given)
 
 
 def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = None, key: Key | None = None) -> LeftOut:
@@ -110,7 +112,7 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
     model, columns = predictor.model, predictor.model.reader.columns
     family = model.family.resolve(model.stats.family)
     _, codes = np.unique(groups, return_inverse=True)
-    scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
+    scores: list[Array] = []
     prior = np.empty((len(members), members.K))
     for group in range(codes.max() + 1):
         at = np.flatnonzero(codes == group)
@@ -119,7 +121,9 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
             density = estimate(family, left, model.rule, columns)
         except DecibanError as error:
             raise error.but(f"without group {groups[at[0]]!r}: ", *error.args) from None
-        for part, found in zip(scores, predictor.block_scores(rows[at], density)):
+        each = predictor.block_scores(rows[at], density)
+        scores = scores or [np.empty((len(members), members.K)) for _ in each]
+        for part, found in zip(scores, each):
             part[at] = found
         weight = np.maximum(left.rows, 0)
         prior[at] = score.log_probability(weight / weight.sum())
