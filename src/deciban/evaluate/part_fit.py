@@ -4,8 +4,9 @@
     minimise  − Σ_i log P(c_i|x_i)  +  λ/2·(Σ_e w_e² + (v − 1)²)  +  Σ_c b_c²/(2·OFFSET_SD²)
 
 Weights are ≥ 0: a negative weight on left-out evidence reads off the label, since a row that is taken out of the counts
-of its own class makes the evidence for that class weaker. Parts enter in rounds: those along whose weights the loss falls
-most, by gradient² / curvature, and then all weights are fitted by projected Newton steps. The objective is convex.
+of its own class makes the evidence for that class weaker. Parts enter in rounds: those along whose weights the loss
+falls most, by gradient² / curvature, and then all weights are fitted by projected Newton steps. The objective is
+convex.
 """
 
 from __future__ import annotations

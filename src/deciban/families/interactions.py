@@ -195,9 +195,7 @@ class Interactions(Family[InteractionStats], SeveralParts):
         """Return scores of pairs (P, n, K) and of averaged one-dependence estimators, shape (n, K) each."""
         return [*pairs, self.layout.one_dependence(pairs)] if self.averaged else list(pairs)
 
-    def _left_out(
-        self, stats: InteractionStats, X: Array, members: Members, density: Density | None
-    ) -> Array:
+    def _left_out(self, stats: InteractionStats, X: Array, members: Members, density: Density | None) -> Array:
         """Return the interactions of each row by the sums without it, shape (P, n, K): its own class differs."""
         layout, codes, rows = self.layout, members.own_codes(), np.arange(len(X))
         known = density if isinstance(density, InteractionDensity) else self.estimate(stats, "mean")
@@ -209,7 +207,7 @@ class Interactions(Family[InteractionStats], SeveralParts):
         else:
             tables = counts, *layout.marginals(counts)
             left = [left_over(table[cells, codes], members.weight) for table in tables]
-            each = _interaction(*left, *(share[cells] for share in layout.shares), self.strength, self.pseudo_count)
+            each = _interaction(left, [share[cells] for share in layout.shares], self.strength, self.pseudo_count)
             own = np.where(cells >= 0, each, 0.0)
         scores[:, rows, codes] = own
         return scores
@@ -246,7 +244,9 @@ class InteractionDensity(Density):
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Refuse: rows are drawn from the families of the columns."""
-        raise NotAvailableError("interactions are evidence beside the densities of a model: no rows are drawn from them.")
+        raise NotAvailableError(
+            "interactions are evidence beside the densities of a model: no rows are drawn from them."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +314,7 @@ class Layout:
         """Return I of each cell from counts (M, K), each without so much of the count of the cell itself."""
         tables = counts, *self.marginals(counts)
         left = [left_over(table, less) for table in tables] if less else tables
-        return _interaction(*left, *(share[:, None] for share in self.shares), strength, pseudo_count)
+        return _interaction(left, [share[:, None] for share in self.shares], strength, pseudo_count)
 
     def one_dependence(self, pairs: Array) -> Array:
         """Return log mean_i exp Σ_{j≠i} I_ij of interactions (P, n, K), shape (n, K)."""
@@ -323,17 +323,16 @@ class Layout:
             of_parent[one] += scores
             of_parent[two] += scores
         most = of_parent.max(axis=0)
-        return np.log(np.mean(np.exp(of_parent - most), axis=0)) + most
+        return np.asarray(np.log(np.mean(np.exp(of_parent - most), axis=0)) + most)
 
 
-def _interaction(
-    cell: Array, first: Array, second: Array, n: Array, share_a: Array, share_b: Array, strength: float, alpha: float
-) -> Array:
-    """Return I_ab from the counts of a cell, its row, its column and its table."""
+def _interaction(counts: Sequence[Array], shares: Sequence[Array], strength: float, alpha: float) -> Array:
+    """Return I_ab from the counts of a cell, its row, its column and its table, and from 1/L_a and 1/L_b."""
+    (cell, first, second, n), (share_a, share_b) = counts, shares
     total = n + alpha
     independent = (first + alpha * share_a) * (second + alpha * share_b) / total**2
     joint = (cell + alpha * share_a * share_b + strength * independent) / (total + strength)
-    return np.log(joint / independent)
+    return np.asarray(np.log(joint / independent))
 
 
 def _counted(cells: Array, members: Members, rows: Array | slice, size: int) -> Array:

@@ -60,6 +60,14 @@ class Block:
     detail: str = ""  # figures behind the reason
 
 
+@dataclass(frozen=True)
+class Expert:
+    """Columns, which blocks model already, and a further family for them."""
+
+    columns: Key
+    family: Family[Any]
+
+
 @dataclass(frozen=True, eq=False)
 class BlockRows:
     """The encoded rows of several blocks; selecting rows selects them in each."""
@@ -85,7 +93,7 @@ class ProductStats(Stats):
     """The statistics of each block, by its columns, and those of the experts."""
 
     blocks: dict[Key, Stats] = nested()
-    experts: dict[Key, Stats] | None = nested(default=None)  # None where there are no experts
+    experts: dict[str, Stats] | None = nested(default=None)  # by their names; None where there are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +101,7 @@ class ProductDensity(Density):
     """Densities of blocks, multiplied."""
 
     blocks: dict[Key, Density]
-    experts: dict[Key, Density] | None = None  # not part of the density
+    experts: dict[str, Density] | None = None  # by their names; not part of the density
 
     @property
     def K(self) -> int:
@@ -158,9 +166,9 @@ class Product(
     ----------
     families : dict of {column: Family}
         Family of each block. A key is a column name or position, or a tuple of them where a family takes several.
-    experts : dict of {columns: Family}, optional
-        Further families over columns that a block has already. They add parts to calibrated scores, with weights ≥ 0,
-        and are no part of the density.
+    experts : dict of {str: Expert}, optional
+        Further families over columns that a block has already, by any name. They add parts to calibrated scores, with
+        weights ≥ 0, and are no part of the density.
 
     Examples
     --------
@@ -170,7 +178,7 @@ class Product(
     """
 
     families: Mapping[Any, Family[Any]]
-    experts: Mapping[Key, Family[Any]] = field(default_factory=dict)
+    experts: Mapping[str, Expert] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.families:
@@ -228,8 +236,9 @@ class Product(
         for family, at, sums in zip(self.families.values(), self.positions(table.columns), known):
             encoded.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at], sums))
         experts = []
-        for family, at in zip(self.experts.values(), places_of(list(self.experts), table.columns)):
-            experts.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at]))
+        for expert in self.experts.values():
+            at = places_of([expert.columns], table.columns)[0]
+            experts.append(expert.family.encode(Columns(table, at), [str(table.columns[j]) for j in at]))
         return BlockRows(tuple(encoded), tuple(experts))
 
     def check(self, X: BlockRows, columns: Sequence[Any], learning: bool = False) -> None:
@@ -237,28 +246,47 @@ class Product(
             family.check(part, list(map(str, key)), learning)
 
     def collect(self, X: BlockRows, members: Members) -> ProductStats:
-        experts = [family.collect(part, members) for family, part in zip(self.experts.values(), X.experts)]
+        experts = [expert.collect(part, members) for expert, part in experts_of(self, X)]
         return self._stats(members.classes, self._each(lambda f, x: f.collect(x, members), X.parts), experts)
 
     def choose(
         self, stats: ProductStats, rows: tuple[BlockRows, Members] | None = None, rule: Rule = "mean"
     ) -> Product:
         if rows is None:
-            return self.with_families(self._each(lambda f, s: f.choose(s, None, rule), stats.blocks.values()))
-        X, members = rows
-        return self.with_families(
-            self._each(lambda f, s, x: f.choose(s, (x, members), rule), stats.blocks.values(), X.parts)
-        )
+            chosen = self.with_families(self._each(lambda f, s: f.choose(s, None, rule), stats.blocks.values()))
+        else:
+            X, members = rows
+            chosen = self.with_families(
+                self._each(lambda f, s, x: f.choose(s, (x, members), rule), stats.blocks.values(), X.parts)
+            )
+        return chosen.with_experts(expert.choose(sums) for expert, sums in experts_of(self, stats))
+
+    def with_experts(self, families: Iterable[Family[Any]]) -> Product:
+        """Replace the families of the experts.
+
+        Parameters
+        ----------
+        families : iterable of Family
+            One per expert, in the order of the experts.
+
+        Returns
+        -------
+        Product
+            The same blocks, and experts with these families.
+        """
+        if not self.experts:
+            return self
+        each = zip(self.experts.items(), families)
+        return replace(self, experts={name: replace(expert, family=family) for (name, expert), family in each})
 
     def resolve(self, stats: ProductStats) -> Product:
-        return self.with_families(self._each(lambda f, s: f.resolve(s), stats.blocks.values()))
+        resolved = self.with_families(self._each(lambda f, s: f.resolve(s), stats.blocks.values()))
+        return resolved.with_experts(expert.resolve(sums) for expert, sums in experts_of(self, stats))
 
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
         blocks = self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys)
-        experts = {
-            key: _estimate(family, sums, rule, key)
-            for (key, family), sums in zip(self.experts.items(), (stats.experts or {}).values())
-        }
+        each = zip(self.experts, experts_of(self, stats))
+        experts = {name: expert.estimate(sums, expert_rule(rule)) for name, (expert, sums) in each}
         return ProductDensity(dict(zip(self.keys, blocks)), experts or None)
 
     def leave_one_out(
@@ -275,14 +303,16 @@ class Product(
         return _BlockAccumulator(self, X, members)
 
     def footprint(self, X: BlockRows, members: Members) -> ProductStats:
-        experts = [footprint(family, part, members) for family, part in zip(self.experts.values(), X.experts)]
+        experts = [footprint(expert, part, members) for expert, part in experts_of(self, X)]
         return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts), experts)
 
     def framed(self, stats: ProductStats) -> Product:
         pairs = zip(self.families.values(), stats.blocks.values())
         found = [with_frame(part, sums) for part, sums in pairs]
-        same = all(new is old for new, old in zip(found, self.families.values()))
-        return self if same else self.with_families(found)
+        experts = [with_frame(expert, sums) for expert, sums in experts_of(self, stats)]
+        old = [*self.families.values(), *(expert.family for expert in self.experts.values())]
+        same = all(new is former for new, former in zip([*found, *experts], old))
+        return self if same else self.with_families(found).with_experts(experts)
 
     def refine(self, stats: ProductStats, X: BlockRows, members: Members) -> tuple[Product, ProductStats]:
         pairs = self._each(
@@ -324,32 +354,15 @@ class Product(
             if kept:
                 left = tuple(place[key[at]] for at in kept)
                 families[left], blocks[left] = subset(part, sums, np.array(kept, dtype=np.intp), key)
-        experts: dict[Key, Any] = {}
-        held: dict[Key, Any] = {}
-        for (key, part), sums in zip(self.experts.items(), (stats.experts or {}).values()):
-            at = np.array([j for j, name in enumerate(key) if name in wanted], dtype=np.intp)
-            found = _expert_subset(part, sums, at, key)
+        experts: dict[str, Expert] = {}
+        held: dict[str, Any] = {}
+        for (name, expert), (_, sums) in zip(self.experts.items(), experts_of(self, stats)):
+            at = np.array([j for j, column in enumerate(expert.columns) if column in wanted], dtype=np.intp)
+            found = _expert_subset(expert, sums, at)
             if found is not None:
-                left = tuple(place[key[j]] for j in at)
-                experts[left], held[left] = found
+                experts[name] = Expert(tuple(place[expert.columns[j]] for j in at), found[0])
+                held[name] = found[1]
         return Product(families, experts), ProductStats(stats.labels, blocks, held or None)
-
-    def without_experts(self, stats: ProductStats) -> tuple[Product, ProductStats]:
-        """Leave out the experts.
-
-        Parameters
-        ----------
-        stats : ProductStats
-            Sums of the rows of each class.
-
-        Returns
-        -------
-        family : Product
-            The blocks alone.
-        stats : ProductStats
-            Their sums.
-        """
-        return replace(self, experts={}), replace(stats, experts=None)
 
     def log_evidence(self, stats: ProductStats) -> Array:
         parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
@@ -398,13 +411,14 @@ class _BlockAccumulator:
         self.product, self.classes = product, members.classes
         pairs = zip(product.families.values(), product.keys, X.parts)
         self.blocks = [accumulator(family, part, members, list(map(str, key))) for family, key, part in pairs]
-        others = zip(product.experts.values(), product.experts, X.experts)
-        self.experts = [accumulator(family, part, members, list(map(str, key))) for family, key, part in others]
+        others = zip(product.experts.values(), X.experts)
+        self.experts = [accumulator(one.family, part, members, list(map(str, one.columns))) for one, part in others]
 
     @property
     def family(self) -> Product:
         """The product of the blocks' families."""
-        return self.product.with_families(block.family for block in self.blocks)
+        blocks = self.product.with_families(block.family for block in self.blocks)
+        return blocks.with_experts(expert.family for expert in self.experts)
 
     @property
     def known(self) -> ProductStats:
@@ -412,8 +426,8 @@ class _BlockAccumulator:
         return self._stats(block.known for block in self.blocks)
 
     def choose(self, X: BlockRows, members: Members, rule: Rule) -> None:
-        """Let each block make its choices."""
-        for block, part in zip(self.blocks, X.parts):
+        """Let each block and expert make its choices."""
+        for block, part in zip([*self.blocks, *self.experts], [*X.parts, *X.experts]):
             block.choose(part, members, rule)
 
     def add(self, X: BlockRows, members: Members) -> None:
@@ -424,7 +438,7 @@ class _BlockAccumulator:
 
     def total(self) -> ProductStats:
         """Return the sums of each block and expert."""
-        experts = {key: expert.total() for key, expert in zip(self.product.experts, self.experts)}
+        experts = {name: expert.total() for name, expert in zip(self.product.experts, self.experts)}
         return replace(self._stats(block.total() for block in self.blocks), experts=experts or None)
 
     def _stats(self, sums: Iterable[Any]) -> ProductStats:
@@ -471,7 +485,12 @@ def experts_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
     if not isinstance(family, Product) or not family.experts:
         return []
     parts = [value.experts if isinstance(value, BlockRows) else list(value.experts.values()) for value in values]
-    return list(zip(family.experts.values(), *parts))
+    return list(zip([expert.family for expert in family.experts.values()], *parts))
+
+
+def expert_rule(rule: Rule) -> Rule:
+    """Return the rule by which experts are estimated: they must not find any row impossible."""
+    return rule if rule == "predictive" else "mean"
 
 
 def expert_scores(family: Family[Any], density: Density, rows: Rows) -> list[Array]:
@@ -489,7 +508,7 @@ def left_out_experts(
     """Return the leave-one-out scores of each part of each expert, shape (n, K)."""
     scores: list[Array] = []
     for expert, sums, encoded, inner in experts_of(family, stats, rows, density):
-        given = sums, encoded, members, rule, inner
+        given = sums, encoded, members, expert_rule(rule), inner
         several = ability(expert, SeveralParts)
         scores += [expert.leave_one_out(*given)] if several is None else several.left_out_parts(*given)
     return scores
@@ -498,19 +517,19 @@ def left_out_experts(
 def expert_columns(family: Family[Any]) -> list[tuple[Family[Any], Key]]:
     """Return the expert and the columns of each part of the experts, in the order of their scores."""
     found: list[tuple[Family[Any], Key]] = []
-    for key, expert in family.experts.items() if isinstance(family, Product) else ():
-        several = ability(expert, SeveralParts)
-        parts = [tuple(range(len(key)))] if several is None else several.part_columns
-        found += [(expert, tuple(key[j] for j in part)) for part in parts]
+    for expert in family.experts.values() if isinstance(family, Product) else ():
+        several, columns = ability(expert.family, SeveralParts), expert.columns
+        parts = [tuple(range(len(columns)))] if several is None else several.part_columns
+        found += [(expert.family, tuple(columns[j] for j in part)) for part in parts]
     return found
 
 
-def _expert_subset(family: Family[Any], stats: Any, features: Array, key: Key) -> tuple[Family[Any], Any] | None:
-    """Return an expert of some of its columns, and its sums; None if nothing is left of it."""
-    several = ability(family, SeveralParts)
+def _expert_subset(expert: Expert, stats: Any, features: Array) -> tuple[Family[Any], Any] | None:
+    """Return the family and the sums of an expert for some of its columns; None if nothing is left of it."""
+    several = ability(expert.family, SeveralParts)
     if several is not None:
         return several.restricted(stats, features)
-    return subset(family, stats, features, key) if len(features) else None
+    return subset(expert.family, stats, features, expert.columns) if len(features) else None
 
 
 def without_ability(family: Family[Any], kind: type) -> str:

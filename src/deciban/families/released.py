@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 from deciban.errors import NotAvailableError
@@ -136,10 +136,7 @@ def strip(family: Family[Any], stats: Any, density: Any, rule: Rule) -> tuple[An
         )
     parts = [strip(part, sums, inner, rule) for part, sums, inner in blocks_of(family, stats, density)]
     others = [strip(part, sums, inner, rule) for part, sums, inner in experts_of(family, stats, density)]
-    families = replace(
-        family.with_families(part for part, _ in parts),
-        experts={key: part for key, (part, _) in zip(family.experts, others)},
-    )
+    families = family.with_families(part for part, _ in parts).with_experts(part for part, _ in others)
     held = {key: sums for key, (_, sums) in zip(family.experts, others)}
     return families, ProductStats(
         stats.labels, {key: sums for key, (_, sums) in zip(stats.blocks, parts)}, held or None

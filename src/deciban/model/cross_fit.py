@@ -162,7 +162,7 @@ def select_calibration(
         for fold in folds:
             train = own[fold.train], _at(counted, fold.train)
             # of a single fold, all rows are fitted and judged
-            every = {"fitted": whole} if len(train[0]) == len(own) else {}
+            every: dict[Form, Calibration] = {"fitted": whole} if len(train[0]) == len(own) else {}
             every |= Calibration.fit_each(
                 [form for form in forms if form not in every], method, fold.left_out, *train, *given
             )

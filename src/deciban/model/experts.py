@@ -1,8 +1,8 @@
-"""Experts of a typed table: pairs of columns, beside the families of the columns.
+"""Experts of a typed table: pairs of columns and gaps, beside the families of the columns.
 
-Levels and pairs are chosen from the first rows without their labels, so that figures on the same rows need not make these
-choices again: frequent categories and quantiles of numbers are levels; all pairs are summed, or, of many columns, those
-with the highest mutual information, all classes together. Labels weigh the pairs when the model is calibrated.
+Levels and pairs are chosen from the first rows without their labels, so that figures on the same rows need not make
+these choices again: frequent categories and quantiles of numbers are levels; all pairs are summed, or, of many columns,
+those with the highest mutual information, all classes together. Labels weigh the experts when the model is calibrated.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
 from deciban.families.binned import find_edges
+from deciban.families.gaps import Gaps, missing
 from deciban.families.interactions import Cut, Interactions
-from deciban.families.product import Key
-from deciban.families.protocol import Family
+from deciban.families.product import Expert
+from deciban.model.expert_pairs import PAIRS
 from deciban.read.categories import encode_categories
 from deciban.read.columns import NAMES, NUMBERS
 from deciban.read.reservoir import chosen_rows
@@ -32,6 +33,8 @@ FEWEST_ROWS = 40  # with fewer, no pair is summed unless asked for
 LEVELS = 24  # of a column, at most
 ROWS_PER_LEVEL = 5  # of a category that has its own level
 MOST_PAIRS = 120
+ROWS_WITH_GAPS = 5  # in a column, and without, that are needed
+GAPS = "gaps"  # the name of the expert of missing values
 PAIR_SCORES = 2**23  # rows × classes × pairs in calibration
 
 
@@ -47,10 +50,10 @@ def check_interactions(asked: InteractionsLike) -> None:
         )
 
 
-def interactions(
+def experts(
     table: Table, weight: Array | None, schema: Schema, K: int, asked: InteractionsLike = "auto"
-) -> dict[Key, Family[Any]]:
-    """Return the expert of pairs of columns for a typed table with K classes; none where no pair is possible.
+) -> dict[str, Expert]:
+    """Return the experts of a typed table with K classes, by their names: pairs of columns, and gaps.
 
     Parameters
     ----------
@@ -67,36 +70,56 @@ def interactions(
 
     Returns
     -------
-    dict of {columns: Interactions}
-        One entry, or none.
+    dict of {str: Expert}
+        The experts for which the table has columns.
     """
-    if isinstance(asked, int) and asked == 0 or K < 2:
-        return {}
     rows = chosen_rows(len(table), CUT_ROWS)
-    if asked == "auto" and len(rows) < FEWEST_ROWS:
+    if K < 2 or (asked == "auto" and len(rows) < FEWEST_ROWS):
         return {}
     given = table.take(rows) if len(rows) < len(table) else table
     weights = np.ones(len(rows)) if weight is None else weight[rows]
+    found = {PAIRS: interactions(given, weights, schema, K, asked), GAPS: gaps(given, weights, schema)}
+    return {name: expert for name, expert in found.items() if expert is not None}
+
+
+def gaps(table: Table, weight: Array, schema: Schema) -> Expert | None:
+    """Return the expert of missing values, of columns with some values missing; None where there are none."""
+    names = []
+    for at, (name, kind) in enumerate(schema.kinds.items()):
+        if kind in (*NUMBERS, *NAMES):
+            lost = weight @ missing(table, at)
+            if min(lost, weight.sum() - lost) >= ROWS_WITH_GAPS:
+                names.append(name)
+    return Expert(tuple(names), Gaps()) if names else None
+
+
+def interactions(
+    table: Table, weight: Array, schema: Schema, K: int, asked: InteractionsLike = "auto"
+) -> Expert | None:
+    """Return the expert of pairs of columns; None where no pair is possible."""
+    if isinstance(asked, int) and asked == 0:
+        return None
     wanted = None if isinstance(asked, str | int) else _named(asked, schema)
     names, cuts = [], []
     for at, (name, kind) in enumerate(schema.kinds.items()):
         if kind in (*NUMBERS, *NAMES) and (wanted is None or any(name in pair for pair in wanted)):
-            cut = cut_column(given, at, kind in NUMBERS, weights)
+            cut = cut_column(table, at, kind in NUMBERS, weight)
             if cut.levels > 1:
                 names.append(name)
                 cuts.append(cut)
     place = {name: at for at, name in enumerate(names)}
     if wanted is not None:
-        pairs = [tuple(sorted((place[a], place[b]))) for a, b in wanted if a in place and b in place]
+        known = [(place[a], place[b]) for a, b in wanted if a in place and b in place]
+        pairs = [(min(pair), max(pair)) for pair in known]
     else:
-        most = MOST_PAIRS if isinstance(asked, str) else int(asked)
-        most = min(most, max(1, PAIR_SCORES // (min(len(rows), CUT_ROWS) * K)))
+        most = asked if isinstance(asked, int) else MOST_PAIRS
+        most = min(most, max(1, PAIR_SCORES // (len(table) * K)))
         pairs = list(combinations(range(len(names)), 2))
         if len(pairs) > most:
-            pairs = _most_dependent(given, schema, names, cuts, most)
+            pairs = _most_dependent(table, schema, names, cuts, most)
     if not pairs:
-        return {}
-    return {tuple(names): Interactions(tuple(cuts), tuple(dict.fromkeys(pairs)))}  # type: ignore[arg-type]
+        return None
+    return Expert(tuple(names), Interactions(tuple(cuts), tuple(dict.fromkeys(pairs))))
 
 
 def cut_column(table: Table, column: int, numbers: bool, weight: Array) -> Cut:

@@ -13,8 +13,9 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_joint, log_ratio
 from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, ability
-from deciban.families.product import Product, blocks_of, expert_columns
+from deciban.families.gaps import Gaps
 from deciban.families.interactions import Interactions
+from deciban.families.product import Product, blocks_of, expert_columns
 from deciban.families.protocol import Density, Family, Rows
 from deciban.model.calibration import total
 from deciban.model.predictor import Predictor, block_lengths
@@ -142,17 +143,19 @@ def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) ->
     for place, e in enumerate(used):
         expert, key = expert_columns(model.family)[e]
         names.append(expert_label(expert, key))
-        if len(key) == 2:
+        if isinstance(expert, Interactions) and len(key) == 2:
             both = [np.asarray(table.pick([columns.index(str(name))])).astype(object)[:, 0] for name in key]
             values[:, place] = [f"{_shown(one)}, {_shown(other)}" for one, other in zip(*both)]
-    return Parts(names, np.stack([scores[e] for e in used], axis=2), values, B + used)
+    return Parts(names, np.stack([scores[int(e)] for e in used], axis=2), values, B + used)
 
 
 def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
     """Return what the part of an expert is called: "age with occupation"."""
+    if isinstance(expert, Gaps):
+        return f"{', '.join(map(str, key))}: missing or not"
     if len(key) == 2:
         return f"{key[0]} with {key[1]}"
-    return f"{len(key)} columns, each with all others" if isinstance(expert, Interactions) else f"{len(key)} columns together"
+    return f"{len(key)} columns, {'each with all others' if isinstance(expert, Interactions) else 'together'}"
 
 
 def _shown(value: Any) -> str:

@@ -21,7 +21,7 @@ from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
 from deciban.model.choose import ASKED, choose_blocks
 from deciban.model.cross_fit import fit_calibration
-from deciban.model.experts import InteractionsLike, check_interactions, interactions
+from deciban.model.experts import InteractionsLike, check_interactions, experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
@@ -262,7 +262,7 @@ def with_experts(family: Family[Any], request: Request, first: Batch, schema: Sc
     if request.calibrate is None or needs_all_rows(family):
         return family  # experts are parts of calibrated scores
     K = len(encode_labels(first.labels, len(first.table))[0])
-    return replace(family, experts=interactions(first.table, first.weight, schema, K, request.interactions))
+    return replace(family, experts=experts(first.table, first.weight, schema, K, request.interactions))
 
 
 def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:

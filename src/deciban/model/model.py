@@ -30,8 +30,8 @@ from deciban.families.abilities import HasChoices, ability, with_frame
 from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.families.released import is_released, refuse, strip
-from deciban.model.expert_pairs import common_experts, kept_pairs
 from deciban.model.calibration import Calibration
+from deciban.model.expert_pairs import common_experts, kept_pairs
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch

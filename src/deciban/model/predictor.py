@@ -76,16 +76,16 @@ class Predictor:
             self.model.family.check(rows, self.model.reader.labels)
         if not experts:
             return scores
-        by = density if getattr(density, "experts", None) else self.density
-        return scores + expert_scores(self.model.family, by, rows)
+        held = density is not None and getattr(density, "experts", None)
+        return scores + expert_scores(self.model.family, density if held else self.density, rows)  # type: ignore[arg-type]
 
     def scores(self, rows: Rows, raw: bool = False) -> Array:
         """Return calibrated log-likelihoods up to terms that all classes share, shape (n, K)."""
         calibration = self.model.calibration
         experts = not raw and calibration is not None and calibration.uses_experts
-        step = max(1, PART_SCORES // (len(self.model.classes) * max(1, len(expert_columns(self.model.family)))))
-        if not experts or rows.shape[0] <= step:
-            return self.calibrated(self.block_scores(rows, experts=experts), rows, raw)
+        if not experts:
+            return self.calibrated(self.block_scores(rows, experts=False), rows, raw)
+        step = max(1, PART_SCORES // (len(self.model.classes) * len(expert_columns(self.model.family))))
         runs = (run_of_rows(rows, start, start + step) for start in range(0, rows.shape[0], step))
         return np.concatenate([self.calibrated(self.block_scores(run), run) for run in runs])
 

@@ -13,7 +13,7 @@ from deciban.evaluate.calibration import Calibrator
 from deciban.families.abilities import HasCandidates, ability
 from deciban.families.interactions import InteractionDensity, Interactions, InteractionStats
 from deciban.families.known import KnownDensities
-from deciban.families.product import Product, ProductStats, blocks_of, experts_of, places_of
+from deciban.families.product import Expert, Product, ProductStats, blocks_of, experts_of, places_of
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.families.released import Released
 from deciban.model.calibration import Calibration
@@ -178,7 +178,7 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
         require(fits, "a product", "the sums of its blocks")
         for at, (part, sums) in zip(places, blocks_of(family, stats)):
             _check_sums(part, sums, K, [columns[j] for j in at])
-        _check_experts(family, stats, K, columns)
+        _check_experts(family, stats, K, columns)  # type: ignore[arg-type]  # see `fits`
         return
     require(isinstance(stats, Stats), type(family).__name__, "sums")
     D = len(columns)
@@ -197,11 +197,12 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
 
 def _check_experts(family: Product, stats: ProductStats, K: int, columns: Sequence[Any]) -> None:
     """Check that the experts of a product have columns of the model, and sums of their own."""
-    right = isinstance(family.experts, dict) and all(type(key) is tuple for key in family.experts)
-    require(right and (stats.experts is None or isinstance(stats.experts, dict)), "a product", "experts by their columns")
+    right = isinstance(family.experts, dict) and all(isinstance(each, Expert) for each in family.experts.values())
+    require(right and (stats.experts is None or isinstance(stats.experts, dict)), "a product", "experts by their names")
     require(list(stats.experts or {}) == list(family.experts), "a product", "the sums of its experts")
-    for at, (key, expert) in zip(places_of(list(family.experts), columns), family.experts.items()):
-        sums = (stats.experts or {})[key]
+    for name, (columns_of, expert) in {name: (one.columns, one.family) for name, one in family.experts.items()}.items():
+        require(type(columns_of) is tuple, "a product", "columns of each expert")
+        at, sums = places_of([columns_of], columns)[0], (stats.experts or {})[name]
         inner, held = (expert.family, expert.names) if isinstance(expert, Released) else (expert, sums)
         require(isinstance(inner, Family), "a product", "experts that are families")
         if isinstance(inner, Interactions):
@@ -217,13 +218,13 @@ def _check_density(family: Family[Any], density: Density, K: int, columns: Seque
     if isinstance(family, Product):
         for at, (part, inner) in zip(family.positions(columns), blocks_of(family, density)):
             _check_density(part, inner, K, at)
-        for key, (part, inner) in zip(family.experts, experts_of(family, density)):
+        for held, (part, inner) in zip(family.experts.values(), experts_of(family, density)):
             if isinstance(inner, InteractionDensity):
-                own = part.family if isinstance(part, Released) else part
+                own: Any = part.family if isinstance(part, Released) else part
                 right = inner.table.shape == (own.layout.cells, K) and np.array_equal(inner.pairs, own.layout.pairs)
                 require(right and np.array_equal(inner.levels, own.layout.levels), "interactions", f"{K} classes")
             else:
-                _check_density(part, inner, K, key)
+                _check_density(part, inner, K, held.columns)
         return
     found = sizes(density)
     inner = family.family if isinstance(family, Released) else family
