@@ -19,6 +19,7 @@ from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableE
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
 from deciban.families.abilities import HasCandidates, HasChoices, ability
+from deciban.families.interactions import Interactions
 from deciban.families.product import BlockRows, Product, blocks_of, expert_columns
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import judge
@@ -250,10 +251,11 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         A key with more than two columns is that of averaged one-dependence estimators, which have one weight.
         """
         model = self.model_
-        columns = [key for _, key in expert_columns(model.family)]
+        parts = expert_columns(model.family)
         used = model.calibration is not None and model.calibration.uses_experts
-        weights = model.calibration.calibrator.weights if used else np.zeros(len(columns))  # type: ignore[union-attr]
-        return dict(zip(columns, map(float, weights)))
+        weights = model.calibration.calibrator.weights if used else np.zeros(len(parts))  # type: ignore[union-attr]
+        each = zip(parts, weights)
+        return {key: float(weight) for (family, key), weight in each if isinstance(family, Interactions)}
 
     @property
     def choices_(self) -> str:

@@ -24,7 +24,7 @@ from deciban.kernels.choice import one_thread
 ROUNDS = 3
 PARTS_PER_ROUND = 10
 LEAST_MAIN = 0.01  # weight v of the score that was fitted before
-LEAST_GAIN = 1.0  # nats over all rows that a part must promise
+LEAST_GAIN = 3.0  # nats over all rows that a part must promise
 MAX_STEPS = 50
 TOLERANCE = 1e-3  # nats over all rows that a step still gains
 
@@ -171,6 +171,6 @@ class _Problem:
         for e in np.flatnonzero(slopes < 0):
             pulled = parts[e] * posterior
             mean = pulled.sum(axis=0)
-            bend = np.vdot(pulled, parts[e]) - mean @ mean + self.precision[0]
-            found[e] = slopes[e] ** 2 / (2 * bend)
+            bend = np.vdot(pulled, parts[e]) - mean @ mean
+            found[e] = slopes[e] ** 2 / (2 * bend) if bend > 0 else 0.0
         return found

@@ -57,6 +57,7 @@ class Block:
     family: Family[Any]
     reason: str = ""
     together: bool = False  # its columns were found to vary together, so later rows must have no gap in them
+    expert: bool = False  # beside other blocks of the same columns
     detail: str = ""  # figures behind the reason
 
 
@@ -66,6 +67,16 @@ class Expert:
 
     columns: Key
     family: Family[Any]
+    whole_rows: bool = False  # a row with a gap in one of the columns counts as missing in all
+
+    def encode(self, table: Table) -> Rows:
+        """Encode the columns of a table."""
+        at = places_of([self.columns], table.columns)[0]
+        rows = self.family.encode(Columns(table, at), [str(table.columns[j]) for j in at])
+        if not self.whole_rows:
+            return rows
+        gaps = np.isnan(rows).any(axis=1)
+        return np.where(gaps[:, None], np.nan, rows) if gaps.any() else rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,11 +246,7 @@ class Product(
         encoded = []
         for family, at, sums in zip(self.families.values(), self.positions(table.columns), known):
             encoded.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at], sums))
-        experts = []
-        for expert in self.experts.values():
-            at = places_of([expert.columns], table.columns)[0]
-            experts.append(expert.family.encode(Columns(table, at), [str(table.columns[j]) for j in at]))
-        return BlockRows(tuple(encoded), tuple(experts))
+        return BlockRows(tuple(encoded), tuple(expert.encode(table) for expert in self.experts.values()))
 
     def check(self, X: BlockRows, columns: Sequence[Any], learning: bool = False) -> None:
         for family, key, part in zip(self.families.values(), self.keys, X.parts):
@@ -254,12 +261,15 @@ class Product(
     ) -> Product:
         if rows is None:
             chosen = self.with_families(self._each(lambda f, s: f.choose(s, None, rule), stats.blocks.values()))
-        else:
-            X, members = rows
-            chosen = self.with_families(
-                self._each(lambda f, s, x: f.choose(s, (x, members), rule), stats.blocks.values(), X.parts)
+            return chosen.with_experts(
+                one.choose(sums, None, expert_rule(rule)) for one, sums in experts_of(self, stats)
             )
-        return chosen.with_experts(expert.choose(sums) for expert, sums in experts_of(self, stats))
+        X, members = rows
+        chosen = self.with_families(
+            self._each(lambda f, s, x: f.choose(s, (x, members), rule), stats.blocks.values(), X.parts)
+        )
+        each = experts_of(self, stats, X)
+        return chosen.with_experts(one.choose(sums, (part, members), expert_rule(rule)) for one, sums, part in each)
 
     def with_experts(self, families: Iterable[Family[Any]]) -> Product:
         """Replace the families of the experts.
@@ -323,16 +333,17 @@ class Product(
         return self.with_families(families), replace(found, experts=stats.experts)
 
     def chosen_by_labels(self) -> list[str]:
-        having = [family for family in self.families.values() if ability(family, HasChoices)]
-        return sorted({choice for family in having for choice in family.chosen_by_labels()})  # type: ignore[attr-defined]
+        every = [*self.families.values(), *(family for (family,) in experts_of(self))]
+        having = [family for family in every if ability(family, HasChoices)]
+        return sorted({choice for family in having for choice in family.chosen_by_labels()})
 
     def keep_choices(self, chosen: Product, with_rows: bool) -> Product:
-        return self.with_families(
-            self._each(
-                lambda f, c: f.keep_choices(c, with_rows) if ability(f, HasChoices) else f,
-                chosen.families.values(),
-            )
-        )
+        def kept(family: Any, made: Any) -> Any:
+            return family.keep_choices(made, with_rows) if ability(family, HasChoices) else family
+
+        blocks = self.with_families(self._each(kept, chosen.families.values()))
+        both = zip(experts_of(self), experts_of(chosen))
+        return blocks.with_experts(kept(family, made) for (family,), (made,) in both)
 
     @property
     def shared(self) -> bool:
@@ -360,7 +371,8 @@ class Product(
             at = np.array([j for j, column in enumerate(expert.columns) if column in wanted], dtype=np.intp)
             found = _expert_subset(expert, sums, at)
             if found is not None:
-                experts[name] = Expert(tuple(place[expert.columns[j]] for j in at), found[0])
+                left = tuple(place[expert.columns[j]] for j in at)
+                experts[name] = replace(expert, columns=left, family=found[0])
                 held[name] = found[1]
         return Product(families, experts), ProductStats(stats.labels, blocks, held or None)
 

@@ -155,7 +155,8 @@ def select_calibration(
     if simplify and method == "blocks" and len(lengths) > 1:
         forms.insert(1, "scale")
     if simplify and method == "blocks" and len(blocks) > len(lengths):  # the model has experts
-        forms[forms.index("fitted") + 1 : forms.index("fitted") + 1] = list(PARTS)
+        at = forms.index("fitted")
+        forms[at : at + 1] = list(PARTS)  # the strongest penalty leaves little beside the scales of the blocks
     losses = {form: np.zeros(len(own)) for form in forms}
     log_prior = log_probability(shares(own, len(classes)))
     try:

@@ -50,7 +50,7 @@ def check_interactions(asked: InteractionsLike) -> None:
         )
 
 
-def experts(
+def table_experts(
     table: Table, weight: Array | None, schema: Schema, K: int, asked: InteractionsLike = "auto"
 ) -> dict[str, Expert]:
     """Return the experts of a typed table with K classes, by their names: pairs of columns, and gaps.

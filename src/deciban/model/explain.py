@@ -153,6 +153,8 @@ def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
     """Return what the part of an expert is called: "age with occupation"."""
     if isinstance(expert, Gaps):
         return f"{', '.join(map(str, key))}: missing or not"
+    if len(key) == 1:
+        return f"{key[0]}, by itself"
     if len(key) == 2:
         return f"{key[0]} with {key[1]}"
     return f"{len(key)} columns, {'each with all others' if isinstance(expert, Interactions) else 'together'}"

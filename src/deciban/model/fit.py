@@ -14,14 +14,14 @@ from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import Block, Product, as_key, blocks_of
+from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
 from deciban.model.choose import ASKED, choose_blocks
 from deciban.model.cross_fit import fit_calibration
-from deciban.model.experts import InteractionsLike, check_interactions, experts
+from deciban.model.experts import InteractionsLike, check_interactions, table_experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
@@ -246,9 +246,12 @@ def asked_family(
             return block.family, [block]
         features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
         asked = {key: _family(value) for key, value in features.items() if not _is_kind(value)}
-        blocks = choose_blocks(first, schema, asked, rule, together)
+        chosen_blocks = choose_blocks(first, schema, asked, rule, together)
+        blocks = [block for block in chosen_blocks if not block.expert]
         keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
-        return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
+        beside = [block for block in chosen_blocks if block.expert]
+        experts = {_expert_name(block): Expert(block.columns, block.family, len(block.columns) > 1) for block in beside}
+        return Product({key: block.family for key, block in zip(keys, blocks)}, experts), blocks
     raise InputError(
         f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
     )
@@ -256,13 +259,19 @@ def asked_family(
 
 def with_experts(family: Family[Any], request: Request, first: Batch, schema: Schema | None) -> Family[Any]:
     """Add experts to a product that deciban chose itself, or where interactions are asked for."""
-    chosen_here = isinstance(request.families, str) and request.interactions == "auto"
+    chosen_here = isinstance(request.families, str)
     if schema is None or not isinstance(family, Product) or not (chosen_here or request.interactions != "auto"):
         return family
     if request.calibrate is None or needs_all_rows(family):
-        return family  # experts are parts of calibrated scores
+        return replace(family, experts={})  # experts are parts of calibrated scores
     K = len(encode_labels(first.labels, len(first.table))[0])
-    return replace(family, experts=experts(first.table, first.weight, schema, K, request.interactions))
+    more = table_experts(first.table, first.weight, schema, K, request.interactions)
+    return replace(family, experts={**more, **family.experts})
+
+
+def _expert_name(block: Block) -> str:
+    """Return the name of a block beside others: "together", or its only column."""
+    return "together" if len(block.columns) > 1 else f"{block.columns[0]} alone"
 
 
 def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
