@@ -25,7 +25,7 @@ from deciban.families.product import Block, Key, as_key
 from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration, Form
-from deciban.model.candidates import first_of_near_equals
+from deciban.model.candidates import clearly_worse
 from deciban.model.cross_fit import FOLDS, ROWS_PER_SCALE, stratified
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
@@ -45,6 +45,7 @@ JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
+STANDARD_ERRORS = 2.0  # by which a block must be better than its columns
 FORMS: list[Form] = ["none", "scale", "fitted"]  # calibrations under which blocks are compared
 ASKED = "named by you"
 
@@ -297,8 +298,8 @@ def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Ch
         return None
     columns, family, losses = best
     detail = f"log loss {least:.4f}, and {sample.label_loss.mean(apart):.4f} for each column separately"
-    # the structure of the block was chosen on the same rows: it must be better by a standard error
-    better = first_of_near_equals([False, True], [apart, losses])
+    # the structure of the block was chosen on the same rows, so that a small difference may be due to the choice
+    better = clearly_worse(apart, losses, STANDARD_ERRORS)
     return Block(columns, family, "vary together", together=better, detail=detail, expert=not better)
 
 

@@ -155,8 +155,8 @@ def select_calibration(
     if simplify and method == "blocks" and len(lengths) > 1:
         forms.insert(1, "scale")
     if simplify and method == "blocks" and len(blocks) > len(lengths):  # the model has experts
-        at = forms.index("fitted")
-        forms[at : at + 1] = list(PARTS)  # the strongest penalty leaves little beside the scales of the blocks
+        at = forms.index("fitted")  # one scale, if there is one block
+        forms[at + (len(lengths) == 1) : at + 1] = list(PARTS)
     losses = {form: np.zeros(len(own)) for form in forms}
     log_prior = log_probability(shares(own, len(classes)))
     try:

@@ -17,6 +17,7 @@ from deciban.families.gaps import Gaps
 from deciban.families.interactions import Interactions
 from deciban.families.product import Product, blocks_of, expert_columns
 from deciban.families.protocol import Density, Family, Rows
+from deciban.families.released import Released
 from deciban.model.calibration import total
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.tables import Table
@@ -141,7 +142,8 @@ def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) ->
     used = np.flatnonzero(weights > 0)
     names, values = [], np.full((len(table), len(used)), None, dtype=object)
     for place, e in enumerate(used):
-        expert, key = expert_columns(model.family)[e]
+        family, key = expert_columns(model.family)[e]
+        expert = family.family if isinstance(family, Released) else family
         names.append(expert_label(expert, key))
         if isinstance(expert, Interactions) and len(key) == 2:
             both = [np.asarray(table.pick([columns.index(str(name))])).astype(object)[:, 0] for name in key]
