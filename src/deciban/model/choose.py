@@ -45,7 +45,7 @@ JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
-STANDARD_ERRORS = 2.0  # by which a block must be better than its columns
+STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
 FORMS: list[Form] = ["none", "scale", "fitted"]  # calibrations under which blocks are compared
 ASKED = "named by you"
 
