@@ -4,8 +4,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
+SITE := .venv/.site
 
-.PHONY: demo test check mutants clean
+FUZZ_SECONDS ?= 3600
+
+.PHONY: demo test check mutants fuzz docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -26,6 +29,14 @@ check: $(TOOLS)
 mutants: $(TOOLS)
 	$(BIN)/python tools/mutants.py
 
+# model files that were changed: each must be refused, or be a model that can be used; the seed is printed
+fuzz: $(TOOLS)
+	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
+
+# the documentation site, in docs/_build/html; a warning is an error
+docs: $(SITE)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
+
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(PIP) --editable .
@@ -35,5 +46,9 @@ $(TOOLS): $(INSTALLED)
 	$(PIP) --editable ".[dev]"
 	touch $(TOOLS)
 
+$(SITE): $(INSTALLED)
+	$(PIP) --editable ".[docs,plots]"
+	touch $(SITE)
+
 clean:
-	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated

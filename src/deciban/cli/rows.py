@@ -20,7 +20,8 @@ from deciban.cli.terminal import Terminal
 from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
-from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
+from deciban.read.limits import read_record, refuse_special_file, within_limit
+from deciban.read.mail import FIELDS, RawMessage, is_mail, raw_messages
 from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, stacked
@@ -65,7 +66,9 @@ def open_rows(
     piped = path == STDIN
     if piped and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("ROWS is missing, and nothing is piped to stdin. Name a file or a folder, or use a pipe.")
-    source: Source | None = None if clf is None else open_documents(existing(path), kind, schema_of(clf))
+    if not piped:
+        refuse_special_file(existing(path))
+    source: Source | None = None if clf is None else open_documents(existing(path), kind, schema_of(clf), skip_bad)
     if source is None:
         if piped:
             kind = kind or _format_of_stdin()
@@ -219,9 +222,9 @@ class GivenDocuments(DocumentSource):
     document is the text.
     """
 
-    def __init__(self, path: str, wanted: tuple[str, ...]) -> None:
+    def __init__(self, path: str, wanted: tuple[str, ...], skip_bad: bool = False) -> None:
         super().__init__("standard input" if path == STDIN else path)
-        self.path, self.wanted = path, wanted
+        self.path, self.wanted, self.skip_bad = path, wanted, skip_bad
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -229,34 +232,49 @@ class GivenDocuments(DocumentSource):
 
     def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
         """The columns of the model, and the place."""
-        for place, data in self._documents():
-            self.read += len(data)
-            yield place, {**self._row(place, data), FILE: place}
+        for document in self._documents():
+            self.read += len(document.data)
+            try:
+                row = self._row(document)
+            except InputError as error:
+                self.raise_or_skip(error)
+            else:
+                yield document.place, {**row, FILE: document.place}
 
-    def _documents(self) -> Iterator[tuple[str, bytes]]:
+    def _documents(self) -> Iterator[RawMessage]:
         place = Path(self.path)
         if self.path == STDIN:
-            yield self.name, sys.stdin.buffer.read()
+            data = sys.stdin.buffer.read(self.limits.record_bytes + 1)
+            yield RawMessage(self.name, within_limit(data, self.name, self.limits))
         elif place.is_dir() and not is_mail(place):
-            for file in sorted(entry for entry in place.iterdir() if entry.is_file() and entry.name[0] != "."):
-                yield str(file), file.read_bytes()
+            for file in sorted(entry for entry in place.iterdir() if not entry.is_dir() and entry.name[0] != "."):
+                yield self._file(file)
         else:
-            yield from raw_messages(place)
+            yield from raw_messages(place, self.limits)
 
-    def _row(self, place: str, data: bytes) -> dict[str, str]:
+    def _file(self, file: Path) -> RawMessage:
+        try:
+            return RawMessage(str(file), read_record(file, self.limits))
+        except InputError as error:
+            return RawMessage(str(file), b"", error)
+
+    def _row(self, document: RawMessage) -> dict[str, str]:
+        if document.wrong is not None:
+            raise document.wrong
+        place, data = document.place, document.data
         if not data.strip():
             raise InputError(HERE, " is empty.", place=place, remedy="Give a text.")
         if b"\0" in data:
             raise InputError(HERE, " is not text: it holds zero bytes.", place=place, remedy="Give a text or a mail.")
         if set(self.wanted) <= set(FIELDS):
-            return fields_of(data)
+            return document.fields(self.limits)
         try:
             return {self.wanted[0]: data.decode("utf-8")}
         except UnicodeDecodeError:
             return {self.wanted[0]: data.decode("latin-1")}
 
 
-def open_documents(path: str, kind: str | None, schema: Schema) -> GivenDocuments | None:
+def open_documents(path: str, kind: str | None, schema: Schema, skip_bad: bool = False) -> GivenDocuments | None:
     """The documents at a path, for a model of texts or mail; None if it is a table, or the model reads tables."""
     wanted = tuple(column.name for column in schema.columns if column.features)
     reads_mail = set(wanted) <= set(FIELDS)
@@ -264,7 +282,7 @@ def open_documents(path: str, kind: str | None, schema: Schema) -> GivenDocument
     if not (reads_mail or reads_text) or kind in TABLE_FORMATS or kind == "folder":
         return None
     if kind in DOCUMENT_FORMATS or (not _is_table(path, wanted[0]) and not _has_classes(Path(path))):
-        return GivenDocuments(path, wanted)
+        return GivenDocuments(path, wanted, skip_bad)
     return None
 
 

@@ -93,7 +93,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         The fitted model, an immutable value.
     n_features_in_ : int
         Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, where all are strings.
 
     Examples
@@ -176,8 +176,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     # -- what was learnt -------------------------------------------------------------------------------------------
     @property
     def predictor_(self) -> Predictor:
-        """The fitted model with its density."""
+        """The fitted model with its density; a model from a file is checked when it is first used."""
         check_is_fitted(self)
+        self._predictor.verify()
         return self._predictor
 
     @property
