@@ -19,12 +19,14 @@ from deciban.errors import Argument, InputError, MergeError, ModelFileError, Not
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
-from deciban.families.product import BlockRows, Product, blocks_of
+from deciban.families.interactions import Interactions
+from deciban.families.product import BlockRows, Product, blocks_of, expert_columns
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
 from deciban.model.cross_fit import fit_calibration, select_calibration
+from deciban.model.experts import InteractionsLike
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
@@ -84,6 +86,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     kinds : dict of {column: kind or Family}, optional
         What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family. For the
         label column of a file, a number: the label is a number and is split into so many ranges, the classes.
+    interactions : "auto", int or list of pairs of columns, default="auto"
+        Pairs of columns whose counts are summed beside the families of the columns: evidence of a pair beyond that of
+        its columns, weighed when the model is calibrated. "auto" takes pairs of a table whose families are chosen
+        automatically; a number is the most pairs to take, 0 for none.
 
     Attributes
     ----------
@@ -121,6 +127,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         calibrate: str | None = "auto",
         ledger: bool | str | bytes = False,
         kinds: Mapping[Any, Any] | None = None,
+        interactions: InteractionsLike = "auto",
     ) -> None:
         self.families = families
         self.rule = rule
@@ -130,6 +137,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         self.calibrate = calibrate
         self.ledger = ledger
         self.kinds = kinds
+        self.interactions = interactions
 
     @classmethod
     def from_densities(
@@ -244,6 +252,19 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             keys = ["all texts" if texts else f"all {len(model.reader.columns)} columns"]
         blocks = zip(keys, blocks_of(model.family), model.reasons)
         return {key: f"{brief(family)}: {reason.text}" for key, (family,), reason in blocks}
+
+    @property
+    def interactions_(self) -> dict[tuple[Any, ...], float]:
+        """For each pair of columns that was summed its weight in calibrated scores; 0 where it is not used.
+
+        A key with more than two columns is that of averaged one-dependence estimators, which have one weight.
+        """
+        model = self.model_
+        parts = expert_columns(model.family)
+        used = model.calibration is not None and model.calibration.uses_experts
+        weights = model.calibration.calibrator.weights if used else np.zeros(len(parts))  # type: ignore[union-attr]
+        each = zip(parts, weights)
+        return {key: float(weight) for (family, key), weight in each if isinstance(family, Interactions)}
 
     @property
     def choices_(self) -> str:
@@ -464,6 +485,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         rule: Rule | None = None,
         classes: Sequence[Any] | None = None,
         columns: Sequence[Any] | None = None,
+        interactions: int | Sequence[tuple[Any, Any]] | None = None,
         **hyper: Any,
     ) -> Self:
         """Return another classifier from the same sums, without data.
@@ -476,6 +498,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             Some of the classes.
         columns : sequence, optional
             Some of the columns.
+        interactions : int or list of pairs of columns, optional
+            Some of the pairs of columns that were summed: so many, those of the greatest weights first, or these.
+            Pairs have weights again after `recalibrate`.
         **hyper : dict
             Other values for hyper-parameters of the family, such as ``structure="tied"``.
 
@@ -484,7 +509,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         GenerativeClassifier
             A new classifier, not calibrated.
         """
-        model = self.model_.reestimate(rule=rule, classes=classes, columns=columns, **hyper)
+        given = {} if interactions is None else {"interactions": interactions}
+        model = self.model_.reestimate(rule=rule, classes=classes, columns=columns, **given, **hyper)
         other = self._another(model, Predictor(model, model.density()))
         other.rule = model.rule
         return other
@@ -1229,7 +1255,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def _request(self, declared: Sequence[Any] | None) -> Request:
         """Return the parameters of a fit."""
-        return Request(self.families, self.rule, declared, self.calibrate, None, self.kinds)
+        return Request(self.families, self.rule, declared, self.calibrate, None, self.kinds, self.interactions)
 
     def use(self, predictor: Predictor) -> Self:
         """Use a fitted model: one assignment, so that readers see the old pair of model and density or the new one.

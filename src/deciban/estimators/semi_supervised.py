@@ -44,7 +44,8 @@ from deciban.model import model
 from deciban.model.answers import Answers
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import first_of_near_equals
-from deciban.model.cross_fit import FOLDS, fit_calibration, stratified
+from deciban.model.cross_fit import fit_calibration
+from deciban.model.folds import FOLDS, stratified
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.labels import place_labels

@@ -83,7 +83,9 @@ def finalists_of(losses: Sequence[Array]) -> list[int]:
     """
     limit = sorted(each.mean() for each in losses)[:FINALISTS][-1]
     least = min(losses, key=lambda each: each.mean())
-    return [at for at, each in enumerate(losses) if each.mean() <= limit and not _worse(each, least, CLEARLY_WORSE)]
+    return [
+        at for at, each in enumerate(losses) if each.mean() <= limit and not clearly_worse(each, least, CLEARLY_WORSE)
+    ]
 
 
 def first_of_near_equals(candidates: Sequence[C], losses: Sequence[Array]) -> C:
@@ -95,12 +97,12 @@ def first_of_near_equals(candidates: Sequence[C], losses: Sequence[Array]) -> C:
     """
     least = min(losses, key=lambda each: each.mean())
     for candidate, own in zip(candidates, losses):
-        if not _worse(own, least, 1.0):
+        if not clearly_worse(own, least, 1.0):
             return candidate
     return candidates[int(np.argmin([own.mean() for own in losses]))]
 
 
-def _worse(losses: Array, least: Array, errors: float) -> bool:
+def clearly_worse(losses: Array, least: Array, errors: float) -> bool:
     """Whether losses are above the least by more than so many standard errors of the difference."""
     with np.errstate(invalid="ignore"):
         above = np.where(losses == least, 0.0, losses - least)  # both may be infinite

@@ -26,7 +26,7 @@ from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Family
 from deciban.families.word_scores import source_of
-from deciban.model.calibration import WORDS, Calibration, Form, Lengths, shares
+from deciban.model.calibration import PARTS, WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
@@ -140,17 +140,23 @@ def select_calibration(
     forms: list[Form] = ["prior", usual, "none"] if enough else ["prior", usual]
     if method == "features":
         forms[1:2] = ["scale", *WORDS] if simplify else [*WORDS]
-    if simplify and method == "blocks" and len(blocks) > 1:
+    if simplify and method == "blocks" and len(lengths) > 1:
         forms.insert(1, "scale")
+    if simplify and method == "blocks" and len(blocks) > len(lengths):  # the model has experts
+        at = forms.index("fitted")  # one scale, if there is one block
+        forms[at + (len(lengths) == 1) : at + 1] = list(PARTS)
     losses = {form: np.full(len(own), np.nan) for form in forms}  # NaN for rows that are not judged
     log_prior = log_probability(shares(own, len(classes)))
     try:
         for fold in folds:
+            train = own[fold.train], _at(counted, fold.train)
+            # of a single fold, all rows are fitted and judged
+            every: dict[Form, Calibration] = {usual: whole} if len(train[0]) == len(own) else {}
+            every |= Calibration.fit_each(
+                [form for form in forms if form not in every], method, fold.left_out, *train, *given
+            )
             for form in forms:
-                train = own[fold.train], _at(counted, fold.train)
-                same = form == usual and len(train[0]) == len(own)
-                made = whole if same else Calibration.fit(method, fold.left_out, *train, *given, form=form)
-                scores = made.apply(fold.scores, _at(counted, fold.test), classes)
+                scores = every[form].apply(fold.scores, _at(counted, fold.test), classes)
                 with np.errstate(invalid="ignore"):
                     log_p = log_posterior(scores, log_prior)
                 losses[form][fold.test] = -log_p[np.arange(len(fold.test)), own[fold.test]]

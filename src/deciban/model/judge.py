@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
-from deciban.families.product import blocks_of, footprint, without_ability
+from deciban.families.product import blocks_of, footprint, left_out_experts, without_ability
 from deciban.families.protocol import Density, Rows, Rule
 from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores
 from deciban.model.ledger import Key, unlearn_batch
@@ -34,7 +34,7 @@ S = TypeVar("S", bound=Stats)
 class LeftOut(NamedTuple):
     """Scores of learnt rows by models that have not learnt them."""
 
-    blocks: list[Array]  # (n, K) log-likelihoods of each block, not calibrated
+    blocks: list[Array]  # (n, K) log-likelihoods of each block, not calibrated, then the parts of the experts
     log_prior: Array  # (n, K) the learnt log prior without the row
     lesson: Lesson
 
@@ -65,10 +65,12 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
 
 
 def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[Array]:
-    """Return the leave-one-out scores of each block, shape (n, K)."""
+    """Return the leave-one-out scores of each block, then of the parts of the experts, shape (n, K) each."""
     model = predictor.model
     each = blocks_of(model.family, model.stats.family, rows, predictor.density)
-    return [_left_out(family, stats, encoded, density, members, model.rule) for family, stats, encoded, density in each]
+    given = members, model.rule
+    blocks = [_left_out(family, stats, encoded, density, *given) for family, stats, encoded, density in each]
+    return blocks + left_out_experts(model.family, model.stats.family, rows, *given, predictor.density)
 
 
 def _left_out(family: Any, stats: Any, rows: Rows, density: Density, members: Members, rule: Rule) -> Array:
