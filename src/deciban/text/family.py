@@ -100,14 +100,14 @@ class Text(Family[TextStats]):
         Which words are kept by `most`: the most frequent, or those with the most information about the class.
     unk : float or None, default=None
         Pseudo-count of <unk>; that of all other words if None.
-    base : {"flat", "pooled", "auto"}, default="auto"
-        How pseudo-counts are spread over words: all alike, or in proportion to the frequencies of the words in all
-        classes together, with `pseudo_count` as their mean. "auto" chooses if `pseudo_count` is "auto", and is flat
-        otherwise.
     words : tuple of str or None, default=None
         Vocabulary that `min_df`, `max_df` and `most` left at the first fit.
     idf : Idf or None, default=None
         Inverse document frequencies of the first fit.
+    base : {"flat", "pooled", "auto"}, default="auto"
+        How pseudo-counts are spread over words: all alike, or in proportion to the frequencies of the words in all
+        classes together, with `pseudo_count` as their mean. "auto" chooses if `pseudo_count` is "auto", and is flat
+        otherwise.
 
     Attributes
     ----------
