@@ -100,14 +100,14 @@ class Text(Family[TextStats]):
         Which words are kept by `most`: the most frequent, or those with the most information about the class.
     unk : float or None, default=None
         Pseudo-count of <unk>; that of all other words if None.
-    base : {"flat", "pooled", "auto"}, default="auto"
-        How pseudo-counts are spread over words: all alike, or in proportion to the frequencies of the words in all
-        classes together, with `pseudo_count` as their mean. "auto" chooses if `pseudo_count` is "auto", and is flat
-        otherwise.
     words : tuple of str or None, default=None
         Vocabulary that `min_df`, `max_df` and `most` left at the first fit.
     idf : Idf or None, default=None
         Inverse document frequencies of the first fit.
+    base : {"flat", "pooled", "auto"}, default="auto"
+        How pseudo-counts are spread over words: all alike, or in proportion to the frequencies of the words in all
+        classes together, with `pseudo_count` as their mean. "auto" chooses if `pseudo_count` is "auto", and is flat
+        otherwise.
 
     Attributes
     ----------
@@ -165,6 +165,8 @@ class Text(Family[TextStats]):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 object.__setattr__(self, name, tuple(sorted(value) if name == "stop_words" else value))
+        if self.base == "auto" and self.pseudo_count != "auto":
+            object.__setattr__(self, "base", "flat")
         _check_options(self)
         given = isinstance(self.vocabulary, tuple)
         kind = "given" if given or self.most is not None else self.vocabulary
@@ -180,7 +182,8 @@ class Text(Family[TextStats]):
 
     def __repr__(self) -> str:
         """Show the options that differ from their default, and not what was frozen."""
-        shown = [f for f in fields(self) if f.name not in ("_", "words", "idf")]
+        hidden = {"_", "words", "idf", *(["base"] if self.base == "flat" else [])}
+        shown = [f for f in fields(self) if f.name not in hidden]
         set_ = [(f.name, getattr(self, f.name)) for f in shown if getattr(self, f.name) != f.default]
         return f"Text({', '.join(f'{name}={_shown(value)}' for name, value in set_)})"
 
