@@ -1,6 +1,7 @@
 """Every call that can fail does, once; afterwards the model is the old one or the new one, and the error is clear.
 
-Here `learn`, which opens, locks, reads and replaces a model; `make faults` runs all of them, with many more failed allocations.
+Here `learn`, which opens, locks, reads and replaces a model; `make faults` runs all commands, with many more failed
+allocations.
 """
 
 import json
