@@ -8,7 +8,7 @@ SITE := .venv/.site
 
 FUZZ_SECONDS ?= 3600
 
-.PHONY: demo test check mutants fuzz docs clean
+.PHONY: demo test check mutants fuzz faults kill docs clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -32,6 +32,14 @@ mutants: $(TOOLS)
 # model files that were changed: each must be refused, or be a model that can be used; the seed is printed
 fuzz: $(TOOLS)
 	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
+
+# the n-th read, write, fsync, rename or allocation fails, for every n, in every command that uses a model
+faults: $(TOOLS)
+	$(BIN)/python tests/faults/campaign.py --allocations 300
+
+# a thousand commands are killed; no learnt row may be lost
+kill: $(TOOLS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/kill.py 1000
 
 # the documentation site, in docs/_build/html; a warning is an error
 docs: $(SITE)

@@ -14,15 +14,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
+from deciban.families.word_scores import plain
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
     from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
+    from deciban.evaluate.word_scales import WordScales
+    from deciban.text.word_evidence import WordFactors
 
     Linear: TypeAlias = Affine | Offsets | LengthAware | Blockwise
 
-METHODS = ("offsets", "length", "blocks", "affine", "pav")
-Form = Literal["prior", "none", "scale", "fitted", "few parts", "parts", "many parts"]
+METHODS = ("offsets", "length", "blocks", "features", "affine", "pav")
+Form = Literal[
+    "prior", "none", "scale", "fitted", "few parts", "parts", "many parts", "few words", "words", "many words"
+]
+# penalty λ on the scales of words, see word_scales
+WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
 PARTS: dict[Form, float] = {"few parts": 30.0, "parts": 3.0, "many parts": 0.3}  # penalty λ on weights, see part_fit
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
@@ -33,7 +40,7 @@ Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where t
 class Calibration:
     """A fitted calibrator, its classes, and the number of rows of the model at that time."""
 
-    calibrator: Linear | PAV
+    calibrator: Linear | PAV | WordScales
     classes: tuple[Any, ...]
     fitted_on: float  # Σ w of the rows of the model when it was fitted
     form: Form = "fitted"
@@ -54,8 +61,9 @@ class Calibration:
         With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With
         "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
         then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
-        away, "scale" has one scale for all blocks, and "few parts", "parts" and "many parts" also have
-        weights for the parts of experts.
+        away, "scale" has one scale for all blocks, and "few parts", "parts" and "many parts" also have weights for the
+        parts of experts. With "features", "scale" has no scales of words; "few words", "words" and "many words" have
+        them, under weaker and weaker penalties.
         """
         from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
         from deciban.evaluate.scale_fit import informative_penalty
@@ -69,6 +77,16 @@ class Calibration:
         if method == "length" and length is None:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
         given = tuple(classes), rows, form
+        if method == "features":
+            method = "length" if B == 1 and length is not None else "blocks"
+            common = cls.fit(method, scores, codes, lengths, classes, rows, form if form in FIXED else "fitted")
+            if form in FIXED or form == "scale":
+                return cls(common.calibrator, *given)
+            from deciban.evaluate.word_scales import PENALTY, WordScales
+
+            scales, penalty = common.scales(lengths, len(codes)), WORDS.get(form, PENALTY)
+            linear: Any = common.calibrator
+            return cls(WordScales.fit(linear, scales, scores, codes, shares(codes, K), penalty), *given)
         if form in FIXED:
             return cls(_fixed(method, FIXED[form], B, K), *given)
         whole = total(scores)
@@ -140,6 +158,7 @@ class Calibration:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
         from deciban.evaluate.calibration import PAV, Affine
 
+        scores = self.rescaled(scores)
         whole = total(scores[: len(lengths)])
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
@@ -164,11 +183,34 @@ class Calibration:
 
         return isinstance(self.calibrator, Blockwise) and bool((self.calibrator.weights > 0).any())
 
+    def rescaled(self, scores: Sequence[Array]) -> Sequence[Array]:
+        """Return the scores of each block with the factors of words, where the calibrator has them."""
+        return self.calibrator.rescaled(scores) if self._words is not None else scores  # type: ignore[union-attr]
+
+    def word_factors(self, block: int) -> WordFactors | None:
+        """Return the factors of the words of a block; None where the calibrator has none."""
+        return None if self._words is None else self._words[block]
+
+    def factors_of(self, block: int, words: Sequence[str]) -> Array:
+        """Return the factors of named words of a block, shape (P,)."""
+        factors = self.word_factors(block)
+        return np.ones(len(words)) if factors is None else factors.of_words(words)
+
+    @property
+    def _words(self) -> tuple[WordFactors | None, ...] | None:
+        return getattr(self.calibrator, "words", None)
+
+    @property
+    def common(self) -> Linear | PAV:
+        """The calibrator without the factors of words."""
+        made: Any = self.calibrator
+        return getattr(made, "common", made)
+
     def scales(self, lengths: Lengths, n: int) -> Array:
         """Return the factor of each part in each row, shape (B + E, n), or (1, n) if all blocks have the same."""
         from deciban.evaluate.calibration import PAV, Blockwise, LengthAware, Offsets
 
-        made = self.calibrator
+        made = self.common
         if isinstance(made, Blockwise):
             return made.scales([None if each is None else np.maximum(1.0, each) for each in lengths], n)
         if isinstance(made, LengthAware):
@@ -228,7 +270,7 @@ def shares(codes: Array, K: int) -> Array:
 
 def total(scores: Sequence[Array]) -> Array:
     """Return the sum of scores over blocks, shape (n, K)."""
-    return scores[0] if len(scores) == 1 else np.sum(scores, axis=0)
+    return plain(scores[0]) if len(scores) == 1 else np.sum([plain(each) for each in scores], axis=0)
 
 
 def _total(lengths: Lengths) -> Array | None:

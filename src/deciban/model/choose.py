@@ -26,7 +26,8 @@ from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration, Form
 from deciban.model.candidates import clearly_worse
-from deciban.model.cross_fit import FOLDS, ROWS_PER_SCALE, stratified
+from deciban.model.cross_fit import ROWS_PER_SCALE
+from deciban.model.folds import FOLDS, stratified
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 BINS = (5, 10, 20, 40)
+MOST_DECIBANS = 100_000  # that a comparison names: larger figures come from single rows, and say no more
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
 ROWS_PER_BIN = 4  # and class: fewer do not show its height
 POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
@@ -70,6 +72,8 @@ class Choice:
     @property
     def comparison(self) -> str:
         """By how much, for people who ask."""
+        if abs(self.decibans) >= MOST_DECIBANS:  # one row far away from all others is enough
+            return f"more than {MOST_DECIBANS:,} decibans over {self.runner_up} in {self.rows:,} rows"
         return f"{self.decibans:+,.0f} decibans over {self.runner_up} in {self.rows:,} rows".replace("-", "−")
 
 

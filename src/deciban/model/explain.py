@@ -39,6 +39,7 @@ class Parts(NamedTuple):
     log_density: Array  # (n, K, P)
     values: Array  # (n, P)
     block: Array  # (P,) which block each belongs to
+    factors: Array  # (P,) of words, where the calibration has them; 1 for all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ def explain(
     if model.calibration is not None:
         if hasattr(model.calibration.calibrator, "offsets"):
             scales = model.calibration.scales(block_lengths(model.family, rows), len(evidence))
-            evidence = evidence * (scales if len(scales) == 1 else scales[parts.block]).T
+            evidence = evidence * (scales if len(scales) == 1 else scales[parts.block]).T * parts.factors
         whole = log_ratio(scores[each, one], scores[each, other])
         tamed = np.isfinite(whole) & np.isinf(evidence).any(axis=1)  # a PAV calibration makes infinite evidence finite
         evidence[tamed] = np.where(np.isinf(evidence[tamed]), 0.0, evidence[tamed])
@@ -125,7 +126,8 @@ def parts_of(predictor: Predictor, table: Table, rows: Rows, chain: bool = False
         if named is not None:
             words, terms, counts = named.named_parts(X)
             names = [f"{name}: {word}" for word in words] if len(model.positions) > 1 else words
-            found.append(Parts(names, terms, counts, np.full(len(words), place)))
+            factors = np.ones(len(words)) if model.calibration is None else model.calibration.factors_of(place, words)
+            found.append(Parts(names, terms, counts, np.full(len(words), place), factors))
         else:
             columns = [str(model.reader.columns[j]) for j in at]
             whole = name if product else "all features together"
@@ -148,7 +150,7 @@ def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) ->
         if isinstance(expert, Interactions) and len(key) == 2:
             both = [np.asarray(table.pick([columns.index(str(name))])).astype(object)[:, 0] for name in key]
             values[:, place] = [f"{_shown(one)}, {_shown(other)}" for one, other in zip(*both)]
-    return Parts(names, np.stack([scores[int(e)] for e in used], axis=2), values, B + used)
+    return Parts(names, np.stack([scores[int(e)] for e in used], axis=2), values, B + used, np.ones(len(used)))
 
 
 def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
@@ -173,6 +175,7 @@ def joined(found: Sequence[Parts]) -> Parts:
         np.concatenate([part.log_density for part in found], axis=2),
         np.concatenate([np.asarray(part.values).astype(object) for part in found], axis=1),
         np.concatenate([part.block for part in found]).astype(np.intp),
+        np.concatenate([part.factors for part in found]),
     )
 
 
@@ -207,4 +210,5 @@ def _column_parts(
         terms.append(rest[:, :, None])
         values.append(np.full((len(table), 1), None, dtype=object))
     held = [np.asarray(v.toarray() if sp.issparse(v) else v).astype(object) for v in values]
-    return Parts(names, np.concatenate(terms, axis=2), np.concatenate(held, axis=1), np.full(len(names), place))
+    block = np.full(len(names), place)
+    return Parts(names, np.concatenate(terms, axis=2), np.concatenate(held, axis=1), block, np.ones(len(names)))

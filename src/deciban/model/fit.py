@@ -30,13 +30,14 @@ from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import PLACES
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import Reservoir, chosen_rows
+from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
 
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
+ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
 FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
@@ -100,12 +101,29 @@ def _fit(
         chosen_family, stats, ledger, sample = sums.family, sums.total(), sums.ledger, sums.sample()
         del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
-    model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
-    predictor = Predictor(model, model.density())
-    if method is not None and len(stats.rows) > 1:
-        calibration = calibrate(predictor, start, method, request.calibrate == "auto")
-        predictor = Predictor(replace(model, calibration=calibration), predictor.density)
-    return predictor, given
+    reader, chosen_on = Reader(columns, given.schema), float(stats.rows.sum())
+    model = Model(chosen_family, stats, reader, rule, family, reasons, ledger=ledger, chosen_on=chosen_on)
+    return calibrated(model, start, method, request.calibrate == "auto"), given
+
+
+def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable[[Family[Any]], Lesson]) -> Predictor:
+    """Choose, sum and calibrate as `fit` does, from rows in memory that are typed already.
+
+    `encoded(family)` gives the rows of the batch as the family takes them.
+    """
+    family, blocks = asked_family(request.families, batch, reader.schema, request.kinds, request.rule)
+    family = with_experts(family, request, batch, reader.schema)
+    start = encoded(family)
+    chosen_family, stats = fit_rows(family, start.rows, start.members, reader.columns, request.rule)
+    reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
+    model = Model(chosen_family, stats, reader, request.rule, family, reasons, chosen_on=float(stats.rows.sum()))
+    return calibrated(model, start, calibration_method(request, family), request.calibrate == "auto")
+
+
+def fit_batch(request: Request, batch: Batch, schema: Schema | None) -> Predictor:
+    """Fit rows that were read already, typed by the schema where there is one."""
+    reader = Reader(batch.table.columns, schema)
+    return fit_lesson(request, batch, reader, lambda family: lesson(family, batch, None, request.classes))
 
 
 class Accumulator:
@@ -361,9 +379,18 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
     return (own or "offsets") if len(parts) == 1 and not family.experts else "blocks"
 
 
+def calibrated(model: Model, start: Lesson, method: str | None, automatic: bool) -> Predictor:
+    """Return the predictor of a model, calibrated on learnt rows unless there is no method or only one class."""
+    predictor = Predictor(model, model.density())
+    if method is None or len(model.stats.rows) < 2:
+        return predictor
+    calibration = calibrate(predictor, start, method, automatic)
+    return Predictor(replace(model, calibration=calibration), predictor.density)
+
+
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
     """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
-    at = chosen_rows(len(start.members))
+    at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
     return fit_calibration(predictor, start, method, automatic)
@@ -374,6 +401,9 @@ def automatic_method(model: Model) -> str:
     parts = blocks_of(model.family)
     if len(parts) > 1 or (isinstance(model.family, Product) and model.family.experts):
         return "blocks"
+    offers = ability(parts[0][0], HasCandidates)
+    if offers is not None:
+        return offers.calibration
     return "offsets" if ability(parts[0][0], Counts) is None else "length"
 
 

@@ -137,6 +137,8 @@ class Model:
         Log loss of batches that were scored before they were learnt.
     decayed, unlearnt : bool
         Whether rows have decayed, or were unlearnt, since the first fit.
+    chosen_on : float or None
+        Weight of the rows when a fit made the choices; None where it is not known, or choices were replaced since.
     """
 
     family: Family[Any]
@@ -150,6 +152,7 @@ class Model:
     prequential: Prequential | None = None
     decayed: bool = False
     unlearnt: bool = False
+    chosen_on: float | None = None
 
     # -- reading ---------------------------------------------------------------------------------------------------
     @property
@@ -261,7 +264,8 @@ class Model:
     ) -> Model:
         """Return a model with another rule, other hyper-parameters, or some of the classes, columns or pairs."""
         model = self if interactions is None else with_interactions(self, interactions)
-        model = replace(model, calibration=None)  # it was fitted to the densities as they are
+        # calibration and choices were made for the densities as they are
+        model = replace(model, calibration=None, chosen_on=None)
         if rule is not None:
             check_rule(rule)
             model = replace(model, rule=rule)
@@ -301,7 +305,7 @@ class Model:
 
     def rechoose(self, family: Family[Any]) -> Model:
         """Return the model with choices made again: `family` has them."""
-        return replace(self, family=family, unlearnt=False)
+        return replace(self, family=family, unlearnt=False, chosen_on=None)
 
     def rechosen_from_sums(self) -> Model:
         """Make the choices again that sums can make; the others stay."""

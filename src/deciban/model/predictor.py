@@ -12,9 +12,11 @@ from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, ability
 from deciban.families.product import blocks_of, expert_columns, expert_scores
 from deciban.families.protocol import Density, Family, Rows
+from deciban.families.word_scores import HasWords, WordScores
 from deciban.model.calibration import total
 from deciban.model.model import Lesson, Model
 from deciban.model.prequential import Prequential
+from deciban.read.batches import Rows as GivenRows
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
 from deciban.statistics import Array
@@ -37,11 +39,15 @@ class Predictor:
         The density of the model, where it is known already.
     check : callable, optional
         Checks the numbers of a model that came from a file; called once, before the density is estimated.
+    learnt : Rows, optional
+        The rows that a fit in memory has learnt, or a sample of them; not written to files, and not kept once the model
+        changes.
     """
 
     model: Model
     known: Density | None = None
     check: Callable[[Model], Density] | None = None
+    learnt: GivenRows | None = None
 
     def next(self, model: Model) -> Predictor:
         """Return the predictor of another model, with the checks that are still to be made."""
@@ -70,7 +76,7 @@ class Predictor:
         """
         pairs = blocks_of(self.model.family, self.density if density is None else density, rows)
         with np.errstate(invalid="ignore", over="ignore"):
-            scores = [part.log_density(encoded) for _, part, encoded in pairs]
+            scores = [with_source(part, encoded) for _, part, encoded in pairs]
             finite = all(np.isfinite(each.sum()) for each in scores)
         if not finite:
             self.model.family.check(rows, self.model.reader.labels)
@@ -116,6 +122,12 @@ class Predictor:
         place = np.array([known.get(name, -1) for name in names], dtype=np.intp)[codes]
         own = np.where(place < 0, np.nan, log_p[np.arange(len(place)), place])
         return (model.prequential or Prequential()).add(own, lesson.batch.weight)
+
+
+def with_source(density: Density, rows: Rows) -> Array:
+    """Return the log densities of rows, shape (n, K), with their source where they are sums over words."""
+    scores, words = density.log_density(rows), ability(density, HasWords)
+    return scores if words is None else WordScores.of(scores, words.word_source(rows))
 
 
 def block_lengths(family: Family[Any], rows: Rows) -> list[Array | None]:
