@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from deciban.cli import command as options
-from deciban.cli.arguments import existing, ledger_key
+from deciban.cli.arguments import existing, ledger_key, open_model
 from deciban.cli.command import argument, command, flag, option
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:
-    from deciban.service.receipts import Check
+    from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.read.batches import Batch
 
 Host = Annotated[str, option("--host", "ADDRESS", "Address to listen on; other than this machine's needs --tokens.")]
 Port = Annotated[int, option("--port -p", "N", "Port to listen on; 0 is any free one.", min=0, max=65535)]
@@ -112,7 +114,8 @@ def verify(
     finally:
         journal.close()
     if rows is not None:
-        checks.append(_refitted(terminal, given, model, rows, label, read_as, verify_by_refit))
+        clf = open_model(model, "GenerativeClassifier")
+        checks += verify_by_refit(given, clf.model_, _batches(terminal, clf, rows, label, read_as), key)
     right = all(check.holds for check in checks)
     if terminal.json:
         terminal.dump({"verified": right, "checks": [{"what": one.what, "holds": one.holds} for one in checks]})
@@ -123,17 +126,15 @@ def verify(
         raise SystemExit(FAILURE)
 
 
-def _refitted(terminal, given, model, rows, label, read_as, by_refit) -> Check:  # type: ignore[no-untyped-def]
-    """Learn the kept rows with the choices of the model, and compare the sums."""
-    from deciban.cli.arguments import open_model
-    from deciban.cli.rows import label_column, open_rows
-    from deciban.read.batches import Rows
-
-    clf = open_model(model, "GenerativeClassifier")
-    source = open_rows(terminal, rows, read_as, clf=clf)
+def _batches(
+    terminal: Terminal, clf: GenerativeClassifier, rows: str, label: str | None, read_as: str | None
+) -> Iterator[Batch]:
+    """The rows of a file with their labels, in batches as the model reads them."""
     from dataclasses import replace
 
-    schema = clf.schema_
+    from deciban.cli.rows import label_column, open_rows, schema_of
+    from deciban.read.batches import Rows
+
+    schema, source = schema_of(clf), open_rows(terminal, rows, read_as, clf=clf)
     name = label_column(clf, source, label)
-    batches = Rows(source, name, None, lambda table, each: replace(schema, label=each)).batches()
-    return by_refit(given, clf.model_, batches)
+    return Rows(source, name, None, lambda table, each: replace(schema, label=each)).batches()

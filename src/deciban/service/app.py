@@ -252,7 +252,8 @@ class Service:
             doubtful = [row for row, one in zip(asked.rows, made) if one["probability"] < UNSURE_BELOW]
             await self._thread(self.unsure.add, doubtful, published)
         if asked.form == CSV and CSV in request.headers.get("accept", ""):
-            return Response(await self._thread(_as_csv, asked, made), media_type=f"{CSV}; charset=utf-8")
+            text = await self._thread(_as_csv, asked, made)
+            return Response(text, media_type=f"{CSV}; charset=utf-8", headers={"X-Deciban-Rows": str(len(made))})
         lines = [{**one, "asked": True} if ask else one for one, ask in zip(made, asks)]
         if asked.form == LINES:
             return _lines(lines, published.version)
@@ -339,7 +340,7 @@ class Service:
         self.teacher.submit(lesson, future)
         entry, repeated = await asyncio.shield(future)
         if lesson.rows and entry.kind == "learn" and len(self.unsure):
-            self.unsure.remove(lesson.rows)
+            self.unsure.remove([self.teacher.reader.kept(row) for row in lesson.rows])
         return Json(acknowledgement(entry, repeated))
 
     async def _lesson(self, request: Request, kind: str, members: set[str], key: str | None) -> Lesson:
@@ -506,6 +507,7 @@ def describe_model(published: Published, service: Service) -> dict[str, Any]:
     kinds = {column.name: column.kind for column in schema.columns} if schema is not None else {}
     known = _category_names(model)
     return {
+        "name": service.teacher.file.path.name.removesuffix(".deciban"),
         "version": published.version,
         "form": reader.form,
         "columns": [

@@ -81,7 +81,7 @@ class Policy:
 
     hosts: frozenset[str]  # names in the Host header, without port, in lower case
     tokens: tuple[Token, ...] = ()  # none: whoever reaches the port may do everything
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 def is_loopback(host: str) -> bool:

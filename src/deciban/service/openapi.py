@@ -34,8 +34,16 @@ ROUTES = (
         True,
     ),
     RouteInfo("POST", "/decide", "decide", "Decide rows by their expected costs.", "Rows", "Decisions", True),
-    RouteInfo("POST", "/evaluate", "evaluate", "Figures of rows whose classes are known.", "Labelled", "Figures", True),
-    RouteInfo("POST", "/learn", "learn", "Learn rows of known classes.", "Labelled", "Acknowledgement", True, key=True),
+    RouteInfo(
+        "POST", "/evaluate", "evaluate",
+        "Figures of rows whose classes are known.",
+        "Labelled", "Figures", True,
+    ),
+    RouteInfo(
+        "POST", "/learn", "learn",
+        "Learn rows of known classes.",
+        "Labelled", "Acknowledgement", True, key=True,
+    ),
     RouteInfo(
         "POST",
         "/unlearn",
@@ -100,7 +108,11 @@ ROUTES = (
         "LiveFigures",
     ),
     RouteInfo("GET", "/health", "health", "Whether the process answers.", None, "Health"),
-    RouteInfo("GET", "/ready", "ready", "Whether lessons are taken, and the last one that is visible.", None, "Ready"),
+    RouteInfo(
+        "GET", "/ready", "ready",
+        "Whether lessons are taken, and the last one that is visible.",
+        None, "Ready",
+    ),
     RouteInfo("GET", "/metrics", "metrics", "Metrics in the text format of Prometheus."),
     RouteInfo("GET", "/openapi.json", "openapi", "This description.", None, "Any"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -68,6 +68,15 @@ class RowReader:
             name: _arrow(name, [row.get(name) for row in held], schema[name].kind in NUMBERS) for name in self.columns
         }
         return schema.apply(Table.of(pa.table(columns)))
+
+    def kept(self, row: Row) -> Row:
+        """Return a row in the form in which it is kept: a text, or its values of the model's columns in their order."""
+        form = self.form
+        if isinstance(row, Mapping) and form == "text" and len(row) == 1 and isinstance(next(iter(row.values())), str):
+            return next(iter(row.values()))
+        if not isinstance(row, Mapping):
+            return row
+        return {name: row[name] for name in self.columns if row.get(name) is not None}
 
     def _text(self, row: Row, at: int) -> str:
         if isinstance(row, Mapping) and set(row) == {"text"}:
@@ -138,12 +147,6 @@ def reader_of(clf: Any) -> RowReader:
     family = getattr(family, "family", family)  # a released family holds the one it was made of
     alone = reader.schema is None and not isinstance(family, Product)
     return RowReader(reader, alone and ability(family, HasCandidates) is not None)
-
-
-def rows_as_given(reader: RowReader, rows: Iterable[Row]) -> list[Row]:
-    """Return rows with the model's columns only, as they are kept in the journal."""
-    wanted = set(reader.columns)
-    return [{k: v for k, v in row.items() if k in wanted} if isinstance(row, Mapping) else row for row in rows]
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------

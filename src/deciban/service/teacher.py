@@ -32,7 +32,7 @@ from deciban.read.batches import Batch
 from deciban.service.classes import ClassNames, Grouping
 from deciban.service.journal import Entry, Journal, JournalError
 from deciban.service.receipts import Receipt, digest_of, journal_path, row_digests, sums_digest, timestamp
-from deciban.service.rows import Label, Row, RowReader, class_label, reader_of, rows_as_given
+from deciban.service.rows import Label, Row, RowReader, class_label, reader_of
 from deciban.service.snapshots import ModelFile, file_digest
 from deciban.statistics import Array
 from deciban.store import load
@@ -142,6 +142,16 @@ class Teacher:
     def __init__(self, path: Path, key: bytes | None = None, *, deliver: Deliver = deliver_here) -> None:
         self.deliver = deliver
         self.file = ModelFile(path)
+        try:
+            self._open(key)
+        except BaseException:
+            self.file.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="teacher", daemon=True)
+        self._thread.start()
+
+    # -- start and end ---------------------------------------------------------------------------------------------
+    def _open(self, key: bytes | None) -> None:
         self.clf = load(self.file.path, key=key)
         self.reader = reader_of(self.clf)
         self.ledger_key = Key.of(self.clf.ledger or None)
@@ -154,11 +164,13 @@ class Teacher:
         self._queue: queue.Queue[Ticket | None] = queue.Queue(MOST_WAITING)
         self._last_digest: tuple[Model, str] | None = None
         self._changed = threading.Condition()
-        self._restore()
-        self._thread = threading.Thread(target=self._run, name="teacher", daemon=True)
-        self._thread.start()
+        self._alone: tuple[int, Model] | None = None
+        try:
+            self._restore()
+        except BaseException:
+            self.journal.close()
+            raise
 
-    # -- start and end ---------------------------------------------------------------------------------------------
     def _restore(self) -> None:
         """Load the snapshot, then learn the lessons of the journal that it does not contain."""
         digest = file_digest(self.file.path)
@@ -187,6 +199,9 @@ class Teacher:
         size = 0
         for entry in self.journal.after(included):
             self._id = entry.id
+            if waiting and entry.undoes == waiting[-1].id:  # learnt and undone at once: as if neither had been
+                waiting.pop()
+                continue
             if entry.kind == "learn" and size < REPLAYED_ROWS:
                 waiting.append(entry)
                 size += len(entry.rows or ())
@@ -335,6 +350,9 @@ class Teacher:
             logging.getLogger("deciban.service").exception("internal error while learning")
             self.deliver([(ticket.future, error) for ticket in group])
             return
+        one = len(entries) == 1 and entries[0].kind == "learn"
+        if entries:
+            self._alone = (id, self._state.model) if one else None
         self._state, self._id = state, id
         found = dict(results)
         for ticket in repeated:
@@ -389,7 +407,7 @@ class Teacher:
         made = []
         for lesson, some, asked in zip(lessons, labels, sampled):
             id += 1
-            kept = rows_as_given(self.reader, lesson.rows)
+            kept = [self.reader.kept(row) for row in lesson.rows]
             biased = lesson.offered and asked is None
             if biased:
                 for label in some:
@@ -430,7 +448,12 @@ class Teacher:
                 return self._undo_names(lesson, undoes, state, id)
         entry = self._entry(lesson, undoes, state, id)
         gone = entry.kind == "erase" and undoes is not None and undoes.undone is not None
-        after = state.model if gone else self._changed_model(state.model, entry)
+        if gone:
+            after = state.model
+        elif self._alone is not None and lesson.undoes == self._alone[0] == id - 1:
+            after = self._alone[1]  # the lesson before this one: the model before it is known to the bit
+        else:
+            after = self._changed_model(state.model, entry)
         new = replace(state, model=after, offered=_offered_after(state.offered, undoes))
         if entry.kind == "learn":
             return entry, new
@@ -455,7 +478,7 @@ class Teacher:
             labels = self._labels(lesson.labels, len(rows), state, new=kind == "correct")
             if kind == "correct":
                 was = self._labels(lesson.was, len(rows), state, new=False)
-            rows = rows_as_given(self.reader, rows)
+            rows = [self.reader.kept(row) for row in rows]
         return Entry(
             id,
             kind,
@@ -620,7 +643,7 @@ class Teacher:
     # -- random sample ---------------------------------------------------------------------------------------------
     def is_asked(self, row: Row) -> bool:
         """Tell whether a row is in the random sample, whose class is asked of everybody: by a keyed digest."""
-        return is_asked(self.receipt_key, row)
+        return is_asked(self.receipt_key, self.reader.kept(row))
 
     def _asked(
         self, lessons: Sequence[tuple[Sequence[Row], Sequence[Label]]], state: State

@@ -52,7 +52,8 @@ class UnsureRows:
         with self._lock:
             pile = self._pile
             held = set(pile.keys)
-            new = {key: row for row in rows if (key := _key(row)) not in held}
+            kept = map(published.reader.kept, rows)
+            new = {key: row for row in kept if (key := _key(row)) not in held}
             self._pile = Pile((*pile.rows, *new.values()), (*pile.keys, *new))
             if len(self._pile.rows) > MOST_ROWS or sum(map(len, self._pile.keys)) > MOST_BYTES:
                 self._pile = _reduced(_scored(self._pile, published))
