@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
 
-.PHONY: demo test check mutants clean
+.PHONY: demo test check mutants kills load fuzz clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -25,6 +25,18 @@ check: $(TOOLS)
 # deliberate faults, one at a time, each of which a test must notice
 mutants: $(TOOLS)
 	$(BIN)/python tools/mutants.py
+
+# a service that is taught and killed 1,000 times; about half an hour
+kills: $(TOOLS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service/kills.py --kills 1000
+
+# random requests of the kind that the OpenAPI description states
+fuzz: $(TOOLS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service/fuzz.py --examples 200
+
+# answers and lessons per second, and an hour of both
+load: $(TOOLS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/service_load.py --hours 1
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -1,6 +1,6 @@
 """A service that is killed again and again while it is taught: no acknowledged lesson may be lost or counted twice.
 
-    python tests/service/kills.py --kills 1000
+python tests/service/kills.py --kills 1000
 """
 
 import argparse

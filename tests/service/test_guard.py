@@ -71,7 +71,9 @@ def test_a_wrong_host_is_refused(running, host):
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "file://"])
 def test_a_page_of_another_origin_is_refused(running, origin):
-    assert running.client.post("/learn", json={"text": "a", "label": "ham"}, headers={"Origin": origin}).status_code == 403
+    assert (
+        running.client.post("/learn", json={"text": "a", "label": "ham"}, headers={"Origin": origin}).status_code == 403
+    )
     assert running.client.get("/model", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert running.client.get("/model", headers={"Origin": running.address}).status_code == 200
 

@@ -16,8 +16,9 @@ from deciban.errors import DecibanError, InputError, ModelFileError, NotLearntEr
 from deciban.service import teacher as teaching
 from deciban.service.answers import predictions, scores
 from deciban.service.journal import Journal, JournalError
+from deciban.service.lessons import ConflictError, Lesson
 from deciban.service.receipts import Receipt, same_sums, sums_digest
-from deciban.service.teacher import ConflictError, Lesson, Teacher
+from deciban.service.teacher import Teacher
 from program import process
 from service.running import Running
 
@@ -138,6 +139,7 @@ def test_in_a_group_only_the_bad_lesson_is_refused(animals_model, monkeypatch):
 
 def test_one_key_counts_once_also_when_sent_in_parallel(texts_model):
     with Running(texts_model) as service:
+
         def send(n):
             return service.client.post("/learn", json={"text": "free lunch", "label": "ham"},
                                        headers={"Idempotency-Key": "only once"[:4]}).json()  # fmt: skip
@@ -294,7 +296,9 @@ def test_erased_rows_are_in_no_file(texts_model):
 def test_an_erasure_that_was_interrupted_is_finished_at_the_start(texts_model, monkeypatch):
     with Class(texts_model) as school:
         school.give("learn", ["quixotic zeppelin"], ["ham"])
-        monkeypatch.setattr(Teacher, "_purge", lambda self, entry: (_ for _ in ()).throw(JournalError("full", full=True)))
+        monkeypatch.setattr(
+            Teacher, "_purge", lambda self, entry: (_ for _ in ()).throw(JournalError("full", full=True))
+        )
         with pytest.raises(JournalError, match="traces could not be removed"):
             school.give("erase", undoes=1)
     monkeypatch.undo()
@@ -323,7 +327,7 @@ def test_merged_classes_have_the_sum_of_the_probabilities(animals_model):
 def test_offered_lessons_stay_out_of_the_class_prior(texts_model):
     with Class(texts_model) as school:
         prior = school.teacher.published.counts
-        row = next(text for n in range(100) if not school.teacher.is_asked(text := f"free lunch {n}"))
+        row = next(text for n in range(100) if not school.teacher.lessons.is_asked(text := f"free lunch {n}"))
         lesson = school.give("learn", [row], ["ham"], offered=True)
         published = school.seen(lesson)
         assert lesson.offered
@@ -340,7 +344,7 @@ def test_one_row_in_twenty_is_asked_and_scored_before_it_is_learnt(texts_model):
 
     with Class(texts_model) as school:
         rows = [f"free lunch {n}" for n in range(4000)]
-        asked = [row for row in rows if school.teacher.is_asked(row)]
+        asked = [row for row in rows if school.teacher.lessons.is_asked(row)]
         assert 130 < len(asked) < 270
         published = school.teacher.published
         lesson = school.give("learn", asked[:50], ["ham"] * 50, offered=True)
@@ -378,7 +382,10 @@ def test_readers_keep_one_model_while_lessons_are_learnt(texts_model):
 
 def test_the_journal_is_durable_and_overwrites_what_it_removes(tmp_path):
     journal = Journal(tmp_path / "journal")
-    settings = {name: journal._database.execute(f"pragma {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "secure_delete")}
+    settings = {
+        name: journal._database.execute(f"pragma {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "secure_delete")
+    }
     assert settings == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
     journal.close()
     with sqlite3.connect(tmp_path / "journal") as database:

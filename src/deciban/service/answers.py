@@ -16,8 +16,8 @@ from deciban.evidence.explanation import Explanation, plain
 from deciban.evidence.scores import UNITS, convert, llr_over_runner_up, log_posterior, log_probability
 from deciban.model.explain import explain
 from deciban.service.classes import Grouping
+from deciban.service.published import Published
 from deciban.service.rows import Row
-from deciban.service.teacher import Published
 from deciban.statistics import Array
 
 

@@ -26,9 +26,11 @@ from deciban.service.answers import PLAIN
 from deciban.service.figures import live_figures
 from deciban.service.guard import Guard, Policy, require_teacher
 from deciban.service.journal import Entry
+from deciban.service.lessons import ASK_ONE_IN, Lesson
 from deciban.service.metrics import Metrics
 from deciban.service.openapi import ROUTES, description
 from deciban.service.problems import RequestError, of_error, problem
+from deciban.service.published import Published
 from deciban.service.requests import (
     CSV,
     LINES,
@@ -44,7 +46,7 @@ from deciban.service.requests import (
     read_body,
 )
 from deciban.service.rows import Row
-from deciban.service.teacher import ASK_ONE_IN, Lesson, Published, Teacher, deliver_here
+from deciban.service.teacher import Teacher, deliver_here
 from deciban.service.unsure import UnsureRows, lessons_to_change
 from deciban.statistics import Ragged
 
@@ -222,6 +224,8 @@ class Service:
             after = int(after)
         if isinstance(after, bool) or not isinstance(after, int):
             raise RequestError(422, "after is not the id of a lesson.")
+        if after > self.teacher.last:
+            raise RequestError(409, f"there is no lesson {after}; the last one is {self.teacher.last}.")
         until = time.monotonic() + WAIT_SECONDS
         while self.teacher.published.version < after:
             if time.monotonic() > until:
@@ -247,7 +251,7 @@ class Service:
             published = self.teacher.published
             made = await self._thread(self._predicted, published, asked)
         self.metrics.rows += len(made)
-        asks = [self.teacher.is_asked(row) for row in asked.rows]
+        asks = [self.teacher.lessons.is_asked(row) for row in asked.rows]
         if collect:
             doubtful = [row for row, one in zip(asked.rows, made) if one["probability"] < UNSURE_BELOW]
             await self._thread(self.unsure.add, doubtful, published)

@@ -127,7 +127,7 @@ class Journal:
         with self._transaction() as database:
             database.execute("delete from snapshots where digest <> ?", (but,))
 
-    def purge(self, erased: Iterable[tuple[int, list[Row | None], list[Any] | None, list[Any] | None]]) -> None:
+    def purge(self, erased: Iterable[tuple[int, list[Row | None] | None, list[Any] | None, list[Any] | None]]) -> None:
         """Replace rows and labels of lessons, and remove every trace of the former ones from the files."""
         with self._transaction() as database:
             database.executemany(

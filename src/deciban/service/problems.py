@@ -6,7 +6,8 @@ from typing import Any
 
 from deciban.errors import DecibanError, ModelFileError, NotAvailableError, SaveError, UnlearnError
 from deciban.service.journal import JournalError
-from deciban.service.teacher import BusyError, ConflictError
+from deciban.service.lessons import ConflictError
+from deciban.service.teacher import BusyError
 
 TITLES = {
     400: "The request is malformed",

@@ -18,8 +18,8 @@ from deciban.errors import DecibanError
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.service.answers import PLAIN, Setting, predictions, scores
+from deciban.service.published import Published
 from deciban.service.rows import Row
-from deciban.service.teacher import Published
 from deciban.statistics import Array
 
 MOST_ROWS = 10_000
