@@ -26,7 +26,7 @@ def animals(n: int = 300):
     rng = np.random.default_rng(1)
     kind = rng.choice(["cat", "dog", "owl"], n)
     mean = {"cat": 4.0, "dog": 20.0, "owl": 1.0}
-    frame = pl.DataFrame(
+    return pl.DataFrame(
         {
             "weight": [mean[k] * np.exp(rng.normal(0, 0.3)) for k in kind],
             "legs": [2 if k == "owl" else 4 for k in kind],
@@ -34,7 +34,6 @@ def animals(n: int = 300):
             "kind": kind,
         }
     )
-    return frame
 
 
 @pytest.fixture(scope="session")

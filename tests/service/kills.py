@@ -27,7 +27,9 @@ class Outcome:
     lost: int
 
 
-def campaign(model: Path, kills: int, seconds: float, clients: int = 4, seed: int = 0) -> Outcome:
+def campaign(
+    model: Path, kills: int, seconds: float, clients: int = 4, seed: int = 0, minutes: float = float("inf")
+) -> Outcome:
     """Teach from several clients, kill the process at random moments, start it again, and count at the end."""
     rng = random.Random(seed)
     acknowledged: dict[str, int] = {}
@@ -35,7 +37,11 @@ def campaign(model: Path, kills: int, seconds: float, clients: int = 4, seed: in
     refused = 0
     before = deciban.load(model).model_.weight
     counter = iter(range(10**9))
+    end, done = time.monotonic() + 60 * minutes, 0
     for kill in range(kills):
+        if time.monotonic() > end:
+            break
+        done += 1
         service = Running(model)
         stop = threading.Event()
 
@@ -83,7 +89,7 @@ def campaign(model: Path, kills: int, seconds: float, clients: int = 4, seed: in
     assert not any(int(text.removeprefix("lunch number")) % 10 == 9 for text in known.values()), "one was refused"
     unanswered = len(sent) - len(acknowledged) - refused
     assert len(acknowledged) <= rows <= len(acknowledged) + unanswered
-    return Outcome(kills, len(acknowledged), unanswered, int(rows), lost)
+    return Outcome(done, len(acknowledged), unanswered, int(rows), lost)
 
 
 if __name__ == "__main__":
@@ -92,11 +98,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
         deciban.GenerativeClassifier(ledger=True).fit(*texts()).save(folder / "texts.deciban")
         begun = time.time()
-        print(campaign(folder / "texts.deciban", given.kills, given.seconds), f"{time.time() - begun:.0f} s")
+        outcome = campaign(folder / "texts.deciban", given.kills, given.seconds, minutes=given.minutes)
+        print(outcome, f"{time.time() - begun:.0f} s")
     finally:
         shutil.rmtree(folder)

@@ -293,6 +293,21 @@ def test_erased_rows_are_in_no_file(texts_model):
     assert b"zeppelin" not in data
 
 
+def test_an_erasure_removes_every_copy_of_a_row(texts_model):
+    with Class(texts_model) as school:
+        first = school.digest()
+        for label in ("ham", "ham", "spam"):
+            school.give("learn", ["quixotic zeppelin"], [label])
+        lesson = school.give("erase", undoes=1)
+        assert school.digest() == first
+        assert Receipt.of(lesson.receipt).purged == (1, 2, 3)
+        assert len(Receipt.of(lesson.receipt).rows) == 3
+        with pytest.raises(NotLearntError):
+            school.give("erase", ["quixotic zeppelin"], ["ham"])
+    with Class(texts_model) as school:
+        assert school.digest() == first
+
+
 def test_an_erasure_that_was_interrupted_is_finished_at_the_start(texts_model, monkeypatch):
     with Class(texts_model) as school:
         school.give("learn", ["quixotic zeppelin"], ["ham"])

@@ -80,7 +80,8 @@ def test_teach_undo_prior_and_costs_show_the_librarys_numbers(browser, page, mod
     browser.run(slide, -20)
     wanted = posterior(prior={over: 1 / 101})[0]
     browser.wait(
-        "return Math.abs(parseFloat(document.querySelector('#odds').innerText.replace('−', '-')) - arguments[0]) < .051",
+        "const shown = document.querySelector('#odds').innerText.replace('−', '-');"
+        "return Math.abs(parseFloat(shown) - arguments[0]) < .051",
         wanted,
     )
     assert browser.text("#prior-value") == "0.99 %"
