@@ -2,10 +2,13 @@
 
 import concurrent.futures as futures
 import json
+import shutil
 import sqlite3
+import subprocess
 import threading
 import time
 from concurrent.futures import Future
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -232,6 +235,37 @@ def test_a_full_disk_refuses_lessons_and_answers_go_on(texts_model):
         assert answer(school.teacher.published, "free lunch")["prediction"] in ("ham", "spam")
         database.execute("pragma max_page_count=1000000")
         assert school.give("learn", ["x" * 20_000], ["ham"]).id == first.id + 1
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 1 MB; needs the right to mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("needs the right to mount a file system")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_disk_that_is_really_full_answers_507_until_there_is_room(texts_model, small_disk):
+    with Running(Path(shutil.copy(texts_model, small_disk / "texts.deciban"))) as service:
+        service.post("/learn", {"text": "free lunch", "label": "ham"})
+        statuses = []
+        for n in range(60):
+            body = {"text": f"number{n} " + "x" * 40_000, "label": "ham"}
+            statuses.append(service.client.post("/learn", json=body).status_code)
+        assert set(statuses) == {200, 507}
+        rows = 301 + statuses.count(200)
+        assert service.post("/predict", {"text": "free lunch"})["answers"]
+        assert service.get("/model")["rows"] == rows
+        assert service.get("/ready")["ready"]
+        subprocess.run(["mount", "-o", "remount,size=20m", small_disk], check=True)
+        assert service.post("/learn", {"text": "room again", "label": "ham"})["kind"] == "learn"
+        service.kill()
+        with Running(small_disk / "texts.deciban") as again:
+            assert again.get("/model")["rows"] == rows + 1
 
 
 def test_a_read_only_disk_refuses_lessons_and_answers_go_on(texts_model):

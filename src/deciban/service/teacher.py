@@ -122,6 +122,7 @@ class Teacher:
         self._state = self.lessons.replayed(state, self.journal.after(included))
         self._saved, self._saved_at = included, time.monotonic()
         self._publish()
+        self._rehearse()
         for entry in self.journal.unfinished_erasures():
             self._snapshot()
             self._purge(entry)
@@ -268,15 +269,24 @@ class Teacher:
 
     def _warm(self, predictor: Predictor) -> None:
         """Score a text, so that tables that a density makes at first use are made before readers need them."""
-        schema = self.reader.reader.schema
+        row = self._text_row()
+        if row is not None:
+            predictor.scores(predictor.model.encode(self.reader.table([row])))
+
+    def _rehearse(self) -> None:
+        """Learn a text and forget it, so that tables of words are made before the first lesson needs them."""
+        row, model = self._text_row(), self._state.model
+        if row is not None and model.classes and not is_released(model.family):
+            lesson = Lesson("learn", [row], [str(self._state.names.name(model.classes[0]))])
+            self.lessons.learn([lesson], self._state, self.published)
+
+    def _text_row(self) -> Row | None:
+        """Return a row of a model that reads texts; None for other models."""
         if self.reader.texts:
-            row: Row = "a"
-        else:
-            texts = [] if schema is None else [column.name for column in schema.columns if column.kind == "text"]
-            if not texts:
-                return
-            row = dict.fromkeys(texts, "a")
-        predictor.scores(predictor.model.encode(self.reader.table([row])))
+            return "a"
+        schema = self.reader.reader.schema
+        texts = [] if schema is None else [column.name for column in schema.columns if column.kind == "text"]
+        return dict.fromkeys(texts, "a") if texts else None
 
     def _snapshot_if_due(self) -> None:
         new = self._state.id - self._saved
