@@ -4,8 +4,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
+SITE := .venv/.site
 
-.PHONY: demo test check mutants kills load fuzz clean
+FUZZ_SECONDS ?= 3600
+
+.PHONY: demo test check mutants fuzz faults kill docs serve-kill serve-fuzz serve-load clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -27,16 +30,32 @@ mutants: $(TOOLS)
 	$(BIN)/python tools/mutants.py
 
 # a service that is taught and killed 1,000 times; about half an hour
-kills: $(TOOLS)
+serve-kill: $(TOOLS)
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service/kills.py --kills 1000
 
 # random requests of the kind that the OpenAPI description states
-fuzz: $(TOOLS)
+serve-fuzz: $(TOOLS)
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service/fuzz.py --examples 200
 
 # answers and lessons per second, and an hour of both
-load: $(TOOLS)
+serve-load: $(TOOLS)
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/service_load.py --hours 1
+
+# model files that were changed: each must be refused, or be a model that can be used; the seed is printed
+fuzz: $(TOOLS)
+	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
+
+# the n-th read, write, fsync, rename or allocation fails, for every n, in every command that uses a model
+faults: $(TOOLS)
+	$(BIN)/python tests/faults/campaign.py --allocations 300
+
+# a thousand commands are killed; no learnt row may be lost
+kill: $(TOOLS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/kill.py 1000
+
+# the documentation site, in docs/_build/html; a warning is an error
+docs: $(SITE)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -47,5 +66,9 @@ $(TOOLS): $(INSTALLED)
 	$(PIP) --editable ".[dev]"
 	touch $(TOOLS)
 
+$(SITE): $(INSTALLED)
+	$(PIP) --editable ".[docs,plots]"
+	touch $(SITE)
+
 clean:
-	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated

@@ -214,7 +214,7 @@ def test_a_served_file_is_locked_against_other_writers(texts_model):
 
 
 def test_lessons_survive_sigkill(texts_model):
-    """The long campaign is `make kills`."""
+    """The long campaign is `make serve-kill`."""
     from service.kills import campaign
 
     assert campaign(texts_model, kills=2, seconds=0.4).lost == 0

@@ -34,7 +34,7 @@ def test_every_route_is_described_and_every_reference_resolves(running):
 
 @pytest.mark.filterwarnings("ignore")  # of schemathesis and its libraries
 def test_random_requests_are_answered_or_refused(texts_model):
-    """The longer run is `make fuzz`."""
+    """The longer run is `make serve-fuzz`."""
     from hypothesis import HealthCheck, Phase, given, settings
 
     once = settings(

@@ -1,67 +1,175 @@
-"""Damages model files in many ways and loads them: `python tests/store/fuzz.py 100000`.
+"""Changes model files in many ways, loads them and uses what was loaded: `python tests/store/fuzz.py --seconds 60`.
 
-A file that was only damaged must be refused: its digests differ. A file that was changed and signed again must be
-refused with an error of deciban's, or be a model that answers, or says why not. Nothing may crash, run out of a memory
-limit, or raise anything else.
+Two layers are changed in turn. The bytes of a file are damaged: it must be refused, since its digests differ. The
+content of a file (JSON and arrays) is changed and signed again: it must be refused with a `DecibanError`, or be a model
+whose every use returns or raises a `DecibanError`. Another exception, a crash, more than 5 seconds, or more memory than
+10 times the file and 200 MB is a fault.
+
+The seeds are the golden files, written again by this version, and a classifier of each case of `tests/cases.py`, with
+its sums and released. Cases run in a process of their own, which is watched: it is killed and started again when a case
+takes too long. A case is determined by the seed and its number: `--seed 7 --case 1234` repeats one and shows its error.
 """
 
 from __future__ import annotations
 
+import argparse
+import io
 import json
+import mmap
+import os
+import pickle
 import random
 import resource
+import struct
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from hashlib import blake2b
+from math import prod
 from pathlib import Path
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
-from deciban import Categorical, Gaussian, GenerativeClassifier, Mixture, Poisson, load, release, save
+from cases import CASES
+from deciban import GenerativeClassifier, load, release, save
 from deciban.errors import DecibanError
-from deciban.store import container
-from store.models import COUNTS, FAMILIES, NUMBERS, fitted, some, y
+from deciban.store import container, describe
+from store.answers import given
 
-ROOM = 2**29  # bytes of memory beyond what loading the seeds took
-ODD = (0, 1, -1, 2, 2**31, 2**40, 2**63, 10**30, 0.5, -1.5, 1e300, True, None, "", "F64", "class", [], {}, "\udcff")
-
-
-def seeds(folder: Path) -> list[tuple[bytes, object]]:
-    """Small files of every kind, each with rows to ask about."""
-    made: list[tuple[object, object]] = []
-    for name in FAMILIES:
-        clf, X = fitted(name)
-        made += [(clf, some(X, slice(4))), (release(clf), some(X, slice(4)))]
-    made.append((GenerativeClassifier(Categorical(), ledger=True).fit(COUNTS, y), COUNTS[:4]))
-    made.append((GenerativeClassifier(Gaussian("tied"), rule="predictive").fit(NUMBERS, y), NUMBERS[:4]))
-    known = {"m": Gaussian.of([1.0, 2.0], [[2.0, 1.0], [1.0, 3.0]]), "f": Gaussian.of([0.0, 1.0], [1.0, 2.0])}
-    made.append((GenerativeClassifier.from_densities(known), NUMBERS[:4, :2]))
-    made.append((Mixture(Poisson(), 2).fit(COUNTS, random_state=0), COUNTS[:4]))
-    made.append((Poisson().fit(COUNTS), COUNTS[:4]))
-    files = []
-    for model, rows in made:
-        save(model, folder / "seed.deciban")
-        files.append(((folder / "seed.deciban").read_bytes(), rows))
-        ask(load(folder / "seed.deciban"), rows)
-    return files
+LIMIT = 5.0  # seconds of CPU time for one case
+SOME = 5  # uses of each model that loads
+WAIT = 60.0  # seconds by the clock for one case: other processes may take the CPU
+ROOM = 200 * 2**20  # bytes of memory, beyond 10 times the file
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
+KEYS = {"ledger-1": "the golden key"}
+INPUT = {"mixed-1": "object", "mixed-released-1": "object", "words-1": "object"}
+NUMBERS = (0, 1, -1, 2, 3, 7, 32, 2**15, 2**31, 2**40, 2**53, 2**63, 10**30, 0.5, -0.5, -1.5, 1e-300, 1e300)
+TEXTS = ("", "F64", "class", "\udcff", "a" * 300, "((?:a+)+)\\b!", "auto", "learnt", "ml", "map", "predictive", "None")
+PLAIN = (True, False, None, [], {}, [1], {"@": "float", "value": "nan"}, {"@": "float", "value": "-inf"})
+ARRAY_NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 0.5, 1e308, -1e308, 5e-324, 2.0**53, 1e15)
+THREADS = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # threads take address space
+DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"
 
 
-def ask(model: object, rows: object) -> None:
-    """Use a model as people do."""
-    if hasattr(model, "predict_proba"):
-        model.predict_proba(rows)
-    else:
-        model.log_density(rows)
+STATE = "<qddq"  # number of the case, its start by the clock, its start in CPU time, whether cases have begun
 
 
-# -- damage ----------------------------------------------------------------------------------------------------------
-def damage(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
-    """The same bytes, or not quite."""
+class Seed(NamedTuple):
+    """A model file, and rows to use its model with."""
+
+    name: str
+    data: bytes
+    rows: Any
+    labels: Any  # None for models without classes
+    key: str | None = None
+
+
+# -- seeds -----------------------------------------------------------------------------------------------------------
+def seeds(folder: Path) -> list[Seed]:
+    """Golden files written again, and a classifier of each case."""
+    path, found = folder / "seed.deciban", []
+    for golden in GOLDEN:
+        asked = json.loads(golden.with_suffix(".json").read_text())
+        asked |= {"input": INPUT[golden.stem]} if golden.stem in INPUT else {}
+        key = asked.get("key", KEYS.get(golden.stem))
+        model = load(golden, key=key)
+        save(model, path)
+        labels = asked.get("labels")
+        if labels is None and hasattr(model, "classes_"):
+            labels = [model.classes_[i % len(model.classes_)] for i in range(len(asked["rows"]))]
+        found.append(Seed(golden.stem, path.read_bytes(), given(asked), labels, key))
+    for case in CASES:
+        rng = np.random.default_rng(5)
+        rows = case.rows(rng, 24 + case.more)
+        labels = np.array(["ham", "news", "spam"])[np.arange(rows.shape[0]) % 3]
+        clf = GenerativeClassifier(case.family, ledger=case.name.startswith("categorical")).fit(rows, labels)
+        for name, model in ((case.name, clf), (f"{case.name}-released", release(clf))):
+            save(model, path)
+            found.append(Seed(name, path.read_bytes(), rows[:5], labels[:5]))
+    return found
+
+
+# -- uses ------------------------------------------------------------------------------------------------------------
+def uses(model: Any, seed: Seed, path: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield what people do with a model: a name, and the function that does it."""
+    X, y = seed.rows, seed.labels
+    yield "describe", lambda: describe(path)
+    yield "repr", lambda: repr(model)
+    if isinstance(model, GenerativeClassifier):
+        yield "predict_proba", lambda: model.predict_proba(X)
+        yield "explain", lambda: repr(model.explain(X).to_frame())
+        yield "leave_one_out", lambda: model.leave_one_out(X, y)
+        yield "inspect", lambda: inspect(path)
+        yield "decide", lambda: model.decide(X)
+        if isinstance(X, list) and isinstance(X[0], str):
+            yield "predict another text", lambda: model.predict([DOCUMENT])
+        yield "learn", lambda: load(path, key=seed.key).learn(X, y).predict(X)
+        yield "unlearn", lambda: load(path, key=seed.key).unlearn(X, y).predict(X)
+        yield "merge", lambda: (model + model).predict(X)
+        yield "save", lambda: model.save(path.with_name("again.deciban"))
+        return
+    for name in ("predict", "predict_proba", "transform", "log_density", "score_samples", "perplexity"):
+        if hasattr(model, name):
+            yield name, lambda name=name: getattr(model, name)(X)
+    if hasattr(model, "top_words"):
+        yield "top_words", lambda: model.top_words(3)
+    if hasattr(model, "posterior"):
+        yield "posterior", lambda: repr(model.posterior(X) if hasattr(model, "top_words") else model.posterior())
+    if hasattr(model, "learn"):
+        yield "learn", lambda: model.learn(X) if y is None or not hasattr(model, "classes_") else model.learn(X, y)
+    if hasattr(model, "unlearn"):
+        yield (
+            "unlearn",
+            lambda: model.unlearn(X) if y is None or not hasattr(model, "classes_") else model.unlearn(X, y),
+        )
+    yield "save", lambda: save(model, path.with_name("again.deciban"))
+
+
+def inspect(path: Path) -> None:
+    """Run `deciban inspect` in this process."""
+    from deciban.cli.inspect import inspect as command
+    from deciban.cli.terminal import Terminal
+
+    with redirect_stdout(io.StringIO()):
+        command(Terminal(), str(path))
+
+
+def outcome(path: Path, seed: Seed, may_load: bool, chance: random.Random | None = None) -> str:
+    """Load a file and use the model, in all ways or in `SOME` that `chance` picks; return how it ended."""
+    try:
+        model = load(path, key=seed.key)
+    except DecibanError:
+        return "refused"
+    if not may_load:
+        raise AssertionError("a damaged file was loaded")
+    refused = 0
+    every = list(uses(model, seed, path))
+    for name, use in every if chance is None else chance.sample(every, min(SOME, len(every))):
+        try:
+            use()
+        except DecibanError:
+            refused += 1
+        except Exception as error:
+            if isinstance(error, ValueError) and "feature" in str(error):  # scikit-learn's message on other columns
+                refused += 1
+                continue
+            error.add_note(f"use: {name}")
+            raise
+    return "loaded, some uses refused" if refused else "loaded, used"
+
+
+# -- damage of bytes ---------------------------------------------------------------------------------------------------
+def damage(data: bytes, others: list[Seed], chance: random.Random) -> bytes:
+    """Return the bytes with one damage: bits, blocks, cuts, lengths, or parts of another file."""
     out, at = bytearray(data), chance.randrange(len(data))
     kind = chance.randrange(8)
     if kind == 0:
@@ -73,122 +181,371 @@ def damage(data: bytes, others: list[bytes], chance: random.Random) -> bytes:
     elif kind == 3:
         out += chance.randbytes(chance.randrange(1, 100))
     elif kind == 4:
-        other = chance.choice(others)
+        other = chance.choice(others).data
         out[at:] = other[chance.randrange(len(other)) :]
     elif kind == 5:
         end = min(at + chance.randrange(1, 64), len(data))
         to = chance.randrange(len(data))
         out[to:to] = data[at:end]
     elif kind == 6:
-        out[:8] = chance.choice([0, 1, 2**16, 2**24, 2**32, 2**63, len(data), chance.randrange(2**20)]).to_bytes(
-            8, "little"
-        )
+        length = chance.choice([0, 1, 2**16, 2**24, 2**32, 2**63, len(data), chance.randrange(2**20)])
+        out[:8] = length.to_bytes(8, "little")
     else:
         for _ in range(chance.randrange(2, 20)):
             out[chance.randrange(len(out))] = chance.randrange(256)
     return bytes(out)
 
 
-def forge(data: bytes, chance: random.Random) -> bytes:
-    """Change the header or the arrays, and sign again."""
+# -- changes of the content, signed again ------------------------------------------------------------------------------
+def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the JSON of a file and its arrays."""
     length = int.from_bytes(data[:8], "little")
-    names, body = json.loads(data[8 : 8 + length]), bytearray(data[8 + length :])
-    model = json.loads(names["__metadata__"]["model"])
-    kind = chance.randrange(4)
-    if kind == 0:
-        twist(model, chance)
-    elif kind == 1:
-        twist({name: entry for name, entry in names.items() if name != "__metadata__"}, chance)
-    elif kind == 2 and body:
-        at = 8 * chance.randrange(len(body) // 8 or 1)
-        value = chance.choice([np.nan, np.inf, -np.inf, -1.0, 0.0, 1e308, -1e308, 5e-324])
-        body[at : at + 8] = np.float64(value).tobytes()
-    elif body:
-        body[chance.randrange(len(body))] ^= 1 << chance.randrange(8)
+    names, body = json.loads(data[8 : 8 + length]), data[8 + length :]
+    model = json.loads(names.pop("__metadata__")["model"])
+    arrays = {}
+    for name, entry in names.items():
+        begin, end = entry["data_offsets"]
+        flat = np.frombuffer(body[begin:end], container.DTYPES[entry["dtype"]])
+        arrays[name] = flat.reshape(entry["shape"]).copy()
+    return model, arrays
+
+
+def put_together(model: dict[str, Any], arrays: dict[str, np.ndarray], entries: random.Random | None = None) -> bytes:
+    """Return a file with valid digests; with `entries`, one of the positions, types or shapes of arrays is changed."""
+    body = b"".join(map(bytes, container.chunks(arrays)))
     text = json.dumps(model, separators=(",", ":"))
-    meta = {"deciban": "1", "header": "0" * 64, "data": blake2b(body, digest_size=32).hexdigest(), "model": text}
-    header = json.dumps({**names, "__metadata__": meta} | {}, separators=(",", ":")).encode()
-    header += b" " * (-(8 + len(header)) % 64)
-    return len(header).to_bytes(8, "little") + container._signed(header) + bytes(body)
+    whole = container.header(text, arrays, blake2b(body, digest_size=32).hexdigest())
+    if entries is not None:
+        names = json.loads(whole[8:])
+        meta = names.pop("__metadata__")
+        twist(names, entries, [names])
+        header = json.dumps({"__metadata__": meta, **names}, separators=(",", ":")).encode()
+        whole = len(header).to_bytes(8, "little") + container._signed(header)
+    return whole + body
 
 
-def twist(tree: object, chance: random.Random) -> None:
-    """Change one place of a JSON tree."""
-    places = []
-    stack = [tree]
+def forge(seed: Seed, others: list[Seed], chance: random.Random) -> bytes:
+    """Return the file with one to three changes of its content."""
+    model, arrays = taken_apart(seed.data)
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        kind = chance.randrange(8)
+        if kind <= 3:
+            donor = model if chance.random() < 0.7 else taken_apart(chance.choice(others).data)[0]
+            twist(model["model"], chance, [model["model"], donor["model"]])
+        elif kind == 4:
+            twist(model, chance, [model])
+        elif kind == 5 and arrays:
+            return put_together(model, arrays, chance)
+        elif arrays:
+            name = chance.choice(sorted(arrays))
+            arrays[name] = bent(arrays[name], arrays, chance)
+    return put_together(model, arrays)
+
+
+def places(tree: Any) -> list[tuple[Any, Any]]:
+    """Return each place of a JSON tree: the list or object, and the index or key."""
+    found, stack = [], [tree]
     while stack:
         node = stack.pop()
         for key, part in list(node.items() if isinstance(node, dict) else enumerate(node)):
-            places.append((node, key))
+            found.append((node, key))
             if isinstance(part, dict | list):
                 stack.append(part)
-    node, key = chance.choice(places)
-    kind = chance.randrange(5)
+    return found
+
+
+def twist(tree: Any, chance: random.Random, donors: list[Any]) -> None:
+    """Change one place of a JSON tree."""
+    every = places(tree)
+    if not every:
+        return
+    node, key = chance.choice(every)
+    held = node[key]
+    copied = lambda: json.loads(json.dumps((lambda n, k: n[k])(*chance.choice(places(chance.choice(donors))))))  # noqa: E731
+    kind = chance.randrange(8)
     if kind == 0:
-        node[key] = chance.choice(ODD)
-    elif kind == 1 and isinstance(node[key], int | float):
-        node[key] += chance.choice([-1, 1, 7])
+        node[key] = chance.choice(chance.choice((NUMBERS, TEXTS, PLAIN)))
+    elif kind == 1 and type(held) in (int, float):
+        node[key] = chance.choice((held + 1, held - 1, -held, held * 2, float(held), str(held), *NUMBERS))
+    elif kind == 1 and isinstance(held, list) and held:
+        at = chance.randrange(len(held))
+        chance.choice(
+            (lambda: held.pop(at), lambda: held.append(held[at]), held.reverse, lambda: held.insert(0, None))
+        )()
+    elif kind == 1 and isinstance(held, str):
+        node[key] = chance.choice((held.upper(), held[:-1], held + "x", *TEXTS))
     elif kind == 2:
-        other, place = chance.choice(places)
-        node[key] = other[place]
+        node[key] = copied()
     elif kind == 3 and isinstance(node, dict):
         del node[key]
     elif kind == 4:
-        other, place = chance.choice(places)
-        node[key], other[place] = other[place], node[key]
+        other, place = chance.choice(every)
+        node[key], other[place] = json.loads(json.dumps(other[place])), json.loads(json.dumps(held))
+    elif kind == 5:
+        node[key] = {"@": "range", "size": chance.choice((0, 1, 2, 3, 5, 24, 100, 2**20, 2**32, 2**40))}
+    elif kind == 6:
+        node[key] = {"@": "scalar", "dtype": chance.choice(list(container.DTYPES)), "value": chance.choice(NUMBERS)}
+    elif kind == 7:
+        node[key] = {"@": chance.choice(("tuple", "dict", "names", "same")), "items": [], "as": "family_"}
 
 
-def outcome(path: Path, rows: object, may_load: bool) -> str:
-    """How one file ends."""
-    try:
-        model = load(path)
-    except DecibanError:
-        return "refused"
-    if not may_load:
-        raise AssertionError("a damaged file was loaded")
-    try:
-        ask(model, rows)
-    except DecibanError:
-        return "loaded, said why it cannot answer"
-    except ValueError as error:
-        if "features" in str(error) or "feature names" in str(error):  # as scikit-learn says it
-            return "loaded, said why it cannot answer"
-        raise
-    return "loaded, answered"
+def bent(array: np.ndarray, arrays: dict[str, np.ndarray], chance: random.Random) -> np.ndarray:
+    """Return an array with other numbers, another type, another shape, or another order."""
+    kind = chance.randrange(9)
+    if kind <= 3 and array.size:
+        flat = array.reshape(-1).copy()
+        at = chance.randrange(flat.size)
+        every = chance.random() < 0.2
+        with np.errstate(all="ignore"), suppress(OverflowError, ValueError):
+            value = np.array(chance.choice(ARRAY_NUMBERS)).astype(flat.dtype)
+            flat[slice(None) if every else at] = value if chance.random() < 0.8 else -flat[at]
+        return flat.reshape(array.shape)
+    if kind == 4:
+        with np.errstate(all="ignore"):
+            return array.astype(container.DTYPES[chance.choice(list(container.DTYPES))])
+    if kind == 5:
+        sizes = list(array.shape)
+        chance.choice((sizes.reverse, lambda: sizes.append(1), sizes.sort, lambda: sizes.insert(0, 1)))()
+        return array.reshape(sizes) if chance.random() < 0.8 else array.reshape(-1)
+    if kind == 6 and array.ndim:
+        axis = chance.randrange(array.ndim)
+        if not array.shape[axis]:
+            return array
+        less = chance.random() < 0.5
+        return (
+            np.delete(array, -1, axis)
+            if less
+            else np.concatenate([array, np.take(array, [-1], axis, mode="clip")], axis)
+        )
+    if kind == 7 and array.ndim:
+        return np.ascontiguousarray(array[::-1])
+    other = arrays[chance.choice(sorted(arrays))]
+    return other.copy() if prod(other.shape) else array
 
 
-def run(times: int, seed: int = 0) -> Counter:
-    """How the files ended; raises where some did as none may."""
+# -- one case, many cases ----------------------------------------------------------------------------------------------
+def made(case: int, number: int, every: list[Seed]) -> tuple[Seed, bytes, bool]:
+    """Return the seed of a case, the changed bytes, and whether they may load."""
+    chance = random.Random(f"{case} {number}")
+    seed = chance.choice(every)
+    if chance.random() < 0.5:
+        changed = damage(seed.data, every, chance)
+        return seed, changed, any(changed == other.data for other in every)
+    return seed, forge(seed, every, chance), True
+
+
+def address_space() -> int:
+    """Return the bytes of address space in use."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def cpu_time(process: int) -> float:
+    """Return the CPU time of a process in seconds; 0 if it has ended."""
+    with suppress(OSError):
+        used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def child(folder: Path, seed: int, first: int, step: int) -> None:
+    """Run cases first, first + step, … until killed; counts and faults are written to files in the folder."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    chance, ends, wrong = random.Random(seed), Counter(), {}
-    with tempfile.TemporaryDirectory() as folder:
-        files, path = seeds(Path(folder)), Path(folder) / "damaged.deciban"
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
-        every = [data for data, _ in files]
-        for turn in range(times):
-            data, rows = chance.choice(files)
-            forged = turn % 2 == 1
+    every: list[Seed] = pickle.loads((folder / "seeds").read_bytes())
+    path, own = folder / f"changed-{first % step}.deciban", f"{first % step}"
+    for each in every:  # imports, compilers and caches take their memory before it is limited
+        path.write_bytes(each.data)
+        try:
+            outcome(path, each, True)
+        except Exception as error:
+            raise AssertionError(f"the seed {each.name} itself fails: {error!r}") from error
+    used, hard = address_space(), resource.getrlimit(resource.RLIMIT_AS)[1]
+    with open(folder / f"state-{own}", "r+b") as file:
+        state = mmap.mmap(file.fileno(), 32)
+        ends: Counter[str] = Counter()
+        number = first
+        while True:
+            struct.pack_into(STATE, state, 0, number, time.time(), time.process_time(), 1)
             try:
-                changed = forge(data, chance) if forged else damage(data, every, chance)
-            except (RecursionError, ValueError, TypeError):  # a tree that holds itself cannot be written
+                origin, changed, may_load = made(seed, number, every)
+            except (RecursionError, ValueError, TypeError, KeyError):  # a tree that JSON cannot hold
                 ends["not made"] += 1
+                number += step
                 continue
             path.write_bytes(changed)
+            resource.setrlimit(resource.RLIMIT_AS, (used + ROOM + 10 * len(changed), hard))
             try:
-                ends[outcome(path, rows, forged or changed in every)] += 1
-            except Exception as error:
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                called = f"{type(error).__name__} {str(error)[:100]} ({Path(last.filename).name}:{last.lineno})"
-                ends["WRONG"] += 1
-                if called not in wrong:
-                    wrong[called] = f"{tempfile.gettempdir()}/fuzz-{seed}-{turn}.deciban"
-                    Path(wrong[called]).write_bytes(changed)  # to look at
-    if wrong:
-        raise AssertionError("\n".join(f"{path}: {what}" for what, path in wrong.items()) + f"\n{dict(ends)}")
-    return ends
+                ends[outcome(path, origin, may_load, random.Random(number))] += 1
+            except BaseException as error:
+                resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+                ends["FAULT"] += 1
+                with open(folder / f"faults-{own}", "a") as faults:
+                    faults.write(json.dumps([number, called(error), origin.name]) + "\n")
+            resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+            number += step
+            if number // step % 64 == 0:
+                (folder / f"ends-{own}.new").write_text(json.dumps(ends))
+                os.replace(folder / f"ends-{own}.new", folder / f"ends-{own}-{first}")
+
+
+def called(error: BaseException) -> str:
+    """Describe an error by its class, its place in deciban, and the use."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "deciban" in frame.filename and "fuzz" not in frame.filename] or frames
+    use = " ".join(getattr(error, "__notes__", []))
+    return f"{type(error).__name__} at {Path(own[-1].filename).name}:{own[-1].lineno} {use}: {str(error)[:100]}"
+
+
+def run(seconds: float, seed: int, times: int | None = None, processes: int = 1) -> tuple[Counter[str], list[Any]]:
+    """Run cases for some seconds, or a number of them; return how they ended, and the faults."""
+    with tempfile.TemporaryDirectory(prefix="deciban-fuzz-") as name:
+        folder = Path(name)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            (folder / "seeds").write_bytes(pickle.dumps(seeds(folder)))
+        watched = [Watched(folder, seed, first, processes) for first in range(processes)]
+        started = None
+        while True:
+            time.sleep(0.1)
+            alive = [each.look() for each in watched]
+            if started is None and all(alive):
+                started = time.monotonic()
+            done = sum(each.done for each in watched)
+            if started is not None and (time.monotonic() - started > seconds or (times is not None and done >= times)):
+                break
+        for each in watched:
+            each.stop()
+        faults = [fault for each in watched for fault in each.faults()]
+        ends = sum((each.ends() for each in watched), Counter())
+        ends["cases"] = sum(each.done for each in watched)
+        return ends, faults
+
+
+class Watched:
+    """A process that runs cases; it is started again after a crash or a case that takes too long."""
+
+    def __init__(self, folder: Path, seed: int, first: int, step: int) -> None:
+        self.folder, self.seed, self.first, self.step = folder, seed, first, step
+        self.more: list[Any] = []  # crashes and hangs
+        self.next = first
+        self.start()
+
+    def start(self) -> None:
+        """Start the process at the next case."""
+        arguments = ["--child", str(self.folder), "--seed", str(self.seed), "--case", str(self.next)]
+        (self.folder / f"state-{self.first}").write_bytes(struct.pack(STATE, self.next, 0.0, 0.0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, *arguments, "--processes", str(self.step)],
+            stderr=subprocess.PIPE,
+            env={**os.environ, **dict.fromkeys(THREADS, "1")},
+        )
+
+    def state(self) -> tuple[int, float, float, int]:
+        """Return number and start of the present case, by the clock and in CPU time, and whether cases have begun."""
+        return struct.unpack(STATE, (self.folder / f"state-{self.first}").read_bytes())
+
+    @property
+    def done(self) -> int:
+        """Number of cases before the present one."""
+        return self.state()[0] // self.step
+
+    def look(self) -> bool:
+        """Return whether cases run; restart the process if it crashed or hangs."""
+        number, since, used, begun = self.state()
+        if self.process.poll() is not None:
+            why = self.process.stderr.read().decode()[-2000:]
+            if not begun:
+                raise SystemExit(why)
+            self.more.append([number, f"CRASH: exit {self.process.returncode} {why[-300:]}", ""])
+        elif begun and (cpu_time(self.process.pid) - used > LIMIT or time.time() - since > WAIT):
+            self.stop()
+            self.more.append([number, f"HANG: more than {LIMIT:g} s", ""])
+        else:
+            return bool(begun)
+        self.next = number + self.step
+        self.start()
+        return False
+
+    def stop(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+    def faults(self) -> list[Any]:
+        """Return the faults: number of the case, description, name of the seed."""
+        path = self.folder / f"faults-{self.first}"
+        return self.more + ([json.loads(line) for line in path.read_text().splitlines()] if path.exists() else [])
+
+    def ends(self) -> Counter[str]:
+        """Return how cases ended; the last cases, fewer than 64, are not counted."""
+        found: Counter[str] = Counter()
+        for path in self.folder.glob(f"ends-{self.first}-*"):
+            found += Counter(json.loads(path.read_text()))
+        return found
+
+
+def again(seed: int, number: int) -> None:
+    """Run one case in this process, without limits; its error is raised."""
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory(prefix="deciban-fuzz-") as folder:
+        path = Path(folder) / "changed.deciban"
+        with np.errstate(all="ignore"):
+            origin, changed, may_load = made(seed, number, seeds(Path(folder)))
+            path.write_bytes(changed)
+            before, after = taken_apart(origin.data), ({}, {})
+            with suppress(ValueError, KeyError, TypeError, UnicodeDecodeError):
+                after = taken_apart(changed)
+            print(f"seed {origin.name}; changes:")
+            for line in differences(before[0], after[0]):
+                print(f"  {line}")
+            for name in sorted({*before[1], *after[1]}):
+                old, new = before[1].get(name), after[1].get(name)
+                same = old is not None and new is not None and old.dtype == new.dtype
+                if not (same and np.array_equal(old, new, equal_nan=True)):
+                    print(f"  array {name}: {old!r} → {new!r}")
+            print(outcome(path, origin, may_load, random.Random(number)))
+
+
+def differences(a: Any, b: Any, at: str = "") -> Iterator[str]:
+    """Yield the places at which two JSON values differ."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in {**a, **b}:
+            yield from differences(a.get(key), b.get(key), f"{at}.{key}")
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (old, new) in enumerate(zip(a, b)):
+            yield from differences(old, new, f"{at}[{i}]")
+    elif a != b or type(a) is not type(b):
+        yield f"{at}: {str(a)[:200]} → {str(b)[:200]}"
+
+
+def main() -> None:
+    """Parse the arguments, run, and report; the exit code is 1 if there was a fault."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--times", type=int, default=None, help="stop after this many cases")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--case", type=int, default=None, help="run this case only")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    seed = given.seed if given.seed is not None else random.SystemRandom().randrange(10**6)
+    if given.child is not None:
+        child(Path(given.child), seed, given.case, given.processes)
+    if given.case is not None:
+        again(seed, given.case)
+        return
+    print(f"seed {seed}", flush=True)
+    ends, faults = run(given.seconds, seed, given.times, given.processes)
+    print(json.dumps(dict(ends)))
+    found: dict[str, list[int]] = {}
+    for number, what, _ in faults:
+        found.setdefault(what.partition(": ")[0] if "at " in what else what, []).append(number)
+    for numbers in sorted(found.values(), key=len, reverse=True):
+        example = next(text for number, text, _ in faults if number == numbers[0])
+        print(f"{len(numbers)} × {example}\n    repeat: python tests/store/fuzz.py --seed {seed} --case {numbers[0]}")
+    raise SystemExit(1 if faults else 0)
 
 
 if __name__ == "__main__":
-    print(dict(run(*map(int, sys.argv[1:]))))
+    main()

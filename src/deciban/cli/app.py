@@ -9,6 +9,7 @@ import typer
 from deciban import __version__
 from deciban.cli import evaluate, explain, fit, inspect, learn, other_models, predict, serve  # noqa: F401  registers commands
 from deciban.cli.command import LOOK, app, command, flag, option
+from deciban.cli.output import write_text
 from deciban.cli.terminal import Terminal
 
 ORDER = (
@@ -33,7 +34,7 @@ def demo(terminal: Terminal, folder: Folder = "demo") -> None:
 def program(version: Version = False) -> None:
     """Handle the options of the program itself."""
     if version:
-        print(f"deciban {__version__}")
+        write_text(f"deciban {__version__}\n")
         raise typer.Exit
 
 

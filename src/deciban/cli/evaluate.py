@@ -92,7 +92,7 @@ def evaluate(
     if terminal.json:
         terminal.dump(evaluation.to_dict() | ({"plots": drawn} if plots is not None else {}))
         return
-    terminal.say(str(evaluation))
+    terminal.lines(str(evaluation))
     if plots is not None:
         terminal.note(f"{plots}: {len(drawn)} plots")
 

@@ -279,7 +279,7 @@ class Report:
         terminal.heading("Columns")
         self._show_columns(terminal, verbose)
         terminal.heading("Leave-one-out evaluation (each row is scored as if it had not been learnt)")
-        terminal.say("\n".join(str(self.evaluation).splitlines()[1:]))
+        terminal.lines(str(self.evaluation).partition("\n")[2])
         error = f"expected calibration error {self.evaluation.expected_calibration_error:.3f}"
         terminal.say(f"calibration: {calibration_state(self.model, self.path)}; {error}")
         if self.features:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, open_model, prior_of
 from deciban.cli.command import command, option
-from deciban.cli.output import DIGITS, beside, check_target, format_of, has_columns, rounded, write_tables
+from deciban.cli.output import check_target, has_columns
+from deciban.cli.tables import DIGITS, beside, format_of, rounded, write_tables
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -45,6 +46,7 @@ def predict(
     output: options.Output = None,
     format: options.Format = None,
     force: options.Force = False,
+    spreadsheet_safe: options.SpreadsheetSafe = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
@@ -63,7 +65,7 @@ def predict(
     log_prior, costs = clf.log_prior(prior_of(prior, classes)), clf.cost_matrix(cost_of(cost, classes))
     answering = Answering(clf, log_prior, costs, unsure, unit, None if kind == "parquet" else DIGITS)
     source = open_rows(terminal, rows, read_as, skip_bad, clf=clf, gaps=True)
-    write_tables(_answers(source, answering, append), output, kind)
+    write_tables(_answers(source, answering, append), output, kind, spreadsheet_safe)
     report_skipped(terminal, source)
 
 
@@ -127,6 +129,7 @@ def sample(
     output: options.Output = None,
     format: options.Format = None,
     force: options.Force = False,
+    spreadsheet_safe: options.SpreadsheetSafe = False,
 ) -> None:
     """Draw rows from the model, with their classes: what it expects the data to look like."""
     kind = format_of(output, format, terminal.json)
@@ -136,7 +139,7 @@ def sample(
         drawn, labels = clf.sample(rows, random_state=seed, prior=prior_of(prior, clf.stats_.classes))
     else:
         drawn, labels = clf.sample(rows, random_state=seed)
-    write_tables([_drawn_table(clf, drawn, labels)], output, kind)
+    write_tables([_drawn_table(clf, drawn, labels)], output, kind, spreadsheet_safe)
 
 
 def _drawn_table(clf: Any, drawn: Any, labels: Array) -> pa.Table:

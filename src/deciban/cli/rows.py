@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,12 +22,13 @@ from deciban.cli.terminal import Terminal
 from deciban.errors import HERE, InputError, UsageError, shortlist
 from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
-from deciban.read.mail import FIELDS, fields_of, is_mail, raw_messages
+from deciban.read.limits import read_record, refuse_special_file, within_limit
+from deciban.read.mail import FIELDS, RawMessage, is_mail, raw_messages
 from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, stacked
 from deciban.read.typed import TypedTable
-from deciban.store.files import TEMPORARY_FILES
+from deciban.store.files import ENDING, TEMPORARY_FILES, create_locked, remove_if_abandoned
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 FILE = "file"  # the column with the place of a document
 HEAD_BYTES = 4096  # read to recognise a table
+COPY = "deciban-stdin-"  # beginning of the name of a temporary copy of stdin
 TABLE_FORMATS = {"csv", "tsv", "jsonl", "parquet", "arrow"}
 DOCUMENT_FORMATS = {"text", "mail"}  # values of --read-as
 
@@ -61,11 +65,14 @@ def open_rows(
     "-" is stdin, which is copied to a temporary file if it is read in several passes. With `gaps`, columns of the model
     that the rows do not have are missing in every row, and a note says so.
     """
+    _remove_abandoned_copies()
     kind, options = read_options(read_as)
     piped = path == STDIN
     if piped and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("ROWS is missing, and nothing is piped to stdin. Name a file or a folder, or use a pipe.")
-    source: Source | None = None if clf is None else open_documents(existing(path), kind, schema_of(clf))
+    if not piped:
+        refuse_special_file(existing(path))
+    source: Source | None = None if clf is None else open_documents(existing(path), kind, schema_of(clf), skip_bad)
     if source is None:
         if piped:
             kind = kind or _format_of_stdin()
@@ -123,10 +130,25 @@ def stem(path: str) -> str:
 
 
 def _temporary_copy_of_stdin() -> str:
-    with tempfile.NamedTemporaryFile(prefix="deciban-stdin-", delete=False) as copy:
-        TEMPORARY_FILES.add(Path(copy.name))
-        shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
-    return copy.name
+    """Copy stdin to a temporary file, which is locked and removed when the process ends."""
+    path = Path(tempfile.gettempdir(), f"{COPY}{secrets.token_hex(8)}{ENDING}")
+    TEMPORARY_FILES.add(path)
+    descriptor, _ = create_locked(path, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+    return str(path)
+
+
+def _remove_abandoned_copies() -> None:
+    """Remove copies of stdin that killed processes left."""
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith(COPY) and entry.name.endswith(ENDING):
+                remove_if_abandoned(Path(entry.path))
 
 
 def _format_of_stdin() -> str:
@@ -219,9 +241,9 @@ class GivenDocuments(DocumentSource):
     document is the text.
     """
 
-    def __init__(self, path: str, wanted: tuple[str, ...]) -> None:
+    def __init__(self, path: str, wanted: tuple[str, ...], skip_bad: bool = False) -> None:
         super().__init__("standard input" if path == STDIN else path)
-        self.path, self.wanted = path, wanted
+        self.path, self.wanted, self.skip_bad = path, wanted, skip_bad
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -229,34 +251,49 @@ class GivenDocuments(DocumentSource):
 
     def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
         """The columns of the model, and the place."""
-        for place, data in self._documents():
-            self.read += len(data)
-            yield place, {**self._row(place, data), FILE: place}
+        for document in self._documents():
+            self.read += len(document.data)
+            try:
+                row = self._row(document)
+            except InputError as error:
+                self.raise_or_skip(error)
+            else:
+                yield document.place, {**row, FILE: document.place}
 
-    def _documents(self) -> Iterator[tuple[str, bytes]]:
+    def _documents(self) -> Iterator[RawMessage]:
         place = Path(self.path)
         if self.path == STDIN:
-            yield self.name, sys.stdin.buffer.read()
+            data = sys.stdin.buffer.read(self.limits.record_bytes + 1)
+            yield RawMessage(self.name, within_limit(data, self.name, self.limits))
         elif place.is_dir() and not is_mail(place):
-            for file in sorted(entry for entry in place.iterdir() if entry.is_file() and entry.name[0] != "."):
-                yield str(file), file.read_bytes()
+            for file in sorted(entry for entry in place.iterdir() if not entry.is_dir() and entry.name[0] != "."):
+                yield self._file(file)
         else:
-            yield from raw_messages(place)
+            yield from raw_messages(place, self.limits)
 
-    def _row(self, place: str, data: bytes) -> dict[str, str]:
+    def _file(self, file: Path) -> RawMessage:
+        try:
+            return RawMessage(str(file), read_record(file, self.limits))
+        except InputError as error:
+            return RawMessage(str(file), b"", error)
+
+    def _row(self, document: RawMessage) -> dict[str, str]:
+        if document.wrong is not None:
+            raise document.wrong
+        place, data = document.place, document.data
         if not data.strip():
             raise InputError(HERE, " is empty.", place=place, remedy="Give a text.")
         if b"\0" in data:
             raise InputError(HERE, " is not text: it holds zero bytes.", place=place, remedy="Give a text or a mail.")
         if set(self.wanted) <= set(FIELDS):
-            return fields_of(data)
+            return document.fields(self.limits)
         try:
             return {self.wanted[0]: data.decode("utf-8")}
         except UnicodeDecodeError:
             return {self.wanted[0]: data.decode("latin-1")}
 
 
-def open_documents(path: str, kind: str | None, schema: Schema) -> GivenDocuments | None:
+def open_documents(path: str, kind: str | None, schema: Schema, skip_bad: bool = False) -> GivenDocuments | None:
     """The documents at a path, for a model of texts or mail; None if it is a table, or the model reads tables."""
     wanted = tuple(column.name for column in schema.columns if column.features)
     reads_mail = set(wanted) <= set(FIELDS)
@@ -264,7 +301,7 @@ def open_documents(path: str, kind: str | None, schema: Schema) -> GivenDocument
     if not (reads_mail or reads_text) or kind in TABLE_FORMATS or kind == "folder":
         return None
     if kind in DOCUMENT_FORMATS or (not _is_table(path, wanted[0]) and not _has_classes(Path(path))):
-        return GivenDocuments(path, wanted)
+        return GivenDocuments(path, wanted, skip_bad)
     return None
 
 

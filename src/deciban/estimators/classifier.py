@@ -87,7 +87,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         The fitted model, an immutable value.
     n_features_in_ : int
         Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, where all are strings.
 
     Examples
@@ -168,8 +168,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     # -- what was learnt -------------------------------------------------------------------------------------------
     @property
     def predictor_(self) -> Predictor:
-        """The fitted model with its density."""
+        """The fitted model with its density; a model from a file is checked when it is first used."""
         check_is_fitted(self)
+        self._predictor.verify()
         return self._predictor
 
     @property
@@ -1078,8 +1079,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return label_array(self.model_.classes)
 
     def _writing(self) -> threading.RLock:
-        """Return the lock under which the model is replaced; one writer at a time."""
-        return self.__dict__.setdefault("_lock", threading.RLock())
+        """Return the lock under which the model is replaced; one writer at a time.
+
+        A forked process has a lock of its own: a thread that held the lock at the fork does not exist there.
+        """
+        locks: dict[int, threading.RLock] = self.__dict__.setdefault("_lock", {})
+        return locks.setdefault(os.getpid(), threading.RLock())
 
     def _another(self, model: Model, predictor: Predictor | None = None) -> Self:
         """Return a classifier with the same parameters and another model."""

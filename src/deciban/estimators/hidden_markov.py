@@ -27,7 +27,8 @@ from deciban.latent.sequences import SequenceInput, Sequences, read_rows
 from deciban.model.model import label_array
 from deciban.statistics import Array, Axis
 from deciban.store import save
-from deciban.store.checks import require
+from deciban.store.checks import of_declared_types, require
+from deciban.store.declared import of_parameters
 
 
 class HiddenMarkovModel(BaseEstimator):
@@ -621,6 +622,7 @@ def check_parameters(estimator: Any, given: Any) -> None:
     """Refuse parameters from a file that the estimator does not have."""
     known = set(estimator._get_param_names())
     require(isinstance(given, dict) and set(given) <= known, estimator.__name__, "parameters that it has")
+    of_declared_types(estimator.__name__, of_parameters(estimator), given)
     check_rule(str(given.get("rule", "mean")))
 
 

@@ -32,6 +32,12 @@ class Projection:
     offset: Array  # (D,)
     strength: Array  # (d,) variance along each direction; for Fisher, between over within classes
 
+    def validate(self) -> None:
+        """Raise InputError if matrix, offset and strengths differ in size."""
+        D, d = self.matrix.shape if self.matrix.ndim == 2 else (-1, -1)
+        if self.offset.shape != (D,) or self.strength.shape != (d,):
+            raise InputError("the matrix, the offset and the strengths of a projection do not fit together.")
+
     def transform(self, X: Array) -> Array:
         """Project rows."""
         return (X - self.offset) @ self.matrix

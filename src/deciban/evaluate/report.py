@@ -23,6 +23,7 @@ from deciban.evaluate.two_class import cllr, dcf, eer, min_cllr, min_dcf
 from deciban.evidence.decisions import decide, resolve_cost, resolve_prior
 from deciban.evidence.explanation import count, decibans_text, plain
 from deciban.evidence.scores import Array, llr, log_posterior, log_probability
+from deciban.printable import one_line
 
 MAX_LISTED = 3  # confusions, and classes against the rest, in the summary
 MAX_CLASSES = 5  # classes in the first line of the summary
@@ -336,7 +337,9 @@ def _summary(evaluation: Evaluation) -> Iterator[str]:
 
 def _classes_text(evaluation: Evaluation) -> str:
     rows = evaluation.confusion.sum(axis=1)
-    named = [f'"{label}" ({count(int(n), "row")})' for label, n in zip(evaluation.classes, rows)][:MAX_CLASSES]
+    named = [f'"{one_line(label)}" ({count(int(n), "row")})' for label, n in zip(evaluation.classes, rows)][
+        :MAX_CLASSES
+    ]
     left = len(evaluation.classes) - MAX_CLASSES
     more = f" and {left:,} more" if left > 0 else ""
     return f"{count(len(evaluation.classes), 'class', 'classes')}: {', '.join(named)}{more}"
@@ -358,7 +361,7 @@ def _two_class_lines(evaluation: Evaluation) -> Iterator[str]:
     if evaluation.figure("eer") is None:
         return
     ratio, is_second = evaluation.scores()
-    first, second = evaluation.classes
+    first, second = map(one_line, evaluation.classes)
     yield _line(evaluation, "EER", _percent(evaluation.eer), f'"{second}" against "{first}"')
     of_second, of_first = (decibans_text(_middle(ratio[side])) for side in (is_second, ~is_second))
     typical = f'typical: {of_second} dban for true "{second}" rows, {of_first} dban for true "{first}" rows'
@@ -370,7 +373,7 @@ def _class_lines(evaluation: Evaluation) -> Iterator[str]:
     judged = [(f.cllr, label, f) for label, f in evaluation.per_class.items() if f.cllr is not None]
     for cost, label, figures in sorted(judged, key=lambda one: -one[0])[:MAX_LISTED]:
         best = f"{figures.min_cllr:.3f} with the best monotone calibration, EER {_percent(figures.eer or 0.0)}"
-        yield _line(evaluation, "  Cllr", f"{cost:.3f}", f'"{label}" against the rest; {best}')
+        yield _line(evaluation, "  Cllr", f"{cost:.3f}", f'"{one_line(label)}" against the rest; {best}')
 
 
 def _confusion_lines(evaluation: Evaluation) -> Iterator[str]:
@@ -379,7 +382,8 @@ def _confusion_lines(evaluation: Evaluation) -> Iterator[str]:
     pairs = [divmod(int(at), len(evaluation.classes)) for at in worst if off.flat[at]]
     for number, (true, decided) in enumerate(pairs):
         share = f"{off[true, decided]:,} of {evaluation.confusion[true].sum():,}"
-        text = f'{share} "{evaluation.classes[true]}" rows were predicted "{evaluation.classes[decided]}"'
+        named, other = (one_line(evaluation.classes[k]) for k in (true, decided))
+        text = f'{share} "{named}" rows were predicted "{other}"'
         yield _line(evaluation, "confused" if not number else "", "", text)
 
 

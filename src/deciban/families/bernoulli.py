@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -91,6 +91,8 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
     >>> coin.density("ml").p
     array([[0.6]])
     """
+
+    shapes: ClassVar = {"a": "D | 1 positive", "b": "D | 1 positive"}
 
     a: float | Array = 1.0  # () or (D,)
     b: float | Array = 1.0  # () or (D,)
@@ -250,6 +252,8 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
 @dataclass(frozen=True, eq=False)
 class BernoulliDensity(Density):
     """Independent zeros and ones."""
+
+    shapes: ClassVar = {"log_on": "K D log", "log_off": "K D log"}
 
     log_on: Array  # (K, D) log p
     log_off: Array  # (K, D) log(1 − p)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class Binned(MappedFamily, HasChoices):
     >>> waits.family.edges
     ((-0.5, 1.5, 2.5, 8.5, 39.5),)
     """
+
+    shapes: ClassVar = {"tails": "D positive"}
 
     bins: int = 10
     _: KW_ONLY

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -496,6 +496,8 @@ def count_categories(X: Codes, members: Members) -> tuple[Array, Array, Names]:
 @dataclass(frozen=True, eq=False)
 class CategoricalDensity(Density):
     """Probabilities of D tables with M listed cells in all, K classes."""
+
+    shapes: ClassVar = {"log_p": "M K log", "unseen": "T K log", "unlisted": "T count"}
 
     axis: Ragged  # names of the listed cells
     log_p: Array  # (M, K)  log probability of a listed cell

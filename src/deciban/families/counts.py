@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,6 +73,8 @@ class GivenLength(Density):
 class MultinomialDensity(GivenLength):
     """Multinomial counts with known probabilities."""
 
+    shapes: ClassVar = {"log_p": "D K log", "length": "K count"}
+
     log_p: Array  # (V, K) log probability of each word
     length: Array  # (K,)
 
@@ -107,6 +110,8 @@ class MultinomialDensity(GivenLength):
 @dataclass(frozen=True, eq=False)
 class PolyaDensity(GivenLength):
     """Dirichlet-multinomial (Pólya) counts: probabilities integrated out."""
+
+    shapes: ClassVar = {"concentration": "D K positive", "total": "K positive", "length": "K count"}
 
     concentration: Array  # (V, K) α + N
     total: Array  # (K,) Σ(α + N)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,6 +84,8 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     >>> waits.family.resolve(waits.stats).shape.round(3)
     array([2.231])
     """
+
+    shapes: ClassVar = {"shape": "D | 1 positive", "b": "D | 1 positive"}
 
     shape: float | Array | None = None  # α, () or (D,)
     a: float = 1.0
@@ -242,6 +244,8 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
 class GammaDensity(Density):
     """Independent gamma distributions with known shapes and rates."""
 
+    shapes: ClassVar = {"shape": "K D positive", "rate": "K D positive"}
+
     shape: Array  # (K, D) α
     rate: Array  # (K, D) β
 
@@ -268,6 +272,8 @@ class GammaDensity(Density):
 @dataclass(frozen=True, eq=False)
 class CompoundGammaDensity(Density):
     """Gamma distributions with the rate integrated out: b times a beta prime variate."""
+
+    shapes: ClassVar = {"shape": "K D positive", "a": "K D positive", "b": "K D positive"}
 
     shape: Array  # (K, D) α
     a: Array  # (K, D) β ~ Gamma(a, b)

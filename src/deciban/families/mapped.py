@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from deciban.errors import InputError
 from deciban.families.abilities import Composite, HasDraws, HasFrame, HasLogPrior, HasParts, HasPosterior, ability
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
@@ -85,7 +86,7 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
 
     @abstractmethod
     def log_slope(self, X: Array, map: Array) -> Array:
-        """Compute log |t'(x)|.
+        """Compute log abs(t'(x)).
 
         Parameters
         ----------
@@ -153,6 +154,23 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
 
     def supports(self, kind: type) -> bool:
         return ability(self.inside(self.frozen_map()), kind) is not None
+
+    def check_sums(self, stats: MappedStats) -> None:
+        """Check that sums from a file were collected under a map of this form.
+
+        Parameters
+        ----------
+        stats : MappedStats
+            Sums from a file.
+
+        Raises
+        ------
+        InputError
+            If the map of the sums has another shape.
+        """
+        map = self.frozen_map()
+        if map is not None and map.shape != stats.map.shape:
+            raise InputError(f"a map of shape {map.shape} does not fit sums under one of shape {stats.map.shape}.")
 
     # -- the contract ----------------------------------------------------------------------------------------------
     def encode(self, X: Input, columns: Sequence[str], stats: MappedStats | None = None) -> Array:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,6 +52,8 @@ from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 class MultinomialStats(Stats):
     """Counts of each word, and of rows."""
 
+    sizes: ClassVar = {"digit": 2}
+
     counts: Array = summed("class", "word", floor=True)  # Σ w·x
     rows: Array = summed("class", floor=True)  # Σ w
     coefficient: Array = summed("class", "digit")  # Σ w·log L!/Πx!, as two numbers that add exactly
@@ -82,6 +84,8 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
     >>> rolls.density().p.round(3)
     array([[0.182, 0.182, 0.636]])
     """
+
+    shapes: ClassVar = {"base": "D count"}
 
     pseudo_count: Any = 1.0  # float, (V,) or a name
     _: KW_ONLY

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,8 @@ from deciban.statistics import Array, Axis, Members, Stats, peak, summed
 @dataclass(frozen=True, eq=False, repr=False)
 class PoissonStats(Stats):
     """Numbers of rows and of events."""
+
+    sizes: ClassVar = {"digit": 2}
 
     weight: Array = summed("class", "feature", floor=True)  # Σ w         rows that have a value
     total: Array = summed("class", "feature", floor=True)  # Σ w·x
@@ -63,6 +65,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     >>> calls.posterior()["rate"]
     Marginal(mean 3.25, sd 0.9014)
     """
+
+    shapes: ClassVar = {"shape": "D | 1 positive"}
 
     shape: float | Array | None = None  # a, () or (D,)
     rate: float = 1.0  # b
@@ -199,6 +203,8 @@ def _negative_binomial_parts(x: Array, a: Array, b: Array) -> Array:
 class PoissonDensity(Density):
     """Independent Poisson counts at known rates."""
 
+    shapes: ClassVar = {"rate": "K D count"}
+
     rate: Array  # (K, D)
 
     @property
@@ -226,6 +232,8 @@ class PoissonDensity(Density):
 @dataclass(frozen=True, eq=False)
 class NegativeBinomialDensity(Density):
     """Poisson counts, the rate integrated out over Gamma(a, b)."""
+
+    shapes: ClassVar = {"a": "K D positive", "b": "K D positive"}
 
     a: Array  # (K, D)
     b: Array  # (K, D)

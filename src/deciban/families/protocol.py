@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +42,10 @@ Rows: TypeAlias = Any  # what a family's `encode` returns: an array, a CSR matri
 
 class Density(ABC):
     """K densities side by side, ready to score rows."""
+
+    # field → its axes (K groups, D features, M cells, T tables, S matrices: one, or one for each group) and the kind of
+    # its numbers (log, count, positive, real): "K D positive"; densities in files are checked by it
+    shapes: ClassVar[Mapping[str, str]] = {}
 
     @property
     @abstractmethod
@@ -68,6 +72,9 @@ class Density(ABC):
 @dataclass(frozen=True, eq=False)
 class Family(ABC, Generic[S]):
     """Distribution of the rows of a class; holds hyper-parameters only, and is frozen."""
+
+    # hyper-parameter that may be an array → its axes and the kind of its numbers, as for densities: "D | 1 positive"
+    shapes: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def collect(self, X: Rows, members: Members) -> S:

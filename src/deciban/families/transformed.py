@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     >>> incomes.log_density([[1000.0], [3000.0]]).round(3)
     array([-8.458, -9.727])
     """
+
+    shapes: ClassVar = {"power": "D real", "unit": "D positive"}
 
     by: Transform | tuple[Transform, ...] = "yeo-johnson"
     _: KW_ONLY

@@ -1,4 +1,4 @@
-"""Building blocks of kernels in LLVM's own instructions: prefetch, sums of table rows in vector registers, exp.
+"""Building blocks of kernels in LLVM's own instructions: prefetch, products of 128 bits, sums of table rows, exp.
 
 Indices and positions are not checked.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deciban.kernels.jit import BaseContext, Context, Signature
 
 BYTES = ir.IntType(8).as_pointer()
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
+INT32, INT64, INT128 = ir.IntType(32), ir.IntType(64), ir.IntType(128)
 
 CACHE_LINE = 8  # float64 values in a cache line
 SUM_DISTANCE = 32  # entries between the prefetch of a table row and its addition
@@ -71,6 +71,18 @@ def prefetch(typing: Context, array: types.Array, position: types.Integer) -> An
         return context.get_dummy_value()
 
     return types.void(array, types.intp), emit
+
+
+@intrinsic
+def folded_product(typing: Context, a: types.Integer, b: types.Integer) -> Any:
+    """Upper half xor lower half of the product of two numbers of 64 bits, which has 128 bits."""
+
+    def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
+        product = builder.mul(*(builder.zext(factor, INT128) for factor in args))
+        upper = builder.trunc(builder.lshr(product, INT128(64)), INT64)
+        return builder.xor(upper, builder.trunc(product, INT64))
+
+    return types.uint64(types.uint64, types.uint64), emit
 
 
 # -- sums of table rows ------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -94,6 +94,8 @@ def component_axis(names: Sequence[Any], declared: int, M: int) -> Axis:
 @dataclass(frozen=True, eq=False, repr=False)
 class MixtureDensity(Density):
     """Σ_m π_m f(x|m)."""
+
+    shapes: ClassVar = {"log_weights": "M log"}
 
     log_weights: Array  # (M,) log π
     components: Density  # of M groups

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban import kernels
-from deciban.errors import HyperparameterError, NotAvailableError
+from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families.protocol import Rows, Rule
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity, MixtureSums, estimate_mixture, free_parameters
@@ -64,6 +64,11 @@ class FittedMixture:
     def density(self, rule: Rule | None = None) -> MixtureDensity:
         """Return the mixture's density under a rule."""
         return estimate_mixture(self.family, self.sums, rule or self.rule, self.pseudo_count)
+
+    def validate(self) -> None:
+        """Raise an error if the density cannot be estimated, or does not have the components of the sums."""
+        if self.density().K != 1 or len(self.weights) != len(self.sums.counts):
+            raise InputError("the family of a mixture does not fit its sums.")
 
     @property
     def weights(self) -> Array:

@@ -13,12 +13,12 @@ Reference: Rabiner, A tutorial on hidden Markov models, Proceedings of the IEEE 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import HyperparameterError, NoModeError, NotAvailableError
+from deciban.errors import HyperparameterError, InputError, NoModeError, NotAvailableError
 from deciban.families.abilities import HasLogPrior, ability
 from deciban.families.dirichlet import log_prior
 from deciban.families.protocol import Density, Family, Rule
@@ -57,6 +57,8 @@ class HMMStats(Stats):
 class HMMDensity:
     """Start and transition probabilities, and the emission density of each state."""
 
+    shapes: ClassVar = {"log_start": "K log", "log_transitions": "K K log"}
+
     log_start: Array  # (S,)
     log_transitions: Array  # (S, S)  from row to column
     emissions: Density  # of S groups
@@ -65,6 +67,12 @@ class HMMDensity:
     def S(self) -> int:
         """Number of states."""
         return len(self.log_start)
+
+    def validate(self) -> None:
+        """Raise InputError if the probabilities do not have the shapes of S states."""
+        S = self.emissions.K
+        if self.log_start.shape != (S,) or self.log_transitions.shape != (S, S):
+            raise InputError("the start, the transitions and the emissions have different numbers of states.")
 
     def __repr__(self) -> str:
         return f"HMMDensity({self.S} states, {describe(self.emissions)})"

@@ -231,6 +231,21 @@ class Ledger:
         if not fits or kinds != ["u1", "i4", "i8", "f8"] or not isinstance(self.key_id, str):
             raise NotLearntError("the arrays of this ledger do not fit together. Fit the model again.")
 
+    def validate(self) -> None:
+        """Raise NotLearntError if the entries contradict each other, as in a file that was changed."""
+        m, L, keys = len(self.rows), len(self.since), _keys(self._names(), self.level)
+        right = (
+            bool((self.count > 0).all())
+            and float(self.count.sum(dtype=np.float64)) < 2**62
+            and bool(((self.level >= 0) & (self.level < L)).all())
+            and bool(((self.since > 0) & (self.since <= 1)).all())
+            and bool((np.diff(self.since) < 0).all())
+            and len(np.unique(self.level)) == L
+            and (m < 2 or bool((keys[1:] > keys[:-1]).all()))
+        )
+        if not right:
+            raise NotLearntError("the entries of this ledger contradict each other. Fit the model again.")
+
     @classmethod
     def of(cls, key: Secret = None) -> Ledger:
         """Return an empty ledger; without a key, under the public key."""

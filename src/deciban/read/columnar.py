@@ -11,17 +11,19 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from deciban.errors import InputError
+from deciban.read.limits import Limits
 from deciban.read.source import COMPRESSED, FileSource, checked_names
 from deciban.read.tables import HEAD
 
+PIECE = 2**24  # bytes decompressed at a time
 Contents = AbstractContextManager[tuple[pa.Schema, Iterator[pa.RecordBatch]]]
 
 
 class ColumnarSource(FileSource):
     """A file whose columns have types."""
 
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
-        super().__init__(path, skip_bad=skip_bad)
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
         try:
             with self._contents() as (schema, _):
                 self._columns = checked_names(schema.names, self.name)
@@ -37,7 +39,7 @@ class ColumnarSource(FileSource):
         try:
             with self._contents() as (_, batches):
                 for batch in batches:
-                    self.progressed()
+                    self.progressed(0)  # counted when it was decompressed
                     yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, InputError):
@@ -50,8 +52,22 @@ class ColumnarSource(FileSource):
 
     def _seekable(self, stream: pa.NativeFile) -> pa.NativeFile:
         """These formats are read from their end, so a compressed stream is unpacked into memory."""
-        packed = self.stdin or os.path.splitext(self.name)[1].lower() in COMPRESSED
-        return pa.BufferReader(stream.read()) if packed else stream
+        if self.stdin:
+            return pa.BufferReader(stream.read())
+        if os.path.splitext(self.name)[1].lower() not in COMPRESSED:
+            return stream
+        held: list[bytes] = []
+        size = 0
+        while found := stream.read(PIECE):
+            held.append(found)
+            size += len(found)
+            self.progressed(len(found))
+            if size > self.limits.unpacked_bytes:
+                raise self.refusal(
+                    f" holds more than {self.limits.unpacked_bytes:,} bytes when it is decompressed.",
+                    remedy=self.limits.remedy("unpacked_bytes", "Decompress it first"),
+                )
+        return pa.BufferReader(b"".join(held))
 
 
 class ParquetSource(ColumnarSource):

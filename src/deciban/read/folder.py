@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deciban.errors import HERE, Argument, InputError, Remedy, shortlist
+from deciban.read.limits import Limits, read_start, within_limit
 from deciban.read.source import SKIP_BAD, DocumentSource
 
 TEXT, LABEL = "text", "label"
@@ -18,8 +19,15 @@ TEXT, LABEL = "text", "label"
 class FolderSource(DocumentSource):
     """One row a text. The files of all classes are mixed evenly, so that the first rows hold every class."""
 
-    def __init__(self, path: str | os.PathLike[str], *, encoding: str = "utf-8", skip_bad: bool = False) -> None:
-        super().__init__(path)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        encoding: str = "utf-8",
+        skip_bad: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(path, limits)
         self.encoding, self.skip_bad = encoding, skip_bad
         self.files = _mixed(_classes(Path(path)))
         self.size = sum(file.stat().st_size for file, _ in self.files)
@@ -34,22 +42,20 @@ class FolderSource(DocumentSource):
             for place, text in self._texts(file):
                 yield place, {TEXT: text, LABEL: label}
 
-    def _texts(self, file: Path) -> list[tuple[str, str]]:
+    def _texts(self, file: Path) -> Iterator[tuple[str, str]]:
         """Place and text of a file, or of each message of an mbox; none if it cannot be read and is skipped."""
         try:
-            data = file.read_bytes()
-            self.read += len(data)
+            data = read_start(file, self.limits.record_bytes + 1)
             if data.startswith(b"From "):
-                from deciban.read.mail import (  # lazy: the email package is slow to import
-                    fields_of,
-                    is_mbox,
-                    raw_messages,
-                )
+                from deciban.read.mail import is_mbox  # lazy: the email package is slow to import
 
                 if is_mbox(file):
-                    found = [(place, fields_of(message)) for place, message in raw_messages(file)]
-                    return [(place, f"{fields['subject']}\n{fields['body']}") for place, fields in found]
-            return [(str(file), data.decode(self.encoding))]
+                    yield from self._messages(file)
+                    return
+            self.read += len(data)
+            text = within_limit(data, str(file), self.limits).decode(self.encoding)
+        except InputError as error:
+            reason = error
         except UnicodeDecodeError as error:
             shown = f"byte {error.start} ({data[error.start : error.start + 8]!r})"
             encoding = Argument("encoding", "latin-1")
@@ -65,10 +71,23 @@ class FolderSource(DocumentSource):
                 place=str(file),
                 remedy=Remedy("Check it, or skip bad files (", SKIP_BAD, ")."),
             )
-        if not self.skip_bad:
-            raise reason
-        self.skipped.add(reason)
-        return []
+        else:
+            yield str(file), text
+            return
+        self.raise_or_skip(reason)
+
+    def _messages(self, file: Path) -> Iterator[tuple[str, str]]:
+        """Place, subject and body of each message of an mbox."""
+        from deciban.read.mail import raw_messages
+
+        for message in raw_messages(file, self.limits):
+            self.read += len(message.data)
+            try:
+                fields = message.fields(self.limits)
+            except InputError as error:
+                self.raise_or_skip(error)
+            else:
+                yield message.place, f"{fields['subject']}\n{fields['body']}"
 
 
 def _classes(folder: Path) -> dict[str, list[Path]]:
@@ -93,11 +112,13 @@ def _classes(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Every file below a folder; unlike `rglob`, raises PermissionError."""
+def _files(folder: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """Every file below a folder; unlike `rglob`, raises PermissionError. Links to folders above are not followed."""
+    above = (*above, folder.resolve())
     for entry in folder.iterdir():
         if entry.is_dir():
-            yield from _files(entry)
+            if entry.resolve() not in above:
+                yield from _files(entry, above)
         elif not entry.name.startswith("."):
             yield entry
 

@@ -1,70 +1,117 @@
 """Mail as rows: subject, sender and body of each message, from .eml files, mbox files and Maildir folders.
 
-A folder of mail holds .eml and mbox files; an mbox file is all its messages.
+A folder of mail holds .eml and mbox files; an mbox file is all its messages. A message that exceeds a limit
+(`read/limits.py`) costs that message only: it is an error, or a skipped row.
 """
 
 from __future__ import annotations
 
-import mailbox
+import codecs
+import io
 import os
 import re
+import time
 from collections.abc import Iterator
-from email import message_from_bytes, policy
+from email import policy
+from email.feedparser import BytesFeedParser
 from email.header import decode_header
 from email.message import Message
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from deciban.errors import HERE, InputError
+from deciban.read.limits import Limits, read_record, refuse_special_file, too_long
 from deciban.read.source import DocumentSource, no_file
 
 FIELDS = ("subject", "from", "body")
 LABEL = "label"
 HEAD_BYTES = 2048  # read to recognise an mbox
 SNIFFED = 20  # files of a folder examined to recognise a folder of mail
-MOST_NESTED = 20  # messages forwarded within messages
+PIECE = 2**16  # bytes given to the parser between two looks at the clock; of a line of an mbox read at a time
+HEADERS = ("subject", "from", "content-type", "content-disposition", "content-transfer-encoding")  # that are read
+# Codecs that are no charsets of mail. Punycode takes quadratic time.
+NO_CHARSETS = ("punycode", "idna", "undefined", "unicode-escape", "raw-unicode-escape")
 HIDDEN = {"script", "style", "head", "title"}
 PARAGRAPHS = {"p", "div", "br", "tr", "li", "table", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
 _BLANKS, _LINES = re.compile(r"[ \t\r\f\v]+"), re.compile(r" ?\n\s*")
 
 
-def read_mail(path: str | os.PathLike[str]) -> Iterator[dict[str, str]]:
+def read_mail(path: str | os.PathLike[str], limits: Limits | None = None) -> Iterator[dict[str, str]]:
     """The messages of an .eml or mbox file, a Maildir, or a folder of .eml files, in order, as dicts of FIELDS."""
-    for _, data in raw_messages(path):
-        yield fields_of(data)
+    limits = Limits.from_environment() if limits is None else limits
+    for message in raw_messages(path, limits):
+        yield message.fields(limits)
 
 
-def fields_of(data: bytes) -> dict[str, str]:
+def fields_of(data: bytes, limits: Limits | None = None) -> dict[str, str]:
     r"""Subject, sender and body of a message; bytes that cannot be decoded are replaced.
 
     >>> fields_of(b"Subject: =?utf-8?q?caf=C3=A9?=\nFrom: Ada <ada@example.org>\n\nAt noon?\n")
     {'subject': 'café', 'from': 'Ada <ada@example.org>', 'body': 'At noon?'}
     """
-    message = message_from_bytes(data, policy=policy.compat32)
-    subject, sender = (_header(message, name) for name in ("Subject", "From"))
-    return {"subject": subject, "from": sender, "body": _text(message).strip()}
+    reading = _Reading(Limits.from_environment() if limits is None else limits)
+    try:
+        message = reading.parsed(data)
+        subject, sender = (_header(message, name) for name in ("Subject", "From"))
+        return {"subject": subject, "from": sender, "body": _text(message, reading).strip()}
+    except RecursionError:  # little of the stack is left
+        raise reading.refusal("depth", "the message has too many parts within one another.") from None
 
 
 # -- finding messages --------------------------------------------------------------------------------------------------
-def raw_messages(path: str | os.PathLike[str]) -> Iterator[tuple[str, bytes]]:
-    """The place of each message in words, and its bytes."""
+class RawMessage(NamedTuple):
+    """A message as it was found."""
+
+    place: str  # in words
+    data: bytes
+    wrong: InputError | None = None  # why it was not read; `data` is empty then
+
+    def fields(self, limits: Limits) -> dict[str, str]:
+        """The fields of the message; an InputError if it cannot be read."""
+        if self.wrong is not None:
+            raise self.wrong
+        try:
+            return fields_of(self.data, limits)
+        except InputError as error:
+            raise error.at(self.place) from None
+
+
+def raw_messages(path: str | os.PathLike[str], limits: Limits) -> Iterator[RawMessage]:
+    """The messages of a file or a folder."""
     place = Path(path)
     try:
         if is_maildir(place):
-            box = mailbox.Maildir(place, factory=None, create=False)
-            for key in sorted(box.keys()):
-                yield f"{place}, message {key}", box.get_bytes(key)
+            for key, file in sorted(_of_maildir(place).items()):
+                yield _of_file(file, f"{place}, message {key}", limits)
         elif place.is_dir():
             for file in sorted(entry for entry in place.iterdir() if _is_mail_file(entry)):
-                yield from raw_messages(file)
-        elif is_mbox(place):
-            yield from _of_mbox(place)
+                yield from raw_messages(file, limits)
+        elif place.is_file() and is_mbox(place):
+            yield from _of_mbox(place, limits)
         else:
-            yield str(place), place.read_bytes()
+            yield _of_file(place, str(place), limits)
     except OSError as error:
-        raise InputError(
-            HERE, f" cannot be read ({error.strerror}).", place=str(place), remedy="Check the path."
-        ) from None
+        raise _unreadable(str(place), error) from None
+
+
+def _of_file(file: Path, place: str, limits: Limits) -> RawMessage:
+    try:
+        return RawMessage(place, read_record(file, limits))
+    except InputError as error:
+        return RawMessage(place, b"", error)
+    except OSError as error:
+        return RawMessage(place, b"", _unreadable(place, error))
+
+
+def _unreadable(place: str, error: OSError) -> InputError:
+    return InputError(HERE, f" cannot be read ({error.strerror}).", place=place, remedy="Check the path.")
+
+
+def _of_maildir(folder: Path) -> dict[str, Path]:
+    """The files of a Maildir by their unique names, which end at a colon."""
+    entries = (entry for name in ("new", "cur") for entry in (folder / name).iterdir())
+    return {entry.name.split(":")[0]: entry for entry in entries if not entry.is_dir()}
 
 
 def is_maildir(place: Path) -> bool:
@@ -80,9 +127,12 @@ def is_mail(place: Path) -> bool:
 
 
 def _is_mail_file(place: Path) -> bool:
-    if not place.is_file() or place.name.startswith("."):
+    """Whether a file is mail by its ending or its first lines; a named pipe may be, and is refused when it is read."""
+    if place.name.startswith(".") or place.is_dir():
         return False
-    return place.suffix.lower() in (".eml", ".mbox") or (not place.suffix and is_mbox(place))
+    if place.suffix.lower() in (".eml", ".mbox"):
+        return place.exists()
+    return not place.suffix and place.is_file() and is_mbox(place)
 
 
 def is_mbox(place: Path) -> bool:
@@ -91,16 +141,89 @@ def is_mbox(place: Path) -> bool:
         return re.match(rb"From [^\n]*\n[!-9;-~]+:", file.read(HEAD_BYTES)) is not None
 
 
-def _of_mbox(place: Path) -> Iterator[tuple[str, bytes]]:
-    box = mailbox.mbox(place, factory=None, create=False)
-    try:
-        for number, key in enumerate(box.keys(), 1):
-            yield f"{place}, message {number}", box.get_bytes(key)
-    finally:
-        box.close()
+def _of_mbox(place: Path, limits: Limits) -> Iterator[RawMessage]:
+    """The messages of an mbox: each begins behind a line that begins with "From ", and ends before an empty line."""
+    held: list[bytes] = []
+    number, size, within, begins = 0, 0, False, True  # `within` a line "From …"; the next piece `begins` a line
+
+    def message() -> RawMessage:
+        where = f"{place}, message {number}"
+        if size > limits.record_bytes:
+            return RawMessage(where, b"", too_long(where, "the message", limits))
+        return RawMessage(where, b"".join(held[:-1] if held and held[-1] == b"\n" else held))
+
+    with place.open("rb") as file:
+        while piece := file.readline(PIECE):
+            if begins and piece.startswith(b"From "):
+                if number:
+                    yield message()
+                number, held, size, within = number + 1, [], 0, True
+            elif not within:
+                size += len(piece)
+                if size <= limits.record_bytes:
+                    held.append(piece)
+                else:
+                    held.clear()
+            begins = piece.endswith(b"\n")
+            within = within and not begins
+        if number:
+            yield message()
 
 
 # -- reading a message -------------------------------------------------------------------------------------------------
+class _Reading:
+    """Counts the parts and the seconds of one message while it is read."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.parts = limits, 0
+        self.end = time.monotonic() + limits.seconds
+
+    def parsed(self, data: bytes) -> Message:
+        """The message with its parts."""
+        parser = BytesFeedParser(self.new_part, policy=policy.compat32)
+        for at in range(0, len(data), PIECE):
+            self.check_time()
+            parser.feed(data[at : at + PIECE])
+        return parser.close()
+
+    def new_part(self, policy: Any = policy.compat32) -> _Part:
+        return _Part(self, policy)
+
+    def check_time(self) -> None:
+        if time.monotonic() > self.end:
+            raise self.refusal("seconds", f"reading the message takes more than {self.limits.seconds:g} seconds.")
+
+    def add_part(self, depth: int) -> None:
+        self.check_time()
+        self.parts += 1
+        if self.parts > self.limits.parts:
+            raise self.refusal("parts", f"the message has more than {self.limits.parts:,} parts.")
+        if depth > self.limits.depth:
+            raise self.refusal("depth", f"the message has more than {self.limits.depth:,} parts within one another.")
+
+    def refusal(self, name: str, what: str) -> InputError:
+        return InputError(what, remedy=self.limits.remedy(name, "Remove the message"))
+
+
+class _Part(Message):
+    """A message or a part of one; an InputError ends the parser when it exceeds a limit."""
+
+    def __init__(self, reading: _Reading, policy: Any) -> None:
+        super().__init__(policy)
+        self.reading, self.depth = reading, 0
+
+    def attach(self, payload: Any) -> None:
+        payload.depth = self.depth + 1
+        self.reading.add_part(payload.depth)
+        super().attach(payload)
+
+    def set_raw(self, name: str, value: Any) -> None:
+        most = self.reading.limits.header_bytes
+        if len(value) > most and name.lower() in HEADERS:
+            raise self.reading.refusal("header_bytes", f"the header {name} has more than {most:,} bytes.")
+        super().set_raw(name, value)
+
+
 def _header(message: Message, name: str) -> str:
     raw = message.get(name)
     if raw is None:
@@ -113,16 +236,15 @@ def _header(message: Message, name: str) -> str:
     return " ".join(_clean(text).split())
 
 
-def _text(message: Message, depth: int = 0) -> str:
+def _text(message: Message, reading: _Reading) -> str:
     """The text of a message and its parts; of alternatives the plain text, unless it is empty."""
+    reading.check_time()
     if message.is_multipart():
-        if depth > MOST_NESTED:
-            return ""
         parts = [part for part in message.get_payload() if isinstance(part, Message)]
         if message.get_content_subtype() != "alternative":
-            return "\n".join(text for part in parts if (text := _text(part, depth + 1)))
+            return "\n".join(text for part in parts if (text := _text(part, reading)))
         ranked = sorted(parts, key=lambda part: part.get_content_type() != "text/plain")
-        return next((text for part in ranked if (text := _text(part, depth + 1)).strip()), "")
+        return next((text for part in ranked if (text := _text(part, reading)).strip()), "")
     if message.get_content_maintype() != "text" or message.get_content_disposition() == "attachment":
         return ""
     data = message.get_payload(decode=True)
@@ -140,7 +262,8 @@ def _charset(message: Message) -> str | None:
 def _decoded(data: bytes, charset: str | None) -> str:
     for name in (charset, "utf-8"):
         try:
-            return data.decode(name or "utf-8")
+            if codecs.lookup(name or "utf-8").name not in NO_CHARSETS:
+                return data.decode(name or "utf-8")
         except (LookupError, ValueError):  # an unknown charset, or the wrong one
             continue
     return data.decode("latin-1")
@@ -151,39 +274,70 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-class _Visible(HTMLParser):
-    """Collects the visible text of a page."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.text: list[str] = []
-        self.hidden = 0
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.hidden += tag in HIDDEN
-        if tag in PARAGRAPHS:
-            self.text.append("\n")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.hidden = max(0, self.hidden - (tag in HIDDEN))
-        if tag in PARAGRAPHS:
-            self.text.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self.hidden:
-            self.text.append(data)
+_MARKUP, _TAG_EDGE = re.compile(r"<(?:(!--)|([!?])|(/?)([a-zA-Z][^\s/>]*))"), re.compile(r">|=\s*[\"']")
+_RAW_TEXT_END = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style")}
+_HUGE_REFERENCE = re.compile(r"&#[0-9]{8,};?")  # int() refuses more than 4,300 digits
 
 
 def html_text(page: str) -> str:
-    r"""The visible text of a page.
+    r"""The visible text of a page, in time proportional to its length.
+
+    Tags, comments and the contents of some elements are removed, as browsers do. A tag that is not closed is text.
 
     >>> html_text("<p>Fish &amp; chips</p><script>x</script><p>at <b>noon</b></p>")
     'Fish & chips\nat noon'
     """
-    reader = _Visible()
-    reader.feed(_clean(page))
-    reader.close()
-    return _LINES.sub("\n", _BLANKS.sub(" ", "".join(reader.text))).strip()
+    text = io.StringIO()  # a list of many short pieces would take more memory
+    text.writelines(_visible(_clean(page)))
+    return _LINES.sub("\n", _BLANKS.sub(" ", text.getvalue())).strip()
+
+
+def _visible(page: str) -> Iterator[str]:
+    """Pieces of visible text, and a line break at each tag of a paragraph. Every step continues behind the last."""
+    at, hidden = 0, 0
+    while (markup := _MARKUP.search(page, at)) is not None:
+        if not hidden:
+            yield _characters(page[at : markup.start()])
+        comment, declaration, closing, name = markup.groups()
+        if comment or declaration:
+            end = page.find("-->" if comment else ">", markup.start() + 2)
+            if end < 0:
+                return
+            at = end + (3 if comment else 1)
+            continue
+        end = _tag_end(page, markup.end())
+        if end < 0:
+            at = markup.start()
+            break
+        tag, at = name.lower(), end + 1
+        if tag in PARAGRAPHS:
+            yield "\n"
+        if tag in HIDDEN and closing:
+            hidden = max(0, hidden - 1)
+        elif tag in HIDDEN and page[end - 1] != "/":  # <script/> has no contents
+            hidden += 1
+            if tag in _RAW_TEXT_END:
+                found = _RAW_TEXT_END[tag].search(page, at)
+                if found is None:
+                    return
+                at = found.start()
+    if not hidden:
+        yield _characters(page[at:])
+
+
+def _tag_end(page: str, at: int) -> int:
+    """The position of the ">" that ends a tag, outside of quoted values; -1 if there is none."""
+    while (edge := _TAG_EDGE.search(page, at)) is not None:
+        if edge[0] == ">":
+            return edge.start()
+        closed = page.find(edge[0][-1], edge.end())
+        at = edge.end() if closed < 0 else closed + 1
+    return -1
+
+
+def _characters(text: str) -> str:
+    """Text with its character references replaced."""
+    return unescape(_HUGE_REFERENCE.sub("\ufffd", text)) if "&" in text else text
 
 
 # -- a source of messages ----------------------------------------------------------------------------------------------
@@ -194,12 +348,13 @@ class MailSource(DocumentSource):
     class.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
-        super().__init__(path)
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
+        super().__init__(path, limits)
         self.skip_bad = skip_bad
         place = Path(path)
         if not place.exists():
             raise no_file(self.name)
+        refuse_special_file(place)
         self.boxes = {} if is_mail(place) or not place.is_dir() else boxes_of(place)
 
     @property
@@ -208,22 +363,27 @@ class MailSource(DocumentSource):
 
     def documents(self) -> Iterator[tuple[str, dict[str, str]]]:
         """The fields of all messages."""
-        for place, data, label in self._messages():
-            self.read += len(data)
-            yield place, fields_of(data) | ({} if label is None else {LABEL: label})
+        for message, label in self._messages():
+            self.read += len(message.data)
+            try:
+                fields = message.fields(self.limits)
+            except InputError as error:
+                self.raise_or_skip(error)
+            else:
+                yield message.place, fields | ({} if label is None else {LABEL: label})
 
-    def _messages(self) -> Iterator[tuple[str, bytes, str | None]]:
+    def _messages(self) -> Iterator[tuple[RawMessage, str | None]]:
         if not self.boxes:
-            yield from ((place, data, None) for place, data in raw_messages(self.name))
+            yield from ((message, None) for message in raw_messages(self.name, self.limits))
             return
-        left = {label: raw_messages(box) for label, box in self.boxes.items()}
+        left = {label: raw_messages(box, self.limits) for label, box in self.boxes.items()}
         while left:
             for label, box in list(left.items()):
                 found = next(box, None)
                 if found is None:
                     del left[label]
                 else:
-                    yield (*found, label)
+                    yield found, label
 
 
 def boxes_of(folder: Path) -> dict[str, Path]:

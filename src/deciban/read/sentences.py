@@ -16,6 +16,7 @@ from typing import IO, NamedTuple
 import pyarrow as pa
 
 from deciban.errors import HERE, InputError
+from deciban.read.limits import Limits, nests_deeper, refuse_special_file, too_long
 
 TAGS = ("tags", "upos")  # keys of JSON lines
 NO_VALUE = "_"  # in CoNLL-U
@@ -30,10 +31,10 @@ class Sentence(NamedTuple):
 
 def read_sentences(path: str, tagged: bool) -> list[Sentence]:
     """All sentences of a file, or of "-" for standard input; with `tagged`, words must have tags."""
-    name = "standard input" if path == "-" else path
+    name, limits = "standard input" if path == "-" else path, Limits.from_environment()
     with _opened(path) as lines:
         try:
-            found = list(_sentences(lines, name, tagged))
+            found = list(_sentences(_lines(lines, name, limits), name, tagged, limits))
         except UnicodeDecodeError as error:
             what = f" is not UTF-8 (byte {error.start})."
             raise InputError(HERE, what, place=name, remedy="Convert it first.") from None
@@ -46,13 +47,23 @@ def read_sentences(path: str, tagged: bool) -> list[Sentence]:
     return found
 
 
-def _sentences(lines: Iterable[str], name: str, tagged: bool) -> Iterator[Sentence]:
+def _lines(stream: IO[str], name: str, limits: Limits) -> Iterator[str]:
+    """The lines of a file; one that is too long is an error."""
+    number = 1
+    while line := stream.readline(limits.record_bytes + 1):
+        if len(line) > limits.record_bytes:
+            raise too_long(f"{name}, line {number}", "the line", limits, number)
+        yield line
+        number += 1
+
+
+def _sentences(lines: Iterable[str], name: str, tagged: bool, limits: Limits) -> Iterator[Sentence]:
     words: list[str] = []
     tags: list[str] = []
     for number, line in enumerate(lines, 1):
         text = line.rstrip("\r\n")
         if text.startswith("{"):
-            yield _of_json(text, f"{name}, line {number}", number, tagged)
+            yield _of_json(text, f"{name}, line {number}", number, tagged, limits)
         elif not text.strip():
             if words:
                 yield Sentence(words, tags or None)
@@ -82,8 +93,10 @@ def _add(cells: list[str], words: list[str], tags: list[str]) -> None:
         tags.append(cells[3] if cells[4] in (NO_VALUE, "") else f"{cells[3]}|{cells[4]}")
 
 
-def _of_json(text: str, place: str, row: int, tagged: bool) -> Sentence:
+def _of_json(text: str, place: str, row: int, tagged: bool, limits: Limits) -> Sentence:
     try:
+        if nests_deeper(text.encode("utf-8", "replace"), limits.depth):
+            raise ValueError(f"arrays and objects are nested more than {limits.depth} deep")
         found = json.loads(text)
     except ValueError as error:
         raise InputError(f"not JSON ({error}).", row=row, place=place, remedy="Correct the line.") from None
@@ -109,6 +122,7 @@ def _opened(path: str) -> Iterator[IO[str]]:
     if path == "-":
         yield sys.stdin
         return
+    refuse_special_file(path)
     try:
         stream = pa.input_stream(path, compression="detect")
     except OSError as error:

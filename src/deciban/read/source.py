@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deciban.errors import HERE, Argument, DecibanError, InputError
+from deciban.read.limits import Limits, refuse_special_file
 from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ SKIP_BAD = Argument("skip_bad", True)
 REASONS = 5  # errors that are kept of skipped rows
 PIECE = 2**23  # characters of documents in a piece
 BATCH_TEXT = 2**23  # bytes of text in a batch: the cost of a batch is negligible, its memory small beside a vocabulary
+UNCHECKED = 2**24  # bytes after decompression from which on the compression ratio is checked
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 STDIN = "-"
 
@@ -70,6 +72,8 @@ class Source(ABC):
         Whether rows that cannot be read are skipped and counted; otherwise the first is an error.
     skipped : Skipped
         The rows skipped since the last `batches`.
+    limits : Limits
+        Limits of rows; by default those of the environment.
     quiet : bool
         Whether no progress bar is shown.
     absent : tuple of str
@@ -82,7 +86,8 @@ class Source(ABC):
     quiet: bool = False
     absent: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = Limits.from_environment() if limits is None else limits
         self.skipped = Skipped()
         self.read = 0
 
@@ -125,6 +130,12 @@ class Source(ABC):
         """An error about the source as a whole: its name, and `what`."""
         return InputError(HERE, what, place=self.name, **attributes)
 
+    def raise_or_skip(self, reason: InputError) -> None:
+        """Count a row that cannot be read as skipped if the source has `skip_bad`; otherwise raise the error."""
+        if not self.skip_bad:
+            raise reason
+        self.skipped.add(reason)
+
     def without_rows(self) -> InputError:
         """The error for a source without a row that can be read."""
         skipped = f" {self.skipped}" if self.skipped.rows else ""
@@ -160,8 +171,8 @@ class FrameSource(Source):
 class DocumentSource(Source):
     """Rows that are documents, in several files or within one: a row is a dict of texts by column."""
 
-    def __init__(self, name: str | os.PathLike[str]) -> None:
-        super().__init__()
+    def __init__(self, name: str | os.PathLike[str], limits: Limits | None = None) -> None:
+        super().__init__(limits)
         self.name = os.fspath(name)
         self._places: list[str] = []  # the place of each row
 
@@ -197,14 +208,16 @@ class DocumentSource(Source):
 class FileSource(Source):
     """A file, compressed or not, or standard input."""
 
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
-        super().__init__()
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
+        super().__init__(limits)
         self.path, self.skip_bad = path, skip_bad
         self.stdin = path == STDIN
         self.name = "standard input" if self.stdin else os.fspath(path)
         self._opened = False  # standard input can be opened once
         self._raw: pa.NativeFile | None = None  # the open file
+        self._unpacked: int | None = None  # bytes of the open file after decompression; None if it is not compressed
         if not self.stdin:
+            refuse_special_file(path)
             self.size = self._stamp()[0]
             if self.size == 0:
                 raise self.refusal(" is empty.", remedy="Give a file with data.")
@@ -225,6 +238,7 @@ class FileSource(Source):
             with pa.OSFile(os.fspath(self.path)) as raw:
                 self._raw = raw
                 codec = COMPRESSED.get(Path(self.path).suffix.lower())
+                self._unpacked = 0 if codec else None
                 yield pa.CompressedInputStream(raw, codec) if codec else raw
         except (OSError, EOFError) as error:
             raise self.unreadable(error) from None
@@ -255,10 +269,20 @@ class FileSource(Source):
         place, row = self.line(number)
         return InputError(what, place=place, row=row, **attributes)
 
-    def progressed(self) -> None:
-        """Note how far the file has been read."""
-        if self._raw is not None and not self._raw.closed:
-            self.read = self._raw.tell()
+    def progressed(self, unpacked: int) -> None:
+        """Count bytes that were read, after decompression; an error if the compression ratio is too high."""
+        if self._raw is None or self._raw.closed:
+            return
+        self.read = self._raw.tell()
+        if self._unpacked is None:
+            return
+        self._unpacked += unpacked
+        if self._unpacked > max(UNCHECKED, self.limits.ratio * self.read):
+            raise self.refusal(
+                f" holds {self._unpacked:,} bytes in {self.read:,} compressed bytes, "
+                f"a ratio above {self.limits.ratio:,g}.",
+                remedy=self.limits.remedy("ratio", "Decompress it first"),
+            )
 
     def _stamp(self) -> tuple[int, int]:
         """Size and time of the last change."""

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -20,12 +21,16 @@ from pyarrow import csv as arrow_csv
 from pyarrow import json as arrow_json
 
 from deciban.errors import Argument, InputError, Remedy
+from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, too_long
 from deciban.read.source import SKIP_BAD, FileSource, Rewound, checked_names
 from deciban.read.tables import MARKERS
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------------------
-BLOCKS = (2**19, 2**24, 2**28)  # bytes parsed at a time; a row must fit, so larger blocks are tried if one does not
+BLOCK_SIZE = 2**19  # bytes parsed at a time
+SMALLEST_BLOCK = 2**10
+STDIN_BLOCK = 2**24  # of standard input, which cannot be read again with larger blocks
 HEADER = 2**20  # bytes in which the header must end
+HEADER_LINE = "Name the columns in line 1, each in fewer than 131,072 characters."
 DELIMITERS = ",;\t|"
 OPEN_QUOTE = "a quote is opened and never closed, so the rest of the file would be one cell."
 CLOSE_QUOTE = Remedy("Close it, or read without quotes (", Argument("quote", False), ").")
@@ -43,9 +48,11 @@ class DelimitedSource(FileSource):
         encoding: str | None = None,
         missing: Sequence[str] = MARKERS,
         skip_bad: bool = False,
+        limits: Limits | None = None,
     ) -> None:
-        super().__init__(path, skip_bad=skip_bad)
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
         self.quote, self.encoding, self.missing = quote, encoding, list(missing)
+        self._counted = 0  # rows of a wrong length that are met again, when a file is read from its beginning again
         with self.opened() as stream:
             self._head: bytes | None = stream.read(HEADER)
             if self.stdin:
@@ -80,7 +87,12 @@ class DelimitedSource(FileSource):
         if self.delimiter is None:
             self.delimiter = max(DELIMITERS, key=first.count)
         reader = csv.reader(io.StringIO(text, newline=""), **self._dialect())
-        names: list[str] = next((row for row in reader if row), [])
+        try:
+            names: list[str] = next((row for row in reader if row), [])
+        except csv.Error as error:
+            raise self.refusal(f" has no header that can be read ({error}).", remedy=HEADER_LINE) from None
+        if reader.line_num > text.count("\n") and len(head) == HEADER:
+            raise self.refusal(f" has a header of more than {HEADER:,} bytes.", remedy=HEADER_LINE)
         return checked_names([name.strip() for name in names], self.name), reader.line_num
 
     def _dialect(self) -> dict[str, Any]:
@@ -89,27 +101,94 @@ class DelimitedSource(FileSource):
 
     def pieces(self) -> Iterator[pa.Table]:
         """Blocks as Arrow parses them; if the last cell has line breaks, quotes are checked once more."""
-        done, last = 0, None
-        for block in BLOCKS[1:2] if self.stdin else BLOCKS:
+        done, last, parts = 0, None, iter(self._parsed())
+        while True:
             try:
-                for piece in self._parsed(block, done):
-                    done, last = done + len(piece), piece
-                    yield piece
-                break
+                piece = next(parts, None)
             except pa.ArrowInvalid as error:
-                if not _row_too_long(error) or block == BLOCKS[-1] or self.stdin:
+                if not _row_too_long(error):
                     raise self._explained(error) from None
+                if self.stdin:
+                    raise self._too_long(done, 2 * self._block_size()) from None
+                parts = self._parsed_apart(done)
+                continue
+            if piece is None:
+                break
+            done, last = done + len(piece), piece
+            yield piece
         if last is not None and self._may_be_open(last[last.num_columns - 1][len(last) - 1].as_py()):
             self._refuse_open_quote()
 
-    def _parsed(self, block: int, skip: int) -> Iterator[pa.Table]:
-        """Rows, parsed so many bytes at a time, without the first `skip`."""
+    def _block_size(self) -> int:
+        """Bytes parsed at a time; a row must lie in at most two blocks, and the limit is therefore two blocks."""
+        return min(STDIN_BLOCK if self.stdin else BLOCK_SIZE, max(self.limits.record_bytes // 2, SMALLEST_BLOCK))
+
+    def _too_long(self, row: int, size: int) -> InputError:
+        """The error for a row, counted from 0, of more than `size` bytes."""
+        return InputError(
+            f"row {row + 1} is longer than {size:,} bytes. Is a quote left open?",
+            place=self.name,
+            row=row + 1,
+            remedy=Remedy(
+                "Close it, or read without quotes (",
+                Argument("quote", False),
+                f"). {self.limits.remedy('record_bytes', 'Split the row')}",
+            ),
+        )
+
+    def _parsed(self) -> Iterator[pa.Table]:
+        """Rows as Arrow splits and parses them; an ArrowInvalid error if one does not fit into two blocks."""
         with self._stream() as stream:
-            for batch in self._reader(stream, block):
-                self.progressed()
-                rest, skip = batch.slice(min(skip, len(batch))), max(skip - len(batch), 0)
-                if len(rest):
-                    yield pa.Table.from_batches([rest])
+            for batch in self._reader(stream):
+                self.progressed(batch.nbytes - 3 * batch.num_rows * batch.num_columns)  # an offset has four bytes
+                if len(batch):
+                    yield pa.Table.from_batches([batch])
+
+    def _parsed_apart(self, skip: int) -> Iterator[pa.Table]:
+        """Rows behind the first `skip`, split here and parsed by Arrow: rows may be long.
+
+        With blocks as large as the longest row, Arrow's own reader would hold many of them: it reads ahead.
+        """
+        seen, self._counted = 0, self.skipped.rows  # rows of a wrong length that were counted as skipped before
+        with self.opened() as stream:
+            try:
+                for text in split_records(self._utf8(stream), self._record(), self.limits.record_bytes):
+                    if not text.strip():
+                        continue
+                    table = arrow_csv.read_csv(pa.BufferReader(text), **self._options(len(text) + 1, "utf-8", 0))
+                    rest = table.slice(min(max(skip - seen, 0), len(table)))
+                    seen += len(table)
+                    if len(rest):
+                        yield rest
+            except OverflowError:
+                raise self._too_long(seen, self.limits.record_bytes) from None
+
+    def _utf8(self, stream: pa.NativeFile) -> Iterator[bytes]:
+        """The file in pieces of UTF-8, without the lines of the header."""
+        decoder = None if self.encoding == "utf-8" else codecs.getincrementaldecoder(str(self.encoding))()
+        head: bytes | None = b""
+        lines = re.compile(rb"(?:[^\r\n]*(?:\r\n|\n|\r)){%d}" % self._first_line)
+        while found := stream.read(min(HEADER, self.limits.record_bytes)):
+            self.progressed(len(found))
+            try:
+                found = found if decoder is None else decoder.decode(found).encode()
+            except UnicodeDecodeError as error:
+                raise pa.ArrowInvalid(str(error)) from None
+            if head is not None:
+                head += found
+                if (header := lines.match(head)) is None:
+                    continue
+                found, head = head[header.end() :], None
+            yield found
+
+    def _record(self) -> re.Pattern[bytes]:
+        """Pattern of a record and its line break, by the rules of Arrow: a quote opens at the beginning of a cell."""
+        delimiter = re.escape(str(self.delimiter).encode())
+        cell = rb"[^%b\r\n]*+" % delimiter
+        if self.quote:
+            quote = re.escape(('"' if self.quote is True else self.quote).encode())
+            cell = rb"(?:%b[^%b]*+(?:%b%b[^%b]*+)*+%b|(?!%b))" % ((quote,) * 7) + cell
+        return re.compile(cell + rb"(?:%b" % delimiter + cell + rb")*+(?:\r?\n|\r(?=[^\n]))")
 
     @contextmanager
     def _stream(self) -> Iterator[pa.NativeFile]:
@@ -122,28 +201,34 @@ class DelimitedSource(FileSource):
         with self.opened() as stream:
             yield stream
 
-    def _reader(self, stream: pa.NativeFile, block: int) -> arrow_csv.CSVStreamingReader:
+    def _reader(self, stream: pa.NativeFile) -> arrow_csv.CSVStreamingReader:
+        return arrow_csv.open_csv(stream, **self._options(self._block_size(), str(self.encoding), self._first_line))
+
+    def _options(self, block: int, encoding: str, skip: int) -> dict[str, Any]:
+        """Options of Arrow's reader, which parses `block` bytes at a time and skips the first lines."""
         names = list(self.columns)
-        return arrow_csv.open_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(
-                block_size=block, column_names=names, skip_rows=self._first_line, encoding=self.encoding
+        return {
+            "read_options": arrow_csv.ReadOptions(
+                block_size=block, column_names=names, skip_rows=skip, encoding=encoding
             ),
-            parse_options=arrow_csv.ParseOptions(
+            "parse_options": arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 quote_char=self.quote or False,
                 newlines_in_values=bool(self.quote),
                 invalid_row_handler=self._wrong_length,
             ),
-            convert_options=arrow_csv.ConvertOptions(
+            "convert_options": arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), null_values=self.missing, strings_can_be_null=True
             ),
-        )
+        }
 
     def _wrong_length(self, row: arrow_csv.InvalidRow) -> str:
         """What Arrow does with a row that has too few or too many cells."""
         if not self.skip_bad:
             return "error"
+        if self._counted:
+            self._counted -= 1
+            return "skip"
         self.skipped.add(InputError(f"a row of {row.actual_columns} cells ({str(row.text)[:40]!r})"))
         return "skip"
 
@@ -177,9 +262,6 @@ class DelimitedSource(FileSource):
         wrong = None if self.stdin else self._wrong_row()
         if wrong is not None:
             return wrong
-        if _row_too_long(error):
-            most = BLOCKS[1 if self.stdin else -1]
-            return self.refusal(f" has a row of more than {most:,} bytes. Is a quote left open?", remedy=CLOSE_QUOTE)
         return self.refusal(
             f" is not a table of text ({str(error).strip()[:200]}).",
             remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."),
@@ -227,6 +309,34 @@ class DelimitedSource(FileSource):
             pass
 
 
+def split_records(pieces: Iterator[bytes], record: re.Pattern[bytes], most: int) -> Iterator[bytearray]:
+    r"""Join pieces and split them behind records; an OverflowError if one has more than `most` bytes.
+
+    >>> list(split_records(iter([b"a\nb", b"c\nd"]), re.compile(rb"[^\n]*\n"), 10))
+    [bytearray(b'a\n'), bytearray(b'bc\n'), bytearray(b'd')]
+    """
+    held, enough = bytearray(), 0  # bytes from which on the end of a record is searched for
+    for piece in pieces:
+        held += piece
+        if len(held) < enough:
+            continue
+        end = 0
+        while (found := record.match(held, end)) is not None:
+            if found.end() - end > most:
+                raise OverflowError
+            end = found.end()
+        if len(held) - end > most:
+            raise OverflowError
+        enough = min(2 * (len(held) - end), most + 1)
+        if end:
+            rest = held[end:]
+            del held[end:]
+            yield held
+            held = rest
+    if held:
+        yield held
+
+
 def _row_too_long(error: pa.ArrowInvalid) -> bool:
     """Whether a row did not fit into a block; Arrow has no class of errors of its own for that."""
     return "straddl" in str(error)
@@ -235,7 +345,6 @@ def _row_too_long(error: pa.ArrowInvalid) -> bool:
 # -- JSON lines --------------------------------------------------------------------------------------------------------
 FIRST_BLOCK = 2**23  # bytes of the block that columns and types are taken from
 BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanwhile
-LONGEST_LINE = 2**28  # bytes
 
 
 class JSONLinesSource(FileSource):
@@ -244,8 +353,8 @@ class JSONLinesSource(FileSource):
     The first block of lines gives the columns and their types.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False) -> None:
-        super().__init__(path, skip_bad=skip_bad)
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
         self._held: Iterator[pa.Table] | None = None
         self._schema: pa.Schema | None = None
         reading = self._read()
@@ -274,31 +383,41 @@ class JSONLinesSource(FileSource):
         for line, text in self._blocks():
             if text.strip():
                 table = self._parsed(text, line)
+                if not table.num_columns:  # all lines were skipped
+                    continue
                 self._schema = self._schema or _general_types(table.schema)
                 yield table.select(self._schema.names).cast(self._schema)
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, and the number of the first."""
-        line, rest = 1, b""
+        """Whole lines, and the number of the first; a line that is too long is an error, or left out and counted."""
+        most = self.limits.record_bytes
+        line, size = 1, 0
+        held: list[bytes] | None = []  # pieces, of `size` bytes, of a line whose end was not read; None if too long
         with self.opened() as stream:
-            while True:
-                found = stream.read(max(FIRST_BLOCK if self._schema is None else BLOCK, len(rest)))
-                self.progressed()
-                end = found.rfind(b"\n") + 1 if found else 0
-                if found and not end:
-                    rest += found
-                else:
-                    text, rest = rest + found[:end], found[end:]
-                    yield line, text
-                    line += text.count(b"\n")
-                if len(rest) > LONGEST_LINE:
-                    raise self.at_line(f"the line is longer than {LONGEST_LINE:,} bytes.", line, remedy="Split it.")
-                if not found:
-                    return
+            while found := stream.read(min(FIRST_BLOCK if self._schema is None else BLOCK, most)):
+                self.progressed(len(found))
+                end, last = found.find(b"\n") + 1, found.rfind(b"\n") + 1
+                size += end or len(found)
+                if size > most and held is not None:
+                    held = None
+                    self.raise_or_skip(too_long(self.line(line)[0], "the line", self.limits, line))
+                if not end:
+                    held = None if held is None else [*held, found]
+                    continue
+                text = found[end:last] if held is None else b"".join([*held, found[:last]])
+                line, held, size = line + (held is None), [found[last:]], len(found) - last
+                yield line, text
+                line += text.count(b"\n")
+            if held:
+                yield line, b"".join(held)
 
     def _parsed(self, text: bytes, line: int) -> pa.Table:
         options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
         reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        if block_nests_deeper(text, self.limits.depth):  # Arrow's parser would overflow the stack
+            text = self._without_deep_lines(text, line)
+            if not text.strip() or block_nests_deeper(text, self.limits.depth):  # nested over several lines
+                return self._line_by_line(text, line)
         try:
             return arrow_json.read_json(
                 pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
@@ -306,7 +425,22 @@ class JSONLinesSource(FileSource):
         except pa.ArrowInvalid as error:
             return self._line_by_line(text, line, error)
 
-    def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid) -> pa.Table:
+    def _without_deep_lines(self, text: bytes, line: int) -> bytes:
+        """The lines with those emptied that are nested too deeply; they are errors, or counted as skipped."""
+        depth, lines = self.limits.depth, text.split(b"\n")
+        for at, each in enumerate(lines):
+            if each.count(b"[") + each.count(b"{") > depth and nests_deeper(each, depth):
+                self.raise_or_skip(
+                    self.at_line(
+                        f"arrays and objects are nested more than {depth} deep.",
+                        line + at,
+                        remedy=Remedy("Correct the line, or skip bad rows (", SKIP_BAD, ")."),
+                    )
+                )
+                lines[at] = b""
+        return b"\n".join(lines)
+
+    def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid | None = None) -> pa.Table:
         """The lines that can be read, if bad ones are skipped; otherwise the first bad line is an error."""
         rows: list[dict[str, Any]] = []
         for at, each in enumerate(text.split(b"\n"), line):
@@ -321,16 +455,14 @@ class JSONLinesSource(FileSource):
             except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
                 why = f"the line does not fit the columns ({str(wrong).splitlines()[0][:150]})."
                 reason = self.at_line(why, at, remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."))
-                if not self.skip_bad:
-                    raise reason from None
-                self.skipped.add(reason)
+                self.raise_or_skip(reason)
                 continue
             rows.append(row)
         try:
             return pa.Table.from_pylist(rows, schema=self._schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
             raise self.refusal(
-                f": a column holds values of several types ({str(error).splitlines()[0][:150]}).",
+                f": a column holds values of several types ({str(error or wrong).splitlines()[0][:150]}).",
                 remedy="Write them all as text, or all as numbers.",
             ) from None
 

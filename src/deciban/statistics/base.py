@@ -20,7 +20,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from itertools import accumulate
 from operator import add
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -87,6 +87,7 @@ class Stats:
     """
 
     labels: Mapping[str, Labels]
+    sizes: ClassVar[Mapping[str, int]] = {}  # of axes without names that have a fixed size
 
     def __add__(self, other: Self) -> Self:
         a, b = align(self, other)

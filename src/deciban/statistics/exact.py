@@ -12,11 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import DecibanError
+from deciban.errors import DecibanError, InputError
 from deciban.kernels import digits as base
 from deciban.statistics.axes import Array, Axis, Labels
 from deciban.statistics.base import Stats, summed
 
+LOWEST = -70  # place of the lowest digit of a product of two float64 numbers
 HIGHEST = 31  # place of the highest digit of a float64: beyond it, a sum overflows
 
 
@@ -78,6 +79,18 @@ class ExactSums(Stats):
         kept = ~gone[self.group]
         rounded = np.where(gone, 0.0, self.rounded)
         return replace(self, group=self.group[kept], place=self.place[kept], digits=self.digits[kept], rounded=rounded)
+
+    def validate(self) -> None:
+        """Raise InputError if an entry has no class, or a power of two that no product of two doubles has."""
+        K = len(self.rounded)
+        right = (
+            all(each.dtype == np.int64 for each in (self.group, self.place, self.digits))
+            and bool(((self.group >= 0) & (self.group < K)).all())
+            and bool(((self.place >= LOWEST) & (self.place <= HIGHEST)).all())
+            and bool((np.abs(self.digits) <= 2 ** (base.BITS - 1)).all())
+        )
+        if not right:
+            raise InputError("the digits of exact sums contradict each other.")
 
     # -- the algebra -----------------------------------------------------------------------------------------------
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:

@@ -7,57 +7,35 @@ a covariance that is not positive definite, are found by the estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from deciban.errors import ModelFileError
+from deciban.errors import Argument, ModelFileError, Remedy
+from deciban.families.fitted import Fitted
 from deciban.families.protocol import Density, Family
+from deciban.families.released import Released
 from deciban.statistics import Array, Axis, Ragged, Stats
+from deciban.store.declared import Predicate
+from deciban.text.patterns import is_linear
+from deciban.text.tokens import TWO_OR_MORE
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
+SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of values that hold no dataclass
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
+NAMED = {"class", "feature", "category", "combination", "word"}  # axes that always have names
+SUMS = (np.dtype(np.float64), np.dtype(np.int64))  # types of the numbers of statistics
 # raised by code whose arguments come from a file and do not fit together
 MISMATCH = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)
 
-# fields of densities: axes (K groups, D features, M cells, T tables, S matrices), and the kind of their numbers
-MATRICES = {
-    "origin": "D real",
-    "mean": "K D real",
-    "scale": "S D D real",
-    "divisor": "K positive",
-    "dof": "K positive",
-    "whitener": "S D D real",
-    "log_det": "S real",
-}
-AXES = {"origin": "D real", "mean": "K D real", "variance": "K D positive"}
-DENSITIES: dict[str, dict[str, str]] = {
-    "BernoulliDensity": {"log_on": "K D log", "log_off": "K D log"},
-    "CategoricalDensity": {"log_p": "M K log", "unseen": "T K log", "unlisted": "T count"},
-    "MultinomialDensity": {"log_p": "D K log", "length": "K count"},
-    "PolyaDensity": {"concentration": "D K positive", "total": "K positive", "length": "K count"},
-    "PoissonDensity": {"rate": "K D count"},
-    "NegativeBinomialDensity": {"a": "K D positive", "b": "K D positive"},
-    "GammaDensity": {"shape": "K D positive", "rate": "K D positive"},
-    "CompoundGammaDensity": {"shape": "K D positive", "a": "K D positive", "b": "K D positive"},
-    "DiagonalNormal": AXES,
-    "DiagonalStudent": AXES | {"dof": "K D positive"},
-    "SphericalStudent": AXES | {"dof": "K positive"},
-    "NormalDensity": MATRICES,
-    "StudentDensity": MATRICES,
-    "MixtureDensity": {"log_weights": "M log"},
-}
 KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "log": (lambda x: x <= SLACK, "logarithms of probabilities"),
     "count": (lambda x: (x >= 0) & (x < np.inf), "finite and at least 0"),
     "positive": (lambda x: (x > 0) & (x < np.inf), "finite and > 0"),
     "real": (np.isfinite, "finite"),
 }
-# declared type of a field → types of its value
-NUMBERS = (bool, int, float, np.generic, np.ndarray)
-PLAIN: dict[str, tuple[type, ...]] = {"float": NUMBERS, "int": NUMBERS, "bool": (bool, np.bool_), "str": (str,)}
 # class → field → type of its value
 ROLES: dict[str, dict[str, type]] = {
     "Fitted": {"family": Family, "stats": Stats},
@@ -84,12 +62,25 @@ def structure(value: object) -> None:
         sizes(value)
 
 
-def declared(cls: type, given: Mapping[str, Any]) -> None:
-    """Raise ModelFileError if a field declared as number, text or bool holds another type."""
-    for f in fields(cls):
-        kinds = PLAIN.get(str(f.type))
-        right = f.name not in given or kinds is None or isinstance(given[f.name], kinds)
-        require(right, f"{cls.__name__}.{f.name}", f"to be {f.type}")
+def pattern(value: object) -> None:
+    """Raise ModelFileError if a family reads words by a pattern for which `re` may take more than linear time."""
+    given = getattr(value, "pattern", TWO_OR_MORE) if isinstance(value, Family) else TWO_OR_MORE
+    if given != TWO_OR_MORE and not is_linear(given):
+        raise ModelFileError(
+            f"the pattern of words {given[:80]!r} may take very long on some texts.",
+            remedy=Remedy(
+                "If you trust the file, load it with ",
+                Argument("trust_pattern", True),
+                "; or fit with a simpler pattern.",
+            ),
+        )
+
+
+def of_declared_types(name: str, types: Mapping[str, tuple[Predicate, str]], given: Mapping[str, Any]) -> None:
+    """Raise ModelFileError if a value does not have the declared type of its field or parameter."""
+    for field, value in given.items():
+        right, text = types[field]
+        require(right(value), f"{name}.{field}", f"to be {text}")
 
 
 def require(right: object, what: str, needs: str) -> None:
@@ -102,14 +93,24 @@ def _axis(axis: Axis) -> None:
     require(type(axis.names) in (tuple, range), "an axis", "names in a tuple, or a range")
     require(type(axis.declared) is int and 0 <= axis.declared <= axis.size, "an axis", "0 … size declared names")
     if type(axis.names) is tuple:
+        require(plain_names(axis.names), "an axis", "names that are texts, numbers or tuples")
         require(len(set(axis.names)) == axis.size, "an axis", "names that differ")
 
 
+def plain_names(names: tuple[Any, ...]) -> bool:
+    """Whether names are texts, numbers or tuples."""
+    return all(map(_name, set(map(type, names))))
+
+
+def _name(kind: type) -> bool:
+    return issubclass(kind, str | int | float | tuple | np.generic | None)
+
+
 def _stats(stats: Stats) -> None:
-    called = type(stats).__name__
-    require(isinstance(stats.labels, dict), called, "labels")
-    require(all(isinstance(names, Axis | Ragged) for names in stats.labels.values()), called, "axes as labels")
+    called, sizes = type(stats).__name__, dict(stats.sizes)
     require(isinstance(stats.labels.get("class"), Axis), called, "a class axis")
+    used = {axis for f in stats.stats_fields() for axis in f.metadata["axes"]}
+    require(used & NAMED <= set(stats.labels), called, "names along its axes")
     for f, held in stats.items():
         where = f"{called}.{f.name}"
         if held is None:  # a released family has names and no sums
@@ -121,14 +122,13 @@ def _stats(stats: Stats) -> None:
                 same = all(part.labels["class"] == stats.labels["class"] for part in parts)
                 require(same, where, "the classes of the whole")
             continue
-        require(isinstance(held, np.ndarray) and held.dtype.kind in "fiu", where, "an array of numbers")
+        require(isinstance(held, np.ndarray) and held.dtype in SUMS, where, "an array of doubles or integers")
         axes = f.metadata["axes"]
         require(held.ndim == len(axes), where, f"{len(axes)} axes")
         for axis, size in zip(axes, held.shape):
             names = stats.labels.get(axis)
-            require(
-                size <= MOST_UNNAMED if names is None else size == names.size, where, f"the size of its axis {axis!r}"
-            )
+            due = sizes.setdefault(axis, min(size, MOST_UNNAMED)) if names is None else names.size
+            require(size == due, where, f"the size of its axis {axis!r}")
 
 
 def hollow(stats: Stats) -> bool:
@@ -139,13 +139,14 @@ def hollow(stats: Stats) -> bool:
 
 
 def sizes(density: Density) -> dict[str, int]:
-    """Return the sizes of a density's axes by letter, on which its fields must agree; only K if it is not listed."""
+    """Return the sizes of a density's axes by letter, on which its fields must agree (see `Density.shapes`)."""
     called, found = type(density).__name__, dict[str, int]()
-    for name, described in DENSITIES.get(called, {}).items():
+    for name, described in density.shapes.items():
         held, axes = getattr(density, name), described.split()[:-1]
         if held is None or (name == "unlisted" and type(held) is int):
             continue
-        right = isinstance(held, np.ndarray) and held.dtype.kind in "fiu" and held.ndim == len(axes)
+        kinds = SUMS if described.endswith("count") else SUMS[:1]
+        right = isinstance(held, np.ndarray) and held.dtype in kinds and held.ndim == len(axes)
         require(right, f"{called}.{name}", f"an array of axes ({', '.join(axes)})")
         for axis, size in zip(axes, held.shape):
             require(found.setdefault(axis, size) == size, f"{called}.{name}", f"one size along {axis}")
@@ -180,12 +181,54 @@ def parts(density: Density) -> list[Density]:
     return nested + [part for part in held if isinstance(part, Density)]
 
 
+def of_features(family: Family[Any], D: int) -> None:
+    """Raise ModelFileError if a hyper-parameter is an array that does not have one value for each of D features."""
+    for name, described in family.shapes.items():
+        held = getattr(family, name)
+        if isinstance(held, np.ndarray) and held.ndim:
+            wanted = [
+                tuple(D if axis == "D" else 1 for axis in axes.split())
+                for axes in described.rpartition(" ")[0].split("|")
+            ]
+            right = held.shape in wanted and held.dtype == np.float64
+            require(right, f"{type(family).__name__}.{name}", f"a number for each of {D} features")
+    for part in (getattr(family, f.name) for f in fields(family)):
+        if isinstance(part, Family) and not isinstance(family, Released):
+            of_features(part, D)
+
+
+def of_family(family: Family[Any], stats: Stats) -> None:
+    """Raise an error if sums do not belong to a family; families that check more than shapes have `check_sums`."""
+    check: Callable[[Stats], None] | None = getattr(family, "check_sums", None)
+    if check is not None and not hollow(stats):
+        check(stats)
+
+
+def estimated(record: object) -> None:
+    """Raise ModelFileError if a family that was fitted without classes cannot be estimated from its sums."""
+    if isinstance(record, Fitted):
+        feature = record.stats.labels.get("feature")
+        if isinstance(feature, Axis):
+            of_features(record.family, feature.size)
+        if not isinstance(record.family, Released):
+            of_family(record.family, record.stats)
+            record.family.resolve(record.stats)
+            record.family.estimate(record.stats, "mean")
+
+
 def values(model: object, at: str = "") -> None:
-    """Raise ModelFileError if a number is not finite, or has the wrong sign."""
+    """Raise ModelFileError if a number is not finite, has the wrong sign, or contradicts others.
+
+    A class whose numbers have to fulfil more than its declared kinds implements `validate`, which raises an error.
+    """
+    for value in dataclasses_of(model):
+        validate: Callable[[], None] | None = getattr(value, "validate", None)
+        if validate is not None:
+            validate()
     for where, held, owner, name in arrays(model, at):
         if held.dtype.kind not in "fiu" or not held.size:
             continue
-        kind = DENSITIES.get(type(owner).__name__, {}).get(name, "").split()[-1:]
+        kind = getattr(owner, "shapes", {}).get(name, "").split()[-1:]
         if kind:
             good, needs = KINDS[kind[0]]
             right = good(held)
@@ -206,6 +249,20 @@ def values(model: object, at: str = "") -> None:
             )
 
 
+def dataclasses_of(value: object) -> Iterator[object]:
+    """Yield every dataclass of a value."""
+    if is_dataclass(value) and not isinstance(value, type):
+        yield value
+        parts: Iterable[object] = [getattr(value, f.name) for f in fields(value)]
+    elif isinstance(value, Mapping):
+        parts = value.values()
+    else:
+        parts = value if isinstance(value, list | tuple) and not set(map(type, value)) <= SIMPLE else ()
+    for part in parts:
+        if type(part) not in SIMPLE:
+            yield from dataclasses_of(part)
+
+
 def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iterator[tuple[str, Array, object, str]]:
     """Yield path, array, the dataclass that holds it, and the name of its field, for every array of a value."""
     if isinstance(value, np.ndarray):
@@ -216,7 +273,7 @@ def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iter
     elif isinstance(value, Mapping):
         for key, part in value.items():
             yield from arrays(part, f"{at}[{str(key)[:40]!r}]", owner, name)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and not set(map(type, value)) <= SIMPLE - {np.ndarray}:
         for i, part in enumerate(value):
             if not isinstance(part, str | int | float | bool | None):
                 yield from arrays(part, f"{at}[{i}]", owner, name)

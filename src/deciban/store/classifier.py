@@ -22,7 +22,7 @@ from deciban.model.predictor import Predictor
 from deciban.read.columns import Column
 from deciban.read.schema import Schema
 from deciban.statistics import Axis, Ragged, Stats
-from deciban.store.checks import MISMATCH, arrays, require, sizes
+from deciban.store.checks import MISMATCH, arrays, of_family, of_features, plain_names, require, sizes
 from deciban.store.estimators import Estimator, find, name_of
 
 MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
@@ -161,7 +161,8 @@ def _check_calibration(calibration: Calibration | None) -> None:
     """Check that a calibration has a calibrator with an offset for each class."""
     if calibration is None:
         return
-    require(isinstance(calibration, Calibration) and type(calibration.classes) is tuple, "the calibration", "classes")
+    right = isinstance(calibration, Calibration) and plain_names(calibration.classes)
+    require(right, "the calibration", "classes")
     made = calibration.calibrator
     require(isinstance(made, Calibrator), "the calibration", "a calibrator")
     offsets = getattr(made, "offsets", None)
@@ -179,9 +180,16 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
             _check_sums(part, sums, K, [columns[j] for j in at])
         return
     require(isinstance(stats, Stats), type(family).__name__, "sums")
+    require(stats.labels["class"].size == K, type(family).__name__, f"sums of {K} classes")
     D = len(columns)
+    if ability(family, HasCandidates) is None:  # the features of a text are words, not columns
+        of_features(family, D)
+    of_family(family, stats)
     if isinstance(family, Released):
-        _check_density(family, family.density, K, columns)
+        try:
+            _check_density(family, family.density, K, columns)
+        except MISMATCH as error:
+            raise error if isinstance(error, DecibanError) else _not_together(error) from None
         _check_sums(family.family, family.names, K, columns)
     elif isinstance(family, KnownDensities):
         each = [sizes(density) for density in family.densities]
@@ -200,6 +208,10 @@ def _check_density(family: Family[Any], density: Density, K: int, columns: Seque
             _check_density(part, inner, K, at)
         return
     found = sizes(density)
+    if not density.shapes and not type(density).__module__.startswith("deciban."):
+        drawn = density.sample(np.arange(density.K), np.random.default_rng(0))  # its shapes are not known
+        right = density.log_density(drawn).shape == (density.K, density.K)
+        require(right, type(density).__name__, "a score for each row and group")
     inner = family.family if isinstance(family, Released) else family
     right = found["K"] == K and found.get("D", len(columns)) == len(columns)
     require(right, f"the density of {type(inner).__name__}", f"{K} classes and {len(columns)} columns")
@@ -213,8 +225,12 @@ def _checked_density(model: Model) -> Density:
     except DecibanError:
         raise
     except MISMATCH as error:
-        raise ModelFileError(
-            f"the family and the sums in the file do not belong together ({error}). "
-            "The file was changed: restore a copy, or fit the model again."
-        ) from None
+        raise _not_together(error) from None
     return density
+
+
+def _not_together(error: Exception) -> ModelFileError:
+    return ModelFileError(
+        f"the family and the sums in the file do not belong together ({error}). "
+        "The file was changed: restore a copy, or fit the model again."
+    )

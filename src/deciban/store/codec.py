@@ -27,7 +27,7 @@ import numpy as np
 from deciban.errors import DecibanError, ModelFileError
 from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, LazyNames
-from deciban.store import checks, registry
+from deciban.store import checks, declared, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
 
 LONG = 32  # sequences of this length or more are stored as arrays
@@ -178,8 +178,9 @@ def stored(cls: type) -> dict[str, bool]:
 class Decoder:
     """Decodes JSON and the arrays of a file, none of which is trusted; every array is used exactly once."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: Container, trust_pattern: bool = False) -> None:
         self.container = container
+        self.trust_pattern = trust_pattern
         self.unused = set(container.entries)
         self.decoded: dict[str, Family[Any] | Density] = {}  # path → family or density
 
@@ -307,9 +308,11 @@ class Decoder:
         values = {
             name: self.decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
-        checks.declared(cls, values)
+        checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
         made = cls(**values)
         checks.structure(made)
+        if not self.trust_pattern:
+            checks.pattern(made)
         if isinstance(made, Family | Density):
             self.decoded[at] = made
         return made

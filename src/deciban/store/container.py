@@ -5,7 +5,7 @@
     the rest            the arrays, one after another in the order of the header, little-endian
 
 Everything is checked before memory of a size that the file claims is allocated: lengths against the size of the file,
-offsets against each other, shapes against offsets. Arrays are views of a memory map.
+offsets against each other, shapes against offsets. Arrays are views of the bytes that were read, or of a memory map.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import json
 import mmap
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import isfinite, prod
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, Literal, NoReturn
 
 import numpy as np
 
@@ -60,13 +61,13 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """An opened file: the model as JSON text, and arrays that are read when they are used."""
+    """An opened file: the model as JSON text, and the bytes of its arrays."""
 
     path: str
     model: str
     digest: str  # of the arrays
     entries: Mapping[str, Entry]
-    buffer: mmap.mmap
+    data: Array | mmap.mmap | None  # bytes of the arrays, or a map of the whole file; None if they were not asked for
     start: int  # offset of the arrays in the file
 
     @property
@@ -80,15 +81,23 @@ class Container:
         if entry.begin == entry.end:
             return np.zeros(entry.shape, DTYPES[entry.dtype])
         dtype = np.dtype(DTYPES[entry.dtype])
-        flat = np.frombuffer(self.buffer, dtype, prod(entry.shape), self.start + entry.begin)
+        assert self.data is not None
+        flat = np.frombuffer(self.data, dtype, prod(entry.shape), self.before + entry.begin)
         return flat.reshape(entry.shape)
+
+    @property
+    def before(self) -> int:
+        """Offset of the arrays in `data`."""
+        return self.start if isinstance(self.data, mmap.mmap) else 0
 
     def verify(self) -> None:
         """Compute the digest of all arrays; ModelFileError if it differs from that in the header."""
         digest = blake2b(digest_size=HEX // 2)
-        with memoryview(self.buffer) as view:
-            for at in range(self.start, self.start + self.size, _CHUNK):
-                digest.update(view[at : min(at + _CHUNK, self.start + self.size)])
+        assert self.data is not None
+        end = self.before + self.size
+        with memoryview(self.data) as view:  # type: ignore[arg-type]  # an array is a buffer
+            for at in range(self.before, end, _CHUNK):
+                digest.update(view[at : min(at + _CHUNK, end)])
         if digest.hexdigest() != self.digest:
             raise damaged(self.path, "the arrays were changed after they were written: their digest differs")
 
@@ -156,11 +165,14 @@ def chunks(arrays: Mapping[str, Array]) -> Iterable[memoryview]:
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
-def open_container(path: str | os.PathLike[str]) -> Container:
-    """Map a file and check its header."""
+def open_container(path: str | os.PathLike[str], arrays: Literal["read", "map", "none"] = "read") -> Container:
+    """Check the header of a file, and read or map its arrays."""
     called = os.fspath(path)
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
+    with open(path, "rb", opener=_open_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelFileError(f"{called} is a pipe, a device or a socket, not a file. Give a file of a model.")
+        size = status.st_size
         length = int.from_bytes(file.read(8), "little")
         opening = file.read(min(len(OPENING), max(size - 8, 0)))
         _check_opening(called, size, length, opening)
@@ -176,8 +188,27 @@ def open_container(path: str | os.PathLike[str]) -> Container:
         if not all(isinstance(value, str) for value in meta.values()):
             raise damaged(called, "__metadata__ holds something that is not text")
         entries = _entries(called, names, size - 8 - length)
-        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return Container(called, meta["model"], meta["data"], entries, buffer, 8 + length)
+        data: Array | mmap.mmap | None = None
+        if arrays == "map":
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        elif arrays == "read":
+            data = _read(called, file, size - 8 - length)
+    return Container(called, meta["model"], meta["data"], entries, data, 8 + length)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for the writer of a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _read(called: str, file: BinaryIO, size: int) -> Array:
+    """Return the bytes of the arrays, read-only."""
+    data = np.empty(size, np.uint8)
+    got = file.readinto(data.data) if size else 0  # type: ignore[attr-defined]  # of a buffered reader
+    if got < size:
+        raise damaged(called, f"the arrays have {got:,} of {size:,} bytes")
+    data.flags.writeable = False
+    return data
 
 
 def _check_opening(called: str, size: int, length: int, opening: bytes) -> None:

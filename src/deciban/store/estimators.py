@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 
 from deciban.errors import ModelFileError
 from deciban.model.ledger import Secret
-from deciban.store import registry
-from deciban.store.checks import require
+from deciban.store import declared, registry
+from deciban.store.checks import of_declared_types, require
 
 PACKAGES = ("deciban.estimators", "deciban.topics", "deciban.sklearn")
 
@@ -45,8 +44,9 @@ class Estimator:
     def with_parameters(self, cls: type[T]) -> T:
         """Return an unfitted estimator with the parameters of the record."""
         require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
-        known = inspect.signature(cls.__init__).parameters
+        known = declared.of_parameters(cast(Hashable, cls))
         require(set(self.parameters) <= set(known), self.estimator, "parameters that it has")
+        of_declared_types(self.estimator, known, self.parameters)
         return cls(**self.parameters)
 
     def put_together(self, absent: dict[str, Any]) -> Any:

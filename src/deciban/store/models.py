@@ -77,7 +77,10 @@ def save(model: object, path: str | os.PathLike[str], *, note: str = "") -> None
         "note": str(note),
         "model": encoder.encode(record, ""),
     }
-    text = dumps(described, separators=(",", ":"), allow_nan=False)
+    try:
+        text = dumps(described, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        raise ModelFileError("the weights of the rows learnt are so large that their sum overflows.") from None
 
     def fill(descriptor: int) -> None:
         """Write the arrays, then the header before them, which holds their digest."""
@@ -93,12 +96,19 @@ def save(model: object, path: str | os.PathLike[str], *, note: str = "") -> None
     write_whole(path, fill)
 
 
-def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secret = None) -> Any:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    verify: bool | None = None,
+    key: Secret = None,
+    mmap: bool = False,
+    trust_pattern: bool = False,
+) -> Any:
     """Read a model from a file; no code from the file is run.
 
     Header, shapes, sizes and names are always checked. By default numbers and their digest are checked at once in files
-    of up to 16 MiB. In larger files they are checked when a classifier first needs its sums; those of a released model
-    are not checked, because its arrays are read from the disk only when a row needs them.
+    of up to 16 MiB. In larger files they are checked when a classifier is first used; those of a large released model
+    are checked by ``verify=True`` only.
 
     Parameters
     ----------
@@ -108,6 +118,13 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secre
         True checks all numbers now, False checks none.
     key : str or bytes, optional
         Key of the model's ledger, if it was fitted with one.
+    mmap : bool, default=False
+        Map the arrays into memory instead of reading them: several processes share one copy, and a large file loads at
+        once. The file must not be changed in place while the model exists: other bytes change its answers, and a
+        truncated file ends the process (SIGBUS). Files that are replaced, as `save` does, are safe.
+    trust_pattern : bool, default=False
+        Accept a pattern of words (``Text(pattern=…)``) for which `re` may take more than linear time. Such a pattern
+        can make a short text take hours, so that by default the file is refused.
 
     Returns
     -------
@@ -117,7 +134,8 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secre
     Raises
     ------
     ModelFileError
-        If the file is damaged, is not a model file, or was written by a newer version.
+        If the file is damaged, is not a model file, or was written by a newer version; or if its content contradicts
+        itself, which may only be noticed when the model is first used.
 
     Examples
     --------
@@ -128,9 +146,9 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secre
     >>> load(path).posterior()["p"]
     Marginal(mean 0.6667, sd 0.1782)
     """
-    container = open_container(path)
+    container = open_container(path, "map" if mmap else "read")
     described = _described(container)
-    decoder = Decoder(container)
+    decoder = Decoder(container, trust_pattern)
     record = decoder.whole(described["model"], "")
     if not is_dataclass(record):
         raise damaged(container.path, "it holds no model")
@@ -140,9 +158,10 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, key: Secre
     restore = getattr(record, "restored", None)
     if now or (later and restore is None):
         check()
-    if restore is None:
-        return record
     try:
+        if restore is None:
+            checks.estimated(record)
+            return record
         return restore(check if later else None, key)
     except DecibanError as error:
         raise error.turned_into(ModelFileError).at(container.path) from None
@@ -179,7 +198,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> about["kind"], about["note"]
     ('Fitted', 'four throws')
     """
-    container = open_container(path)
+    container = open_container(path, "none")
     described = _described(container)
     return {name: described[name] for name in described if name != "model"} | {
         "arrays": len(container.entries),
@@ -192,8 +211,10 @@ def _check(container: Container, record: object) -> None:
     container.verify()
     try:
         checks.values(record)
-    except ModelFileError as error:
-        raise error.at(container.path) from None
+    except DecibanError as error:
+        raise error.turned_into(ModelFileError).at(container.path) from None
+    except checks.MISMATCH as error:
+        raise damaged(container.path, f"the parts of the model do not belong together ({error})") from None
 
 
 def _described(container: Container) -> dict[str, Any]:
@@ -204,6 +225,11 @@ def _described(container: Container) -> dict[str, Any]:
         raise damaged(container.path, f"the model is not JSON ({error})") from None
     if not isinstance(described, dict) or set(described) != KEYS:
         raise damaged(container.path, f"the model does not have the keys {', '.join(sorted(KEYS))}")
+    rows = described["rows"]
+    if not all(isinstance(described[name], str) for name in ("kind", "deciban", "numpy", "note")):
+        raise damaged(container.path, "the kind, the versions and the note are not text")
+    if type(described["released"]) is not bool or not (rows is None or type(rows) in (int, float)):
+        raise damaged(container.path, "it is not said how many rows were learnt, or whether it is released")
     return described
 
 

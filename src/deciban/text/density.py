@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -243,6 +243,8 @@ class TextDensity(Density):
     A file holds the four fields. In memory, `axis` and `inner` are computed by `table` at their first use.
     """
 
+    shapes: ClassVar = {"length": "K count"}
+
     text: Text  # how documents are read
     length: Array  # (K,) mean number of words of a document, which only samples need
     axis: Axis  # the words
@@ -274,6 +276,13 @@ class TextDensity(Density):
     def inner(self) -> Density:
         """The density of the words' counts, <unk> last."""
         return self.table.made()[1]
+
+    def validate(self) -> None:
+        """Raise InputError if a word is not a text."""
+        names = self.axis.names
+        if isinstance(names, range) or not set(map(type, names)) <= {str}:
+            raise InputError("the words of a density of texts are texts.")
+        "".join(names).encode()  # raises a ValueError if a word is not Unicode
 
     @property
     def K(self) -> int:

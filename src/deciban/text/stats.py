@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -140,6 +140,11 @@ class Idf:
     values: Array  # (V,)
     new: float  # of any other word
 
+    def validate(self) -> None:
+        """Raise InputError unless each word has a factor."""
+        if self.values.shape != (len(self.words),) or not np.isfinite(self.new):
+            raise InputError("the inverse document frequencies need one number for each word.")
+
     @classmethod
     def of(cls, vocabulary: Vocabulary, documents: Array, n: float) -> Idf:
         """Compute it from the number of documents, of n, that hold each word."""
@@ -175,6 +180,12 @@ class TextStats(Stats):
         if isinstance(axis, Axis) and not axis.declared and not isinstance(axis.names, LazyNames):
             words = Vocabulary(text_array(list(axis.names)), "learnt")
             object.__setattr__(self, "labels", {**self.labels, "word": word_axis(words, "learnt")})
+
+    def validate(self) -> None:
+        """Raise InputError if a word is not a text."""
+        names = cast(Axis, self.labels["word"]).names
+        if not isinstance(names, LazyNames) and (isinstance(names, range) or not set(map(type, names)) <= {str}):
+            raise InputError("a vocabulary is a list of texts.")
 
     @property
     def ones(self) -> Array:

@@ -18,6 +18,7 @@ from deciban.errors import HyperparameterError, shortlist
 
 Unit = Literal["word", "char", "char_wb"]
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
+LONGEST_RUN = 1000  # words or characters
 _SPACES = re.compile(r"\s\s+")
 
 
@@ -47,8 +48,10 @@ class Tokens:
             raise HyperparameterError(f"analyser={self.analyser!r} is not a function of a text.")
         if self.unit not in ("word", "char", "char_wb"):
             raise HyperparameterError(f"unit must be 'word', 'char' or 'char_wb', not {self.unit!r}.")
-        if not 1 <= low <= high:
-            raise HyperparameterError(f"ngrams={self.ngrams} must be (fewest, most), with 1 ≤ fewest ≤ most.")
+        if not 1 <= low <= high <= LONGEST_RUN:
+            raise HyperparameterError(
+                f"ngrams={self.ngrams} must be (fewest, most), with 1 ≤ fewest ≤ most ≤ {LONGEST_RUN}."
+            )
         if self.strip_accents not in (None, "unicode", "ascii"):
             raise HyperparameterError(f"strip_accents must be None, 'unicode' or 'ascii', not {self.strip_accents!r}.")
         if self.unit != "word" and (self.stop_words is not None or self.stem is not None):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -82,6 +82,23 @@ class ClassTopics(FrozenEstimate):
         for name in ("n_topics", "alpha", "pseudo_count", "max_iter"):
             if not getattr(self, name) > 0:
                 raise HyperparameterError(f"{name}={getattr(self, name)!r} must be above 0.")
+
+    def check_sums(self, stats: ClassTopicStats) -> None:
+        """Check that sums from a file have the topics of this family.
+
+        Parameters
+        ----------
+        stats : ClassTopicStats
+            Sums from a file.
+
+        Raises
+        ------
+        HyperparameterError
+            If they have another number of topics.
+        """
+        for each in (stats, self.guess):
+            if each is not None and each.labels["topic"].size != self.n_topics:
+                raise HyperparameterError(f"the sums do not have the n_topics={self.n_topics} topics of the family.")
 
     def encode(self, X: Any, columns: Sequence[str], stats: ClassTopicStats | None = None) -> sp.csr_array:
         return counts_of(X, columns)
@@ -195,6 +212,8 @@ class ClassTopics(FrozenEstimate):
 @dataclass(frozen=True, eq=False)
 class ClassTopicsDensity(GivenLength):
     """Densities of documents under the topics of every class."""
+
+    shapes: ClassVar = {"tables": "K D T count", "prior": "K T positive", "length": "K count"}
 
     tables: Array  # (K, V, T) p(w|t)
     prior: Array  # (K, T) α

@@ -412,10 +412,15 @@ class StoredTopics:
         require(isinstance(self.estimator, Estimator), "topics", "an estimator")
         model = self.estimator.put_together({})
         words, K = model.vocabulary_, model.n_topics_
+        require(type(vars(model).get("documents_", 0)) in (int, float), "documents_", "a number")
         require(isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype == object, "vocabulary_", "words")
+        require(set(map(type, words.tolist())) <= {str}, "vocabulary_", "words that are texts")
         require(len(set(words.tolist())) == len(words), "vocabulary_", "words that differ")
         require(type(K) is int and K >= 1, "n_topics_", "a number of topics")
         shapes = {"components_": (K, len(words)), "counts_": (len(words), K), "alpha_": (K,), "weights_": (K,)}
+        samples = vars(model).get("samples_")
+        if samples is not None:
+            shapes["samples_"] = (*np.shape(samples)[:1], len(words), K)
         for name, shape in shapes.items():
             held = vars(model).get(name)
             if held is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,6 +63,16 @@ def distances(X: Array, origin: Array, mean: Array, whitener: Array, unit: float
 @dataclass(frozen=True, eq=False, repr=False)
 class MatrixDensity(Density):
     """Elliptical densities with a scale matrix per class, or one for all."""
+
+    shapes: ClassVar = {
+        "origin": "D real",
+        "shift": "K D real",
+        "scale": "S D D real",
+        "divisor": "K positive",
+        "dof": "K positive",
+        "whitener": "S D D real",
+        "log_det": "S real",
+    }
 
     origin: Array  # (D,)
     shift: Array  # (K, D) mean − origin
@@ -208,6 +219,8 @@ def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array 
 class AxisDensity(Density):
     """Means and squared scales of single features."""
 
+    shapes: ClassVar = {"origin": "D real", "shift": "K D real", "variance": "K D positive"}
+
     origin: Array  # (D,)
     shift: Array  # (K, D) mean − origin
     variance: Array  # (K, D); squared scale of a Student density
@@ -303,6 +316,8 @@ class DiagonalNormal(AxisDensity):
 class DiagonalStudent(AxisDensity):
     """Independent Student features: normal, with mean and variance integrated out."""
 
+    shapes: ClassVar = {**AxisDensity.shapes, "dof": "K D positive"}
+
     dof: Array  # (K, D)
 
     def select(self, features: Array) -> DiagonalStudent:
@@ -344,6 +359,8 @@ class DiagonalStudent(AxisDensity):
 @dataclass(frozen=True, eq=False, repr=False)
 class SphericalStudent(AxisDensity):
     """Features with one variance, integrated out with the means; they are not independent."""
+
+    shapes: ClassVar = {**AxisDensity.shapes, "dof": "K positive"}
 
     dof: Array  # (K,)
 

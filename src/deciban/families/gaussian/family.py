@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -104,6 +104,8 @@ class Gaussian(
     >>> heights.posterior()["mean"]
     Marginal(mean 176, sd 1.693)
     """
+
+    shapes: ClassVar = {"mean": "D | 1 real", "scale": "D | D D | 1 real", "origin": "D real", "reach": "D positive"}
 
     structure: Structure = "full"
     _: KW_ONLY

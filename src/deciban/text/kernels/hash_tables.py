@@ -4,14 +4,19 @@ A slot of the table of words is four numbers: two keys, which are the word's byt
 otherwise a hash and the first eight bytes; its length and id; the position of its bytes in the arena, which holds all
 words end to end. So almost every comparison is made within the slot, and the slots of a batch of words can be
 prefetched before the first is read.
+
+The hash functions are keyed: each table draws a secret key of 128 bits. Under a known hash function, words can be
+chosen that all have the same first slot, and n such words take time of order n². Ids do not depend on the key.
 """
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from deciban.kernels.choice import Array, readable
-from deciban.kernels.intrinsics import prefetch
+from deciban.kernels.intrinsics import folded_product, prefetch
 from deciban.kernels.jit import inline, kernel
 from deciban.text.kernels.characters import address, eight_bytes
 
@@ -20,13 +25,24 @@ INLINE = 16  # bytes of a word that the keys hold
 BATCH = 1024  # words looked up together
 
 # Fields of the state: words and bytes in the table; ids written; words of the current document that were looked up, and
-# those to skip because they were looked up before the table had to grow.
-WORDS, BYTES, WRITTEN, HANDLED, SKIP = 0, 1, 2, 3, 4
+# those to skip because they were looked up before the table had to grow; the two halves of the key.
+WORDS, BYTES, WRITTEN, HANDLED, SKIP, KEY, KEY_2 = 0, 1, 2, 3, 4, 5, 6
 FIRST, SECOND, START, LENGTH, PLACE = 0, 1, 2, 3, 4  # columns of a batch: keys, position and length of the word, slot
 GROW = -1  # value of `unknown`: words that are not in the table are added. Any other value is their id
 
 
 # -- hash functions ----------------------------------------------------------------------------------------------------
+def random_key() -> Array:
+    """Return a secret key of two numbers from the system's generator of random numbers."""
+    return np.frombuffer(os.urandom(16), np.int64)
+
+
+@inline
+def hash_key(state: Array, at: int) -> tuple[np.uint64, np.uint64]:
+    """Return the key of a table's hash function, which its state holds from position `at` on."""
+    return np.uint64(state[at]), np.uint64(state[at + 1])
+
+
 @inline
 def _low_bytes(number: int) -> np.uint64:
     """Mask of the lowest 0 … 8 bytes."""
@@ -35,37 +51,33 @@ def _low_bytes(number: int) -> np.uint64:
 
 
 @inline
-def _hash(at: int, length: int) -> np.uint64:
+def _hash(at: int, length: int, key: tuple[np.uint64, np.uint64]) -> np.uint64:
     """Hash of a word of more than sixteen bytes."""
-    value = np.uint64(length) * np.uint64(0xA0761D6478BD642F)
+    value = key[0] ^ np.uint64(length)
     for i in range(0, length - 7, 8):
-        value = (value ^ eight_bytes(at + i)) * np.uint64(0xE7037ED1A0B428DB)
-        value ^= value >> np.uint64(29)
-    value = (value ^ eight_bytes(at + length - 8)) * np.uint64(0xE7037ED1A0B428DB)
-    return value ^ (value >> np.uint64(32))
+        value = folded_product(value ^ eight_bytes(at + i), key[1])
+    return folded_product(value ^ eight_bytes(at + length - 8), key[1])
 
 
 @inline
-def _keys(at: int, length: int) -> tuple[int, int]:
+def _keys(at: int, length: int, key: tuple[np.uint64, np.uint64]) -> tuple[int, int]:
     """Return the two keys of the word at an address; at least sixteen bytes must be readable there."""
     first = eight_bytes(at) & _low_bytes(min(length, 8))
     if length > INLINE:
-        return _hash(at, length), first
+        return _hash(at, length, key), first
     return first, eight_bytes(at + 8) & _low_bytes(max(length, 8) - 8)
 
 
 @inline
-def _place(first: np.uint64, second: np.uint64, last: np.uint64) -> np.uint64:
-    """Return the first slot to try for two keys; `last` is the number of the last slot."""
-    value = (first ^ (second * np.uint64(0xE7037ED1A0B428DB))) * np.uint64(0x9E3779B97F4A7C15)
-    return (value ^ (value >> np.uint64(32))) & last
+def _place(first: np.uint64, second: np.uint64, key: tuple[np.uint64, np.uint64], last: np.uint64) -> np.uint64:
+    """Return the first slot to try for two keys of a word; `last` is the number of the last slot."""
+    return folded_product(first ^ key[0], second ^ key[1]) & last
 
 
 @inline
-def _ngram_place(key: np.uint64, last: np.uint64) -> np.uint64:
+def _ngram_place(pair: np.uint64, key: tuple[np.uint64, np.uint64], last: np.uint64) -> np.uint64:
     """Return the first slot to try for an n-gram; `last` is the number of the last slot."""
-    value = key * np.uint64(0x9E3779B97F4A7C15)
-    return (value ^ (value >> np.uint64(32))) & last
+    return folded_product(pair ^ key[0], key[1]) & last
 
 
 # -- lookup of words ---------------------------------------------------------------------------------------------------
@@ -85,10 +97,12 @@ def _has_room(slots: Array, arena: Array, state: Array, words: int, size: int) -
 
 
 @inline
-def put_in_batch(batch: Array, t: int, at: int, start: int, length: int, slots: Array) -> None:
+def put_in_batch(
+    batch: Array, t: int, at: int, start: int, length: int, slots: Array, key: tuple[np.uint64, np.uint64]
+) -> None:
     """Make the word at an address, at position `start` of its text, the t-th of a batch, and prefetch its slot."""
-    first, second = _keys(at, length)
-    place = _place(first, second, np.uint64(slots.size // SLOT - 1))
+    first, second = _keys(at, length, key)
+    place = _place(first, second, key, np.uint64(slots.size // SLOT - 1))
     prefetch(slots, SLOT * place)
     batch[t, FIRST], batch[t, SECOND], batch[t, PLACE] = first, second, place
     batch[t, START], batch[t, LENGTH] = start, length
@@ -174,9 +188,9 @@ def _add(batch: Array, t: int, text: Array, slots: Array, at: int, arena: Array,
 
 # -- growth ------------------------------------------------------------------------------------------------------------
 @inline
-def _copy_slot(slots: Array, at: int, other: Array, last: np.uint64) -> None:
-    """Copy the word whose slot starts at slots[at] to another table, whose last slot is `last`."""
-    place = _place(slots[at], slots[at + 1], last)
+def _copy_slot(slots: Array, at: int, other: Array, key: tuple[np.uint64, np.uint64], last: np.uint64) -> None:
+    """Copy the word whose slot starts at slots[at] to another table of the same key, whose last slot is `last`."""
+    place = _place(slots[at], slots[at + 1], key, last)
     while other[np.uint64(SLOT) * place + np.uint64(2)] != 0:
         place = (place + np.uint64(1)) & last
     for i in range(SLOT):
@@ -184,23 +198,23 @@ def _copy_slot(slots: Array, at: int, other: Array, last: np.uint64) -> None:
 
 
 @kernel
-def _copy_slots(slots: Array, larger: Array) -> None:
+def _copy_slots(slots: Array, state: Array, larger: Array) -> None:
     """Copy all words to a larger table that is empty."""
-    last = np.uint64(larger.size // SLOT - 1)
+    key, last = hash_key(state, KEY), np.uint64(larger.size // SLOT - 1)
     for at in range(0, slots.size, SLOT):
         if slots[at + 2] != 0:
-            _copy_slot(slots, at, larger, last)
+            _copy_slot(slots, at, larger, key, last)
 
 
 @kernel
-def _copy_in_order(slots: Array, first: Array, where: Array, other: Array) -> None:
+def _copy_in_order(slots: Array, state: Array, first: Array, where: Array, other: Array) -> None:
     """Copy all words to another table that is empty, in the given order of their ids. `where` is a buffer."""
-    last = np.uint64(other.size // SLOT - 1)
+    key, last = hash_key(state, KEY), np.uint64(other.size // SLOT - 1)
     for at in range(0, slots.size, SLOT):
         if slots[at + 2] != 0:
             where[(slots[at + 2] & np.uint64(0xFFFFFFFF)) - np.uint64(1)] = at
     for i in range(first.size):
-        _copy_slot(slots, where[np.uint64(first[i])], other, last)
+        _copy_slot(slots, where[np.uint64(first[i])], other, key, last)
 
 
 @kernel
@@ -228,14 +242,15 @@ def _look_up_strings(
 
     At least sixteen bytes must follow the last string.
     """
-    total = offsets.size - 1
+    total, key = offsets.size - 1, hash_key(state, KEY)
     for begin in range(first, total, BATCH):
         end = min(begin + BATCH, total)
         size = offsets[end] - offsets[begin]
         if unknown == GROW and not _has_room(slots, arena, state, end - begin, size):
             return begin
         for i in range(begin, end):
-            put_in_batch(batch, i - begin, address(text) + offsets[i], offsets[i], offsets[i + 1] - offsets[i], slots)
+            length = offsets[i + 1] - offsets[i]
+            put_in_batch(batch, i - begin, address(text) + offsets[i], offsets[i], length, slots, key)
         _look_up(batch, end - begin, text, unknown, slots, arena, state, ids, begin)
     return total
 
@@ -249,6 +264,8 @@ MOST_WORDS = 2**31 - 2  # ids are kept as int32
 class WordTable:
     """Hash table of words; ids are given in the order in which words are added.
 
+    `key` is that of the hash function, two int64; a random one unless given. Only the order of the slots depends on it.
+
     >>> words = WordTable()
     >>> text = np.frombuffer(b"to be or not to be" + bytes(16), np.uint8)
     >>> words.look_up(text, np.array([0, 2, 3, 5]), grow=True)
@@ -257,12 +274,13 @@ class WordTable:
     3
     """
 
-    def __init__(self, expected: int = 0) -> None:
+    def __init__(self, expected: int = 0, key: Array | None = None) -> None:
         # with at most a third of the slots in use, expected words have few collisions whatever their order
         slots = max(FIRST_SLOTS, 1 << (3 * (expected + BATCH) - 1).bit_length())
         self.slots = np.zeros(slots * SLOT, np.uint64)
         self.arena = np.zeros(FIRST_SLOTS * 8, np.uint8)
-        self.state = np.zeros(5, np.int64)
+        self.state = np.zeros(7, np.int64)
+        self.state[[KEY, KEY_2]] = random_key() if key is None else key
         self.batch = np.empty((BATCH, 5), np.uint64)
 
     def __len__(self) -> int:
@@ -274,7 +292,7 @@ class WordTable:
             if 2 * len(self) > MOST_WORDS:
                 raise MemoryError(f"a vocabulary of more than {len(self)} words")
             larger = np.zeros((2 if len(self) > MANY_WORDS else 4) * self.slots.size, np.uint64)
-            _copy_slots(self.slots, larger)
+            _copy_slots(self.slots, self.state, larger)
             self.slots = larger
         used = int(self.state[BYTES])
         if used + size + INLINE > self.arena.size:
@@ -289,7 +307,7 @@ class WordTable:
             raise IndexError(f"{len(first)} ids do not name each of {len(self)} words once")
         least = 1 << (2 * len(self) + 2 * BATCH - 1).bit_length()
         other = np.zeros(SLOT * least, np.uint64)
-        _copy_in_order(self.slots, readable(first, np.int64), np.empty(len(self), np.int64), other)
+        _copy_in_order(self.slots, self.state, readable(first, np.int64), np.empty(len(self), np.int64), other)
         self.slots = other
 
     def look_up(self, text: Array, offsets: Array, grow: bool, unknown: int = 0) -> Array:
@@ -322,7 +340,8 @@ class WordTable:
 # -- table of n-grams --------------------------------------------------------------------------------------------------
 # An n-gram is the pair of the id of its first n − 1 words, in the table of that length, and the id of its last word: no
 # text is read. A slot is this pair plus one, and the n-gram's id; 0 marks a free slot.
-NGRAMS, NGRAMS_WRITTEN, NGRAMS_DONE = 0, 1, 2  # fields of the state: n-grams; ids written; done of the current document
+# Fields of the state: n-grams; ids written; those done of the current document; the two halves of the key.
+NGRAMS, NGRAMS_WRITTEN, NGRAMS_DONE, NGRAM_KEY, NGRAM_KEY_2 = 0, 1, 2, 3, 4
 MANY_NGRAMS = 2**19  # from here on slots are doubled, not quadrupled, to save memory
 
 
@@ -347,7 +366,7 @@ def _look_up_ngrams(
     n-gram i of a document is the pair of left[i], the id of its first n − 1 words, and words[i + n − 1]. `pairs` holds
     the pairs by id.
     """
-    last = np.uint64(slots.size // 2 - 1)
+    secret, last = hash_key(state, NGRAM_KEY), np.uint64(slots.size // 2 - 1)
     written, done = state[NGRAMS_WRITTEN], state[NGRAMS_DONE]
     state[NGRAMS_DONE] = 0
     from_left, from_word = np.sum(left_lengths[:first]), np.sum(lengths[:first])
@@ -360,7 +379,7 @@ def _look_up_ngrams(
                 return d
             for i in range(begin, end):
                 key = (np.uint64(left[from_left + i]) << np.uint64(32)) | np.uint64(words[from_word + i + n - 1])
-                batch[i - begin, 0], batch[i - begin, 1] = key, _ngram_place(key, last)
+                batch[i - begin, 0], batch[i - begin, 1] = key, _ngram_place(key, secret, last)
                 prefetch(slots, 2 * batch[i - begin, 1])
             for i in range(end - begin):
                 key, place = batch[i, 0] + np.uint64(1), batch[i, 1]
@@ -385,14 +404,14 @@ def _look_up_ngrams(
 
 
 @kernel
-def _copy_ngrams(slots: Array, larger: Array) -> None:
+def _copy_ngrams(slots: Array, state: Array, larger: Array) -> None:
     """Copy all n-grams to a larger table that is empty."""
-    last = np.uint64(larger.size // 2 - 1)
+    secret, last = hash_key(state, NGRAM_KEY), np.uint64(larger.size // 2 - 1)
     for at in range(0, slots.size, 2):
         later = slots[min(at + 64, slots.size - 2)]
-        prefetch(larger, 2 * np.int64(_ngram_place(later - np.uint64(1), last)))
+        prefetch(larger, 2 * np.int64(_ngram_place(later - np.uint64(1), secret, last)))
         if slots[at] != 0:
-            place = _ngram_place(slots[at] - np.uint64(1), last)
+            place = _ngram_place(slots[at] - np.uint64(1), secret, last)
             while larger[np.uint64(2) * place] != 0:
                 place = (place + np.uint64(1)) & last
             larger[np.uint64(2) * place], larger[np.uint64(2) * place + np.uint64(1)] = slots[at], slots[at + 1]
@@ -404,13 +423,14 @@ def _most_ngrams(slots: int) -> int:
 
 
 class NgramTable:
-    """Hash table of n-grams of one length n ≥ 2."""
+    """Hash table of n-grams of one length n ≥ 2; `key` as for `WordTable`."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, key: Array | None = None) -> None:
         self.n = n
         self.slots = np.zeros(2 * FIRST_SLOTS, np.uint64)
         self.pairs = np.zeros(_most_ngrams(FIRST_SLOTS), np.uint64)
-        self.state = np.zeros(3, np.int64)
+        self.state = np.zeros(5, np.int64)
+        self.state[[NGRAM_KEY, NGRAM_KEY_2]] = random_key() if key is None else key
         self.batch = np.empty((BATCH, 2), np.uint64)
 
     def __len__(self) -> int:
@@ -427,7 +447,7 @@ class NgramTable:
             if done == len(lengths):
                 return ids[: self.state[NGRAMS_WRITTEN]], out
             larger = np.zeros((2 if len(self) > MANY_NGRAMS else 4) * self.slots.size, np.uint64)
-            _copy_ngrams(self.slots, larger)
+            _copy_ngrams(self.slots, self.state, larger)
             more = np.zeros(_most_ngrams(larger.size // 2) - self.pairs.size, np.uint64)
             self.slots, self.pairs = larger, np.concatenate([self.pairs, more])
 

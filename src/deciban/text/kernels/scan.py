@@ -18,7 +18,7 @@ from deciban.text.kernels.characters import (
     set_bits,
     set_byte,
 )
-from deciban.text.kernels.hash_tables import BATCH, HANDLED, SKIP, put_in_batch, write_batch
+from deciban.text.kernels.hash_tables import BATCH, HANDLED, KEY, SKIP, hash_key, put_in_batch, write_batch
 
 # -- words -------------------------------------------------------------------------------------------------------------
 EDGES = 2 * BATCH + 8  # edges of a batch of words, and those that are written in excess
@@ -46,14 +46,14 @@ def _character_bytes(lead: int) -> int:
 
 
 @inline
-def _fill_batch(edges: Array, number: int, low: Array, slots: Array, batch: Array) -> int:
+def _fill_batch(edges: Array, number: int, low: Array, slots: Array, state: Array, batch: Array) -> int:
     """Put runs of two or more characters into the batch; the number of words."""
-    base = address(low)
+    base, key = address(low), hash_key(state, KEY)
     n = 0
     for at in range(0, number - 1, 2):
         start = np.int64(edges[np.uint64(at)])
         length = edges[np.uint64(at + 1)] - start
-        put_in_batch(batch, n, base + start, start, length, slots)
+        put_in_batch(batch, n, base + start, start, length, slots, key)
         n += length > _character_bytes(byte(base + start))
     return n
 
@@ -96,7 +96,7 @@ def read_words(
                 number = _append_edges(mask, carry, block * WIDTH, edges, number)
                 carry = mask >> np.uint64(63)
                 block += 1
-            n = _fill_batch(edges, number, low, slots, batch)
+            n = _fill_batch(edges, number, low, slots, state, batch)
             if not write_batch(batch, n, low, unknown, slots, arena, state, ids, lengths, d):
                 return d
             edges[0] = edges[number - 1]  # a run that ends in a later block goes to the next batch
@@ -175,7 +175,7 @@ def read_characters(
     lengths: Array,
 ) -> int:
     """Append the ids of n-grams of `lowest` to `highest` characters; otherwise as `read_words`."""
-    base = address(clean)
+    base, key = address(clean), hash_key(state, KEY)
     state[SKIP] = state[HANDLED]
     for d in range(first, offsets.size - 1):
         begin, end = offsets[d], offsets[d + 1]
@@ -197,7 +197,7 @@ def read_characters(
                 number = closes - opens - size + 1
                 for i in range(opens, opens + max(number, np.int64(within))):
                     length = starts[min(i + size, closes)] - starts[i]
-                    put_in_batch(batch, n, base + starts[i], starts[i], length, slots)
+                    put_in_batch(batch, n, base + starts[i], starts[i], length, slots, key)
                     n += 1
                     if n == BATCH:
                         if not write_batch(batch, n, clean, unknown, slots, arena, state, ids, lengths, d):
