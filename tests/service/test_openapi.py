@@ -38,7 +38,7 @@ def test_random_requests_are_answered_or_refused(texts_model):
     from hypothesis import HealthCheck, Phase, given, settings
 
     once = settings(
-        max_examples=5,
+        max_examples=3,
         deadline=None,
         database=None,
         derandomize=True,
@@ -58,5 +58,5 @@ def test_random_requests_are_answered_or_refused(texts_model):
         for found in schema.get_all_operations():
             once(given(case=found.ok().as_strategy())(lambda case: ask(case)))()
         assert service.get("/ready")["ready"]
-    assert statuses[200] >= 8
+    assert statuses[200] >= 8  # the GET requests at least
     assert service.errors == []
