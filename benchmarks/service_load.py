@@ -149,19 +149,21 @@ def large(folder: Path) -> None:
         folder / "large.deciban"
     )
     with Running(folder / "large.deciban", "--most-mb", "64") as service:
-        visible, answered = [], []
-        for k in range(30):
-            begun = time.perf_counter()
-            lesson = service.post("/learn", {"text": documents[k], "label": int(labels[k])})
-            service.post("/predict", {"text": documents[k], "after": lesson["id"]})
-            visible.append(time.perf_counter() - begun)
-            begun = time.perf_counter()
-            service.post("/predict", {"text": documents[k]})
-            answered.append(time.perf_counter() - begun)
-        print(
-            f"lesson visible     median {1e3 * np.median(visible):.0f} ms, largest {1e3 * max(visible):.0f} ms "
-            f"(V = {V:,}, K = {K}); an answer {1e3 * np.median(answered):.1f} ms"
-        )
+        for kind in ("known words", "two new words"):
+            visible, answered = [], []
+            for k in range(30):
+                text = documents[k] if kind == "known words" else f"{documents[k]} new{k} unseen{k}"
+                begun = time.perf_counter()
+                lesson = service.post("/learn", {"text": text, "label": int(labels[k])})
+                service.post("/predict", {"text": text, "after": lesson["id"]})
+                visible.append(time.perf_counter() - begun)
+                begun = time.perf_counter()
+                service.post("/predict", {"text": text})
+                answered.append(time.perf_counter() - begun)
+            print(
+                f"lesson visible, {kind}: median {1e3 * np.median(visible):.0f} ms, largest {1e3 * max(visible):.0f} ms "
+                f"(V = {V:,}, K = {K}); an answer {1e3 * np.median(answered):.1f} ms"
+            )
     from deciban.service.teacher import Teacher
     from deciban.service.unsure import UnsureRows
 

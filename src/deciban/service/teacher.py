@@ -278,7 +278,10 @@ class Teacher:
         row, model = self._text_row(), self._state.model
         if row is not None and model.classes and not is_released(model.family):
             lesson = Lesson("learn", [row], [str(self._state.names.name(model.classes[0]))])
-            self.lessons.learn([lesson], self._state, self.published)
+            state = self._state
+            for _ in range(2):  # a model from a file and one that has learnt take different ways
+                _, state = self.lessons.learn([lesson], state, self.published)
+                self._warm(Predictor(state.model))
 
     def _text_row(self) -> Row | None:
         """Return a row of a model that reads texts; None for other models."""
