@@ -161,8 +161,8 @@ def large(folder: Path) -> None:
                 service.post("/predict", {"text": text})
                 answered.append(time.perf_counter() - begun)
             print(
-                f"lesson visible, {kind}: median {1e3 * np.median(visible):.0f} ms, largest {1e3 * max(visible):.0f} ms "
-                f"(V = {V:,}, K = {K}); an answer {1e3 * np.median(answered):.1f} ms"
+                f"lesson visible, {kind}: median {1e3 * np.median(visible):.0f} ms, largest {1e3 * max(visible):.0f} "
+                f"ms (V = {V:,}, K = {K}); an answer {1e3 * np.median(answered):.1f} ms"
             )
     from deciban.service.teacher import Teacher
     from deciban.service.unsure import UnsureRows
