@@ -100,7 +100,9 @@ def _method(request: Request, model: Model, raw: bool) -> str | None:
     if raw or model.calibration is None:
         return None
     found = model.calibration.method
-    automatic = request.calibrate == "auto" and calibration_method(request, model.asked) == found
+    chosen = calibration_method(request, model.asked)
+    same = found == chosen or (chosen == "features" and found in ("length", "blocks"))  # without scales of words
+    automatic = request.calibrate == "auto" and same
     return "auto" if automatic else found
 
 
@@ -144,7 +146,7 @@ class Refits:
         for place, key in enumerate(family.keys if isinstance(family, Product) else ()):
             if key in self.documents:
                 parts[place] = self.documents[key][1][at]
-        return BlockRows(tuple(parts))
+        return replace(rows, parts=tuple(parts))
 
 
 def _varying(table: Table, rows: Array, reader: Reader) -> tuple[Table, Reader]:

@@ -165,6 +165,8 @@ class Text(Family[TextStats]):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 object.__setattr__(self, name, tuple(sorted(value) if name == "stop_words" else value))
+        if self.base == "auto" and self.pseudo_count != "auto":
+            object.__setattr__(self, "base", "flat")
         _check_options(self)
         given = isinstance(self.vocabulary, tuple)
         kind = "given" if given or self.most is not None else self.vocabulary
@@ -180,7 +182,8 @@ class Text(Family[TextStats]):
 
     def __repr__(self) -> str:
         """Show the options that differ from their default, and not what was frozen."""
-        shown = [f for f in fields(self) if f.name not in ("_", "words", "idf")]
+        hidden = {"_", "words", "idf", *(["base"] if self.base == "flat" else [])}
+        shown = [f for f in fields(self) if f.name not in hidden]
         set_ = [(f.name, getattr(self, f.name)) for f in shown if getattr(self, f.name) != f.default]
         return f"Text({', '.join(f'{name}={_shown(value)}' for name, value in set_)})"
 
