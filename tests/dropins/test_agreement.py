@@ -37,7 +37,11 @@ def tables(draw, kind="real"):
     y = rng.permutation(np.arange(n) % K)
     names = draw(st.sampled_from([np.array(["b", "a", "d", "c"]), np.array([7, 3, -2, 100]), np.arange(4)]))
     if kind == "real":
-        X = rng.normal(size=(n, D)) * rng.uniform(0.5, 2, D) + rng.normal(size=(K, D))[y] + draw(st.sampled_from([0, 20]))
+        X = (
+            rng.normal(size=(n, D)) * rng.uniform(0.5, 2, D)
+            + rng.normal(size=(K, D))[y]
+            + draw(st.sampled_from([0, 20]))
+        )
         X = X.astype(draw(st.sampled_from([np.float64, np.float32])))
         X = np.asfortranarray(X) if draw(st.booleans()) else X
     else:
@@ -55,9 +59,10 @@ def agree(mine, peer, X, attributes, tolerance=1e-10):
         tolerance = 2e-3  # scikit-learn sums in float32, deciban in float64
     for name in attributes:
         one, other = getattr(mine, name), getattr(peer, name)
-        assert np.asarray(one[0] if isinstance(one, list) else one).dtype == np.asarray(
-            other[0] if isinstance(other, list) else other
-        ).dtype, name
+        assert (
+            np.asarray(one[0] if isinstance(one, list) else one).dtype
+            == np.asarray(other[0] if isinstance(other, list) else other).dtype
+        ), name
         for a, b in zip(one, other, strict=True) if isinstance(one, list) else [(one, other)]:
             if np.asarray(a).dtype.kind in "US":
                 np.testing.assert_array_equal(a, b)
@@ -122,9 +127,7 @@ LINEAR = [{}, {"solver": "lsqr"}, {"solver": "lsqr", "shrinkage": 0.3}, {"solver
 @given(tables(), st.sampled_from(LINEAR))
 def test_linear_discriminants(table, options):
     X, y, _ = table
-    mine, peer = (
-        lib.LinearDiscriminantAnalysis(**options).fit(X, y) for lib in (ours, sklearn.discriminant_analysis)
-    )
+    mine, peer = (lib.LinearDiscriminantAnalysis(**options).fit(X, y) for lib in (ours, sklearn.discriminant_analysis))
     names = ["coef_", "intercept_", "means_", "priors_", "classes_"]
     names += [name for name in ("covariance_", "xbar_", "explained_variance_ratio_") if hasattr(peer, name)]
     agree(mine, peer, X, names, tolerance=1e-9)
@@ -132,7 +135,12 @@ def test_linear_discriminants(table, options):
         np.testing.assert_allclose(np.abs(mine.transform(X)), np.abs(peer.transform(X)), atol=1e-8)
 
 
-QUADRATIC = [{}, {"reg_param": 0.1, "store_covariance": True}, {"solver": "eigen"}, {"solver": "eigen", "shrinkage": 0.2}]
+QUADRATIC = [
+    {},
+    {"reg_param": 0.1, "store_covariance": True},
+    {"solver": "eigen"},
+    {"solver": "eigen", "shrinkage": 0.2},
+]
 
 
 @EXAMPLES
@@ -165,7 +173,9 @@ def test_mixtures(table, kind, K):
 TEXTS = ["The cat sat.", "A cat, a Dog & the ΣΊΣΥΦΟΣ", "naïve İstanbul cats", "", "the the the end_of 42 ½"] * 3
 
 
-@pytest.mark.parametrize("options", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char", "norm": "l1"}, {"norm": None}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char", "norm": "l1"}, {"norm": None}], ids=str
+)
 @pytest.mark.parametrize("name", ["TfidfVectorizer", "HashingVectorizer"])
 def test_texts(name, options):
     if name == "HashingVectorizer":

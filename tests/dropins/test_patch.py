@@ -114,7 +114,9 @@ def test_a_program_runs_unchanged_and_the_log_names_each_reason_once(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(SCRIPT)
     command = [sys.executable, "-m", "deciban.sklearn", str(script), "--flag"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "DECIBAN_LOG": "info"}, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "DECIBAN_LOG": "info"}, check=True
+    )
     assert done.stdout.strip() == "deciban.sklearn.naive_bayes ['--flag'] __main__"
     assert done.stderr.splitlines() == [
         "GaussianNB: deciban",

@@ -1,4 +1,4 @@
-"""Runs scikit-learn's own tests against the drop-ins: `python tests/peers/run_sklearn_tests.py [NAME…] [-- pytest args]`.
+"""Runs scikit-learn's own tests against the drop-ins: `python tests/peers/run_sklearn_tests.py [NAME…]`.
 
 The test files of the installed scikit-learn are collected as they are, in a process where scikit-learn is patched and
 kernels run on inputs of any size. A test of EXCEPTIONS is not counted as failed; its reason stands beside it.
@@ -22,8 +22,6 @@ FILES = {
     "gaussian_mixture": "sklearn.mixture.tests.test_gaussian_mixture",
     "mixture": "sklearn.mixture.tests.test_mixture",
     "text": "sklearn.feature_extraction.tests.test_text",
-    "lda": "sklearn.decomposition.tests.test_online_lda",
-    "pca": "sklearn.decomposition.tests.test_pca",
 }
 
 # Tests that do not hold for the drop-ins, by the end of their name, and why.
@@ -89,12 +87,18 @@ def main() -> None:
     options, more = parser.parse_known_args()
     bad, lines = [], []
     for name in options.names:
-        results = {test: outcome for test, outcome in run(name, None if options.as_chosen else "numba", more).items()}
+        results = run(name, None if options.as_chosen else "numba", more)
         ran = {test: outcome for test, outcome in results.items() if outcome != "skipped"}
         failed = [test for test, outcome in ran.items() if outcome == "failed"]
         share = 1 - len(failed) / max(1, len(ran))
-        lines.append(f"{name}: {len(ran) - len(failed)} of {len(ran)} pass ({share:.1%}), {len(results) - len(ran)} skipped")
-        lines += [f"    {test}: {EXCEPTIONS.get(test) or EXCEPTIONS[test.partition('[')[0]]}" for test in failed if excused(test)]
+        lines.append(
+            f"{name}: {len(ran) - len(failed)} of {len(ran)} pass ({share:.1%}), {len(results) - len(ran)} skipped"
+        )
+        lines += [
+            f"    {test}: {EXCEPTIONS.get(test) or EXCEPTIONS[test.partition('[')[0]]}"
+            for test in failed
+            if excused(test)
+        ]
         bad += [f"{name}: {test}" for test in failed if not excused(test)]
         if share < LEAST or not ran:
             bad.append(f"{name}: fewer than {LEAST:.0%} pass")

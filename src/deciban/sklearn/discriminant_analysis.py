@@ -33,7 +33,7 @@ class Classes(NamedTuple):
 
     names: Array  # (K,)
     codes: Array  # (n,)
-    count: Array  # (K,)
+    sizes: Array  # (K,) number of rows
     mean: Array  # (K, D)
     covariance: Array  # (K, D, D), divided by n
 
@@ -75,14 +75,16 @@ class DiscriminantAnalysis(Evidence, LeaveOneOut):
             return False
         X, y = validate_data(self, X, y, ensure_min_samples=2, ensure_all_finite=False)
         classes = moments(X, y)
-        if classes is None or (classes.count < 2).any() or len(classes.names) < 2:
+        if classes is None or (classes.sizes < 2).any() or len(classes.names) < 2:
             return False
-        prior = classes.count / len(X) if self.priors is None else np.asarray(self.priors, dtype=X.dtype)
-        if prior.shape != classes.count.shape or (prior < 0).any() or abs(prior.sum() - 1) > 1e-5:
+        prior = classes.sizes / len(X) if self.priors is None else np.asarray(self.priors, dtype=X.dtype)
+        if prior.shape != classes.sizes.shape or (prior < 0).any() or abs(prior.sum() - 1) > 1e-5:
             return False
         if self.shrinkage:
             spread = np.trace(classes.covariance, axis1=1, axis2=2) / X.shape[1]
-            shrunk = (1 - self.shrinkage) * classes.covariance + self.shrinkage * spread[:, None, None] * np.eye(X.shape[1])
+            shrunk = (1 - self.shrinkage) * classes.covariance + self.shrinkage * spread[:, None, None] * np.eye(
+                X.shape[1]
+            )
             classes = classes._replace(covariance=shrunk)
         return self._solve(X, classes, np.asarray(prior))
 
@@ -219,7 +221,7 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         return True
 
     def _by_svd(self, classes: Classes, prior: Array, covariance: Array, n: int, most: int) -> Any:
-        within = np.tensordot(classes.count / n, classes.covariance, 1)
+        within = np.tensordot(classes.sizes / n, classes.covariance, 1)
         sd = np.sqrt(np.diagonal(within))
         sd = np.where(sd == 0, 1.0, sd)
         values, vectors = np.linalg.eigh(within / np.outer(sd, sd))
@@ -232,7 +234,7 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         centre = prior @ classes.mean
         between = np.sqrt(n * prior / (len(prior) - 1))[:, None] * (classes.mean - centre) @ scalings
         _, S, Vt = scipy.linalg.svd(between, full_matrices=False)
-        rank = int((S > self.tol * S[0]).sum())
+        rank = int((self.tol * S[0] < S).sum())
         components = most if self.n_components is None else self.n_components
         scalings = scalings @ Vt.T[:, :rank]
         coef = (classes.mean - centre) @ scalings
@@ -240,7 +242,11 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
             intercept = -0.5 * (coef**2).sum(axis=1) + np.log(prior)
         coef = coef @ scalings.T
         share = (S**2 / (S**2).sum())[:components]
-        return coef, intercept - centre @ coef.T, {"scalings_": scalings, "xbar_": centre, "explained_variance_ratio_": share}
+        return (
+            coef,
+            intercept - centre @ coef.T,
+            {"scalings_": scalings, "xbar_": centre, "explained_variance_ratio_": share},
+        )
 
     def _by_lstsq(self, classes: Classes, prior: Array, covariance: Array, n: int, most: int) -> Any:
         if not well_conditioned(np.linalg.eigvalsh(covariance)):
@@ -251,7 +257,7 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
     def _by_eigen(self, classes: Classes, prior: Array, covariance: Array, n: int, most: int) -> Any:
         if self.shrinkage or not well_conditioned(np.linalg.eigvalsh(covariance)):
             return None  # shrinkage of the total covariance is scikit-learn's
-        share = classes.count / n
+        share = classes.sizes / n
         offset = classes.mean - share @ classes.mean
         total = np.tensordot(share, classes.covariance, 1) + (share[:, None] * offset).T @ offset
         values, vectors = scipy.linalg.eigh(total - covariance, covariance)
@@ -374,7 +380,9 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
         if prior is not None or not self._runs(X):
             return super().predict_log_proba(X, prior)
         scores = self._decision_function(X)
-        return kernels.log_softmax(scores, out=scores if scores.dtype == np.float64 else None).astype(scores.dtype, copy=False)
+        return kernels.log_softmax(scores, out=scores if scores.dtype == np.float64 else None).astype(
+            scores.dtype, copy=False
+        )
 
     def _log_likelihood(self, X: Any) -> Array:
         return self._decision_function(X) - self._log_prior()

@@ -1,8 +1,8 @@
 """Contract of the drop-in classes: when deciban's kernels run, when scikit-learn's own code runs, and how it is logged.
 
-A drop-in is a subclass of scikit-learn's class of the same name. It has scikit-learn's constructor, validation, tags and
-attributes, and replaces the methods in which time is spent. Where the kernels lack an argument, an input is small, or
-the installed scikit-learn was not tested, the inherited method runs.
+A drop-in is a subclass of scikit-learn's class of the same name. It has scikit-learn's constructor, validation, tags
+and attributes, and replaces the methods in which time is spent. Where the kernels lack an argument, an input is small,
+or the installed scikit-learn was not tested, the inherited method runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from abc import ABCMeta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
@@ -60,16 +60,12 @@ def _logger() -> logging.Logger:
 log = _logger()
 
 
-def tested(version: str = sklearn.__version__) -> bool:
-    """Whether the drop-ins were tested with this version of scikit-learn.
-
-    >>> tested("1.9.1"), tested("0.24")
-    (True, False)
-    """
-    return ".".join(version.split(".")[:2]) in TESTED
+def supported() -> bool:
+    """Whether the drop-ins were tested with the installed version of scikit-learn."""
+    return ".".join(sklearn.__version__.split(".")[:2]) in TESTED
 
 
-if not tested():
+if not supported():
     warnings.warn(
         f"deciban.sklearn was tested with scikit-learn {', '.join(TESTED)}, not with {sklearn.__version__}: "
         "its classes run scikit-learn's own code.",
@@ -119,22 +115,24 @@ def is_patched(cls: type) -> bool:
 class DropIn(metaclass=DropInType):
     """Base class of the drop-ins."""
 
+    if TYPE_CHECKING:  # attributes and methods of scikit-learn's class that stands further on among the parents
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def _unsupported(self) -> str | None:
         """Return the parameter that the kernels do not have, or None."""
         return None
 
     def _runs(self, X: Any = None) -> bool:
         """Whether the kernels serve these parameters and this input; the reason is logged if they do not."""
-        reason = self._reason() or self._unsuitable(X)
-        name = type(self).__name__
-        if reason is None:
-            log.info("%s: deciban", name)
-        else:
-            log.info("%s: scikit-learn, because %s", name, reason)
+        reason = self._unsuitable(X) or self._reason()
+        if log.isEnabledFor(logging.INFO):
+            engine = "deciban" if reason is None else f"scikit-learn, because {reason}"
+            log.info("%s: %s", type(self).__name__, engine)
         return reason is None
 
     def _reason(self) -> str | None:
-        if not tested():
+        if not supported():
             return f"scikit-learn {sklearn.__version__} was not tested"
         if sklearn.get_config()["array_api_dispatch"]:
             return "array_api_dispatch is on"

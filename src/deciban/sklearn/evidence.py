@@ -1,4 +1,4 @@
-"""What the drop-in classifiers add to scikit-learn's: likelihood ratios, other priors, unlearning, merging, leave-one-out."""
+"""Additions of the drop-in classifiers: likelihood ratios, other priors, unlearning, merging, leave-one-out."""
 
 from __future__ import annotations
 
@@ -150,7 +150,9 @@ class LeaveOneOut:
     def _known_codes(self, y: Any) -> Array:
         codes = place_labels(column_or_1d(y), self.classes_)
         if codes is None:
-            raise UnknownLabelError(f"y holds labels that this classifier does not know; it knows {self.classes_.tolist()}.")
+            raise UnknownLabelError(
+                f"y holds labels that this classifier does not know; it knows {self.classes_.tolist()}."
+            )
         return codes
 
 

@@ -124,10 +124,14 @@ class GaussianMixture(DropIn, theirs.GaussianMixture):
             second = np.array([_square(row, D) for row in sums])
             # about the mean: Σ r (z − d)(z − d)ᵀ
             cross = first[:, :, None] * d[:, None, :]
-            covariances = second - cross - cross.transpose(0, 2, 1) + counts[:, None, None] * d[:, :, None] * d[:, None, :]
+            covariances = (
+                second - cross - cross.transpose(0, 2, 1) + counts[:, None, None] * d[:, :, None] * d[:, None, :]
+            )
             covariances = covariances / nk[:, None, None] + self.reg_covar * np.eye(D)
         elif self.covariance_type == "tied":
-            covariances = (_square(sums.sum(axis=0), D) - (nk[:, None] * d).T @ d) / nk.sum() + self.reg_covar * np.eye(D)
+            covariances = (_square(sums.sum(axis=0), D) - (nk[:, None] * d).T @ d) / nk.sum() + self.reg_covar * np.eye(
+                D
+            )
         else:
             covariances = sums[:, D:] / nk[:, None] - d**2 + self.reg_covar
             covariances = covariances.mean(axis=1) if self.covariance_type == "spherical" else covariances

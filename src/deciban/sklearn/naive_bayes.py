@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn.naive_bayes as theirs
 from sklearn.base import _fit_context
-from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_non_negative, validate_data
 
 from deciban import kernels
@@ -264,8 +263,8 @@ def class_moments(
 
     None if a sum is not finite, or if a class is too far from the origin of the sums for the digits of its variance.
     """
-    n, D = X.shape
-    origin = np.asarray(X[: 4096 if n > 4096 else n], dtype=np.float64).mean(axis=0)
+    n = len(X)
+    origin = np.asarray(X[:4096], dtype=np.float64).mean(axis=0)
     if not np.isfinite(origin).all():
         return None
     count = kernels.class_weights(codes, weight, K)
@@ -318,6 +317,10 @@ def merged(
 
 class DiscreteNaiveBayes(NaiveBayes):
     """Fit of the classifiers of counts: labels become class codes, and counts are summed by them."""
+
+    class_count_: Array  # (K,)
+    feature_count_: Array  # (K, D)
+    category_count_: list[Array]  # of categories: D tables (K, n_categories)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Count features in each class.
@@ -373,7 +376,7 @@ class DiscreteNaiveBayes(NaiveBayes):
         found = encode_labels(y) if refit else (self.classes_, place_labels(y, self.classes_))
         if found is None or found[1] is None:
             return False
-        classes, codes = found
+        classes, codes = found[0], found[1]
         weight = None
         if sample_weight is not None:
             weight = np.asarray(_check_sample_weight(sample_weight, X), dtype=np.float64)
@@ -645,7 +648,9 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         sizes = np.array([table.shape[1] for table in sums[1:]])
         self.n_categories_ = self._validate_n_categories(sizes[None, :] - 1, self.min_categories)
         wider = [np.zeros((len(sums[0]), most)) for most in self.n_categories_]
-        tables = [padded_sum(old, padded_sum(new, more)) for old, new, more in zip(self.category_count_, wider, sums[1:])]
+        tables = [
+            padded_sum(old, padded_sum(new, more)) for old, new, more in zip(self.category_count_, wider, sums[1:])
+        ]
         self.category_count_, self.class_count_ = tables, self.class_count_ + sums[0]
 
     def _joint_log_likelihood(self, X: Array) -> Array:
@@ -690,7 +695,9 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         alpha = self._check_alpha()
         with np.errstate(divide="ignore", invalid="ignore"):
             for x, table in zip(X.T, self.category_count_):
-                own += np.log(table[codes, x] - 1 + alpha) - np.log(table.sum(axis=1)[codes] - 1 + alpha * table.shape[1])
+                own += np.log(table[codes, x] - 1 + alpha) - np.log(
+                    table.sum(axis=1)[codes] - 1 + alpha * table.shape[1]
+                )
         scores[np.arange(len(X)), codes] = np.where(np.isnan(own), -np.inf, own)
         return scores, self.class_count_
 

@@ -10,7 +10,7 @@ import warnings
 import sklearn
 
 import deciban.sklearn as dropins
-from deciban.sklearn.dropin import TESTED, DropInType, tested
+from deciban.sklearn.dropin import TESTED, DropInType, supported
 
 VARIABLE = "DECIBAN_PATCH_SKLEARN"  # set in the environment while scikit-learn is patched; worker processes inherit it
 PUBLIC = (  # modules of scikit-learn that programs import the classes from
@@ -18,7 +18,6 @@ PUBLIC = (  # modules of scikit-learn that programs import the classes from
     "sklearn.discriminant_analysis",
     "sklearn.mixture",
     "sklearn.feature_extraction.text",
-    "sklearn.decomposition",
 )
 
 
@@ -44,7 +43,7 @@ def patch_sklearn() -> None:
     True
     >>> unpatch_sklearn()
     """
-    if not tested():
+    if not supported():
         warnings.warn(
             f"scikit-learn {sklearn.__version__} is not patched: deciban was tested with {', '.join(TESTED)}.",
             stacklevel=2,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 import sklearn.feature_extraction.text as sklearn_text
 from sklearn.preprocessing import normalize
@@ -50,7 +49,11 @@ class Tokenizes(DropIn):
     """Options of tokens that vectorizers share."""
 
     def _unsupported(self) -> str | None:
-        return "the kernels lack its options of tokens" if self._kernel_tokens() is None or self.input != "content" else None
+        return (
+            "the kernels lack its options of tokens"
+            if self._kernel_tokens() is None or self.input != "content"
+            else None
+        )
 
     def _kernel_tokens(self) -> Tokens | None:
         """These options as the kernels take them; None if they do not have them."""
@@ -250,9 +253,9 @@ class TfidfVectorizer(CountVectorizer, sklearn_text.TfidfVectorizer):
 
     Parameters
     ----------
-    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, analyzer, stop_words, token_pattern
+    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, analyzer, stop_words
         As of `CountVectorizer`.
-    ngram_range, max_df, min_df, max_features, vocabulary, binary
+    token_pattern, ngram_range, max_df, min_df, max_features, vocabulary, binary
         As of `CountVectorizer`.
     dtype : dtype, default=np.float64
         Type of the weights.
@@ -272,8 +275,8 @@ class TfidfVectorizer(CountVectorizer, sklearn_text.TfidfVectorizer):
 class HashingVectorizer(Tokenizes, sklearn_text.HashingVectorizer, auto_wrap_output_keys=None):
     r"""Counts of hashed terms as scikit-learn's `HashingVectorizer` gives them; each different term is hashed once.
 
-    All arguments are scikit-learn's. Options that `CountVectorizer` leaves to scikit-learn, and binary=True, are left to
-    it here, too.
+    All arguments are scikit-learn's. Options that `CountVectorizer` leaves to scikit-learn, and binary=True, are left
+    to it here, too.
 
     Parameters
     ----------
@@ -314,7 +317,8 @@ class HashingVectorizer(Tokenizes, sklearn_text.HashingVectorizer, auto_wrap_out
         sparse matrix of shape (n_samples, n_features)
             Counts, scaled by `norm`.
         """
-        if isinstance(X, str) or not self._runs():
+        tokens = self._kernel_tokens()
+        if isinstance(X, str) or tokens is None or not self._runs():
             return super().transform(X)
         self._validate_ngram_range()
         X = X if isinstance(X, list) else list(X)
@@ -323,7 +327,7 @@ class HashingVectorizer(Tokenizes, sklearn_text.HashingVectorizer, auto_wrap_out
             if not is_large(documents):
                 return super().transform(X)
             self.build_analyzer()  # for its warning of stop words that no token can equal
-            counts, found = count_rows(documents, self._kernel_tokens(), None)
+            counts, found = count_rows(documents, tokens, None)
         except DecibanError:
             return super().transform(X)  # scikit-learn raises its own error, or accepts text that is not valid Unicode
         hashed = self._get_hasher().transform([term] for term in found)
