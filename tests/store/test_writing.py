@@ -1,6 +1,7 @@
 """A file is there whole, or as it was: whatever happens to the writer, the disk, or other writers."""
 
 import errno
+import fcntl
 import os
 import random
 import resource
@@ -16,7 +17,7 @@ import pytest
 from deciban import Multinomial, load, save
 from deciban.errors import SaveError
 from deciban.store import files
-from deciban.store.files import leftovers, write_whole
+from deciban.store.files import create_locked, leftovers, remove_if_abandoned, unlock, write_whole
 
 # a process that forks writers, so that each needs no second to start: of `times` saves, or of as many as it lives for
 WRITERS = """
@@ -83,7 +84,57 @@ def test_a_killed_writer_leaves_a_file_that_loads(path, writers):
     assert {each.name for each in path.parent.iterdir()} == {path.name, *(each.name for each in leftovers(path))}
 
 
-def test_old_leftovers_go_with_the_next_save(path):
+def test_abandoned_files_go_with_the_next_save_and_those_of_running_writers_stay(path):
+    abandoned, running, other = (
+        path.with_name(f".{name}.{'0' * 15}{i}.deciban-tmp") for i, name in enumerate([path.name] * 2 + ["b"])
+    )
+    abandoned.write_bytes(b"half a model")
+    other.write_bytes(b"half a model")
+    descriptor, lock = create_locked(running, 0o600)
+    os.close(descriptor)
+    os.utime(running, (0, 0))
+    save(model(), path)
+    assert set(path.parent.iterdir()) == {path, running, other}
+    unlock(lock)
+    save(model(), path)
+    assert set(path.parent.iterdir()) == {path, other}
+
+
+def test_a_lock_goes_with_the_process_also_where_it_was_forked(path):
+    descriptor, lock = create_locked(path, 0o600)
+    child = os.fork()
+    if not child:
+        time.sleep(30)
+        os._exit(0)
+    try:
+        os.close(descriptor)
+        remove_if_abandoned(path)
+        assert path.exists()
+        unlock(lock)  # the child still has the descriptor
+        remove_if_abandoned(path)
+        assert not path.exists()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(path, monkeypatch):
+    real, raced = fcntl.flock, []
+
+    def flock(descriptor, operation):
+        if not raced:
+            raced.append(True)
+            os.unlink(leftovers(path)[0])
+        return real(descriptor, operation)
+
+    monkeypatch.setattr(files.fcntl, "flock", flock)
+    save(model(), path)
+    assert load(path).stats.counts.shape[1] == 50
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_where_files_cannot_be_locked_leftovers_go_after_a_day(path, monkeypatch):
+    monkeypatch.setattr(files, "fcntl", None)
     old, new, other = (
         path.with_name(f".{name}.{'0' * 15}{i}.deciban-tmp") for i, name in enumerate([path.name] * 2 + ["b"])
     )

@@ -20,10 +20,15 @@ def main() -> None:
 
 def run_program(arguments: Sequence[str]) -> int:
     """Set this process up as the program's own, run a command and return its exit code."""
-    from deciban.cli.process import handle_signals, print_warnings_as_notes, run
+    from deciban.cli.output import prepare_streams
+    from deciban.cli.process import handle_signals, print_warnings_as_notes, run, unless_stopped
     from deciban.cli.startup import prepare_process
 
-    handle_signals()
-    print_warnings_as_notes()
-    prepare_process()
-    return run(arguments)
+    def prepare_and_run() -> int:
+        handle_signals()
+        print_warnings_as_notes()
+        prepare_process()
+        return run(arguments)
+
+    prepare_streams()
+    return unless_stopped(prepare_and_run)

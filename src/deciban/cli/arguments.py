@@ -10,9 +10,9 @@ import os
 import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from deciban.cli.terminal import Terminal
 from deciban.errors import ModelFileError, UsageError, shortlist
@@ -165,8 +165,11 @@ def locked(terminal: Terminal, path: str, wait: float) -> Iterator[None]:
     """Lock a model file while it is read, changed and replaced; raise ModelFileError after `wait` seconds.
 
     The lock is on the file itself. The previous holder may have replaced the file, so whether the name still means the
-    locked file is checked after the lock is obtained.
+    locked file is checked after the lock is obtained. Temporary files of writers that were killed are removed.
     """
+    from deciban.store.files import remove_abandoned
+
+    remove_abandoned(path)
     try:
         import fcntl
     except ImportError:  # a system without such locks: files are still replaced whole
@@ -174,10 +177,10 @@ def locked(terminal: Terminal, path: str, wait: float) -> Iterator[None]:
         return
     deadline, noted = time.monotonic() + wait, False
     while True:
-        with open(existing(path), "rb") as file:
+        with _opened(existing(path)) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise ModelFileError(
                         f"{path} is being changed by another deciban, and was for {wait:g} seconds. Nothing was "
@@ -188,14 +191,31 @@ def locked(terminal: Terminal, path: str, wait: float) -> Iterator[None]:
                     noted = True
                 time.sleep(POLL_SECONDS)
                 continue
+            except OSError as error:
+                raise ModelFileError(
+                    f"{path} cannot be locked ({error.strerror}), and rows could be lost if another process changed "
+                    "it at the same time. Nothing was changed: copy the model to another disk."
+                ) from None
             if _is_at(file, path):
                 yield
                 return
 
 
-def _is_at(file: BinaryIO, path: str) -> bool:
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """A descriptor for reading; an error when it is closed has no consequence."""
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe is not waited for
+    descriptor = os.open(path, flags)
     try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+        yield descriptor
+    finally:
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
 

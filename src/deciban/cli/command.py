@@ -56,6 +56,9 @@ Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.", show
 Output = Annotated[str | None, option("--output -o", "FILE", "Write to FILE, not to stdout.")]
 Force = Annotated[bool, flag("--force", "Replace an existing FILE that is not deciban's own output.")]
 Format = Annotated[str | None, option("--format", "csv|jsonl|parquet", "Format of the output.")]
+SpreadsheetSafe = Annotated[
+    bool, flag("--spreadsheet-safe", "Put ' before texts in CSV that a spreadsheet would run as formulas.")
+]
 Append = Annotated[bool, flag("--append", "Write the columns of the input, too, before the answers.")]
 Label = Annotated[str | None, option("--label -l", "COLUMN", "The column that holds the class.")]
 Prior = Annotated[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import class_named, open_model, prior_of
 from deciban.cli.command import command, flag, option, refuse_together
-from deciban.cli.output import begins_like, check_target, write_bytes
+from deciban.cli.output import begins_like, check_target, write_file
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -78,7 +78,7 @@ def explain(
         terminal.note(f"{svg}: row {numbers[0]}")
     elif html is not None:
         page = f"<!doctype html><meta charset='utf-8'><title>deciban explain</title>{explanation._repr_html_()}\n"
-        write_bytes(html, page.encode())
+        write_file(html, page.encode())
         terminal.note(f"{html}: {len(explanation)} rows")
     elif terminal.json:
         terminal.dump(explanation.to_dict(unit))
@@ -124,7 +124,7 @@ def _show(terminal: Terminal, explanation: Explanation, most: int) -> None:
     """Print bars: red for evidence against, green for evidence for."""
     from rich.text import Text
 
-    for line in explanation.text(most).splitlines():
+    for line in explanation.text(most).split("\n"):
         text = Text(line)
         text.highlight_regex("█+", "red" if "−" in line.split("█")[0] else "green")
         if line.startswith(("evidence", "prior", "posterior", "row ")):

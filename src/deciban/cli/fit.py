@@ -106,11 +106,12 @@ def fit(
     clf.save(target, note=note or f"fitted on {source.name}")
     if terminal.quiet and not terminal.json:
         return
-    report = Report.of(clf, source, target)
-    if terminal.json:
-        terminal.dump(report.to_dict())
-    else:
-        report.show(terminal, verbose)
+    with terminal.reporting(target):
+        report = Report.of(clf, source, target, terminal.progress)
+        if terminal.json:
+            terminal.dump(report.to_dict())
+        else:
+            report.show(terminal, verbose)
 
 
 def _target(rows: str, output: str | None) -> str:

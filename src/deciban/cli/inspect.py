@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, choices_state, open_model, unknown_name
 from deciban.cli.command import command, option
-from deciban.cli.output import check_target, format_of, has_columns, write_tables
+from deciban.cli.output import check_target, has_columns
+from deciban.cli.tables import format_of, write_tables
 from deciban.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def inspect(
     output: options.Output = None,
     format: options.Format = None,
     force: options.Force = False,
+    spreadsheet_safe: options.SpreadsheetSafe = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Show a model: rows, families, calibration, ledger, and every parameter with its credible interval."""
@@ -65,7 +67,7 @@ def inspect(
         import pyarrow as pa
 
         columns = {name: [getattr(line, name) for line in parameters] for name in Parameter._fields}
-        write_tables([pa.table(columns)], output, format_of(output, format))
+        write_tables([pa.table(columns)], output, format_of(output, format), spreadsheet_safe)
         terminal.note(f"{output}: {len(parameters):,} parameters of {model}")
         return
     summary = _summary(clf, model, describe(model), verbose)
@@ -176,7 +178,7 @@ def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: fl
 
     axis, sums, *_ = word_sums(family, stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
-    marginal = count_family(family, axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
+    marginal = count_family(family, sums).posterior(sums)["p"]  # type: ignore[arg-type]
     lines = list(_of_marginal(words, "p", classes, marginal, level))
     K = len(classes)
     by_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]

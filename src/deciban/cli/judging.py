@@ -13,12 +13,15 @@ from deciban.cli.rows import label_values, schema_of, typed_whole
 from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
-from deciban.read.batches import Rows
+from deciban.model.folds import JUDGED_ROWS
+from deciban.read.batches import Batch, Rows
 from deciban.read.columns import Column
 from deciban.read.files import open_source
 from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
+from deciban.read.tables import Table
+from deciban.statistics import Array
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -33,34 +36,62 @@ def evaluate_rows(
     learnt: bool,
     groups: str | None = None,
     sample: Reservoir | None = None,
+    time: str | None = None,
     **options: Any,
 ) -> Evaluation:
     """`clf.evaluate` over all rows of a source, some of which are put into `sample`.
 
-    Rows of a group may be anywhere, so with groups all rows are read first.
+    Rows of a group may be anywhere, so with groups or time all rows are read first.
     """
-    if groups is None:
-        return _joined(list(_evaluations(clf, source, label, learnt, sample, options)))
-    column_named(groups, source.columns, source.name)
-    typed, given = typed_whole(clf, source)
-    names = np.asarray(given.data[groups].to_list(), dtype=str)
-    return clf.evaluate(typed, label_values(clf, given, label), learnt=learnt, groups=names, **options)
+    if groups is not None or time is not None:
+        by = {"groups": groups, "time": time}
+        for name in filter(None, by.values()):
+            column_named(name, source.columns, source.name)
+        typed, given = typed_whole(clf, source)
+        values: dict[str, Any] = {key: None if name is None else _values(given, name) for key, name in by.items()}
+        return clf.evaluate(typed, label_values(clf, given, label), learnt=learnt, **values, **options)
+    batches = _batches(clf, source, label, sample)
+    if learnt:
+        return _evaluate_learnt(clf, batches, options)
+    options.pop("progress", None)
+    return _joined([_evaluated(clf, batch, options) for batch in batches])
 
 
-def _evaluations(
-    clf: GenerativeClassifier,
-    source: Source,
-    label: str,
-    learnt: bool,
-    sample: Reservoir | None,
-    options: dict[str, Any],
-) -> Iterator[Evaluation]:
+def _batches(clf: GenerativeClassifier, source: Source, label: str, sample: Reservoir | None) -> Iterator[Batch]:
     schema = replace(schema_of(clf), label=label)
     for batch in Rows(source, label, None, lambda table, name: schema).batches():
         if sample is not None:
             sample.add(batch.table, batch.labels, None)
+        yield batch
+
+
+def _evaluated(clf: GenerativeClassifier, batch: Batch, options: dict[str, Any]) -> Evaluation:
+    with batch.located():
+        return clf.evaluate(batch.table, batch.labels, **options)
+
+
+def _evaluate_learnt(clf: GenerativeClassifier, batches: Iterator[Batch], options: dict[str, Any]) -> Evaluation:
+    """Judge the rows of one batch, or a sample of the rows of several; each batch must have been learnt."""
+    first = next(batches)
+    second = next(batches, None)
+    if second is None:
+        return _evaluated(clf, first, {"learnt": True, **options})
+    judged = Reservoir(JUDGED_ROWS)
+    for batch in (first, second, *batches):
         with batch.located():
-            yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
+            clf.check_learnt(batch.table, batch.labels)
+        judged.add(batch.table, batch.labels, None)
+    rows, labels, _ = judged.rows()
+    return clf.evaluate(rows, labels, learnt=True, **options)
+
+
+def _values(given: Table, name: str) -> Array:
+    """The values of a column: numbers where all are, else text; dates as ISO 8601 are in order as text."""
+    values = np.asarray(given.data[name].to_list(), dtype=object)
+    try:
+        return values.astype(float)
+    except (TypeError, ValueError):
+        return values.astype(str)
 
 
 def _joined(parts: Sequence[Evaluation]) -> Evaluation:

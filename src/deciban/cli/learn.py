@@ -141,19 +141,20 @@ def _change(
         except DecibanError as error:
             raise source.located(error, None) from None
         clf.save(target, note=note)
-    report_skipped(terminal, source)
-    after = float(clf.stats_.rows.sum())
-    if terminal.json:
-        checked = {"checked": clf.model_.ledger is not None} if done == "unlearnt" else {}
-        terminal.dump({"model": target, done: abs(after - before), "rows": after, **checked})
-    elif not terminal.quiet:
-        difference = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
-        terminal.say(f"{target}: {done}; {after:,.15g} rows{difference}")
-        if done == "unlearnt":
-            terminal.say(WITHOUT_LEDGER if clf.model_.ledger is None else WITH_LEDGER)
-            terminal.say(standing(clf.model_, target))
-        else:
-            terminal.say(f"calibration: {calibration_state(clf.model_, target)}")
+    with terminal.reporting(target):
+        report_skipped(terminal, source)
+        after = float(clf.stats_.rows.sum())
+        if terminal.json:
+            checked = {"checked": clf.model_.ledger is not None} if done == "unlearnt" else {}
+            terminal.dump({"model": target, done: abs(after - before), "rows": after, **checked})
+        elif not terminal.quiet:
+            difference = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
+            terminal.say(f"{target}: {done}; {after:,.15g} rows{difference}")
+            if done == "unlearnt":
+                terminal.say(WITHOUT_LEDGER if clf.model_.ledger is None else WITH_LEDGER)
+                terminal.say(standing(clf.model_, target))
+            else:
+                terminal.say(f"calibration: {calibration_state(clf.model_, target)}")
 
 
 @command("deciban merge paris.deciban oslo.deciban -o both.deciban", panel=options.LEARN)
@@ -175,10 +176,11 @@ def merge(
         other = open_model(path, "GenerativeClassifier", key=key)
         merged = merged.merge(other, keep="left" if keep_first else None)
     merged.save(output, note=f"merged from {', '.join(models)}")
-    rows, classes = float(merged.stats_.rows.sum()), [str(name) for name in merged.stats_.classes]
-    if terminal.json:
-        terminal.dump({"model": output, "rows": rows, "classes": classes})
-    elif not terminal.quiet:
-        terminal.say(f"{output}: {rows:,.15g} rows of {len(classes)} classes, from {len(models)} models")
-        if merged.calibration_ is None:
-            terminal.say("calibration: none, because the models' calibrations differ")
+    with terminal.reporting(output):
+        rows, classes = float(merged.stats_.rows.sum()), [str(name) for name in merged.stats_.classes]
+        if terminal.json:
+            terminal.dump({"model": output, "rows": rows, "classes": classes})
+        elif not terminal.quiet:
+            terminal.say(f"{output}: {rows:,.15g} rows of {len(classes)} classes, from {len(models)} models")
+            if merged.calibration_ is None:
+                terminal.say("calibration: none, because the models' calibrations differ")

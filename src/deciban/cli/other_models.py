@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, existing, open_model, sizes_of
 from deciban.cli.command import argument, command, flag, option
-from deciban.cli.output import (
-    begins_like,
-    beside,
-    check_target,
-    format_of,
-    has_columns,
-    is_model,
-    rounded,
-    write_tables,
-)
+from deciban.cli.output import begins_like, check_target, has_columns, is_model, write_text
+from deciban.cli.tables import beside, format_of, rounded, write_tables
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -56,6 +48,7 @@ def cluster(
     output: options.Output = None,
     format: options.Format = None,
     force: options.Force = False,
+    spreadsheet_safe: options.SpreadsheetSafe = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
 ) -> None:
@@ -85,7 +78,7 @@ def cluster(
             "outlier": model.outliers(frame),
         }
     )
-    write_tables([beside(arrow_table(given), answers) if append else answers], output, kind)
+    write_tables([beside(arrow_table(given), answers) if append else answers], output, kind, spreadsheet_safe)
     report_skipped(terminal, source)
     if save is not None:
         from deciban.store import save as save_model
@@ -157,7 +150,7 @@ def topics(
         found = zip(model.prevalence_.tolist(), model.top_words(words, by="relevance"))
         terminal.dump({"rows": len(texts), "topics": [{"share": share, "words": top} for share, top in found]})
     else:
-        terminal.say(str(model.table(words)))
+        terminal.lines(str(model.table(words)))
 
 
 def _texts(source: Source, wanted: str | None) -> list[str]:
@@ -212,7 +205,7 @@ def tag(
         if terminal.json:
             terminal.dump({"words": each, "tags": tags})
         else:
-            print("".join(f"{word}\t{tag}\n" for word, tag in zip(each, tags)))
+            write_text("".join(f"{word}\t{tag}\n" for word, tag in zip(each, tags)) + "\n")
 
 
 def _tagger(path: str) -> tuple[HiddenMarkovModel, WordFeatures]:

@@ -1,50 +1,223 @@
-"""Tables as output: CSV, JSON lines or Parquet, batch by batch, to stdout or a file that appears when it is whole."""
+"""The one way out of the command line: stdout, stderr, and files that are written whole or not at all.
+
+No other module of the command line writes. Writes to stdout are complete, or raise an error: a raw stream, such as
+Python's own with PYTHONUNBUFFERED=1, may write a part and say so only in a number that `print` ignores. Text for people
+has its control characters escaped, so that a name from a file cannot send commands to a terminal; tables and JSON keep
+them, except on a terminal.
+"""
 
 from __future__ import annotations
 
+import codecs
+import errno
+import io
 import json
 import os
+import select
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from deciban.errors import DecibanError, UsageError
+from deciban.printable import json_text, lines, one_line
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from rich.text import Text
 
-    from deciban.statistics import Array
-
-FORMATS = ("csv", "jsonl", "parquet", "tsv")
-ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 HEAD_BYTES = 4096  # of a file, read to recognise its kind
-DIGITS = 6  # significant digits of a number written as text
-LARGEST_EXACT = 22  # the largest power of ten that a double holds exactly
+BUFFER_BYTES = 2**16
+WIDE = 1000  # columns where the output is no terminal: lines are not wrapped
+STDIN, STDOUT, STDERR = 0, 1, 2
+SHOW_CURSOR = b"\x1b[?25h"
 
 
-def format_of(output: str | None, wanted: str | None, as_json: bool = False) -> str:
-    """The format of the output: as --format says, else by the ending of the file."""
-    if wanted is not None:
-        if wanted not in FORMATS:
-            raise UsageError(f"--format {wanted!r} is not one of {', '.join(FORMATS)}.")
-        return wanted
-    if output is None or output == "-":
-        return "jsonl" if as_json else "csv"
-    ending = Path(output).suffix.lower()
-    if ending not in ENDINGS:
-        raise UsageError(f"{output!r} does not end in .csv, .tsv, .jsonl or .parquet. Name the format with --format.")
-    return ENDINGS[ending]
+# -- stdout and stderr -------------------------------------------------------------------------------------------------
+class CompleteFile(io.FileIO):
+    """A file whose `write` writes everything, or raises an error."""
+
+    def write(self, data: Any) -> int:
+        with memoryview(data).cast("B") as whole:
+            at = 0
+            while at < len(whole):
+                written = super().write(whole[at:])
+                if written is None:  # not ready: another process made the stream non-blocking
+                    select.select((), (self.fileno(),), ())
+                else:
+                    at += written
+            return at
+
+
+def prepare_streams() -> None:
+    """Make stdout and stderr of this process complete. To be called before any file is opened.
+
+    A descriptor that is closed is replaced by one on which every operation fails; otherwise the next file that is
+    opened, such as a half-written model, would get its number and everything that is printed.
+    """
+    for number in (STDIN, STDOUT, STDERR):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == STDIN else os.O_RDONLY)
+    unbuffered = sys.stdout is not None and isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase)
+    sys.stdout = _complete(STDOUT, sys.stdout, unbuffered or os.isatty(STDOUT))
+    sys.stderr = _complete(STDERR, sys.stderr, True)
+
+
+def _complete(descriptor: int, given: TextIO | None, by_line: bool) -> TextIO:
+    buffer = io.BufferedWriter(CompleteFile(descriptor, "w", closefd=False), BUFFER_BYTES)
+    encoding = "utf-8" if given is None else given.encoding
+    return io.TextIOWrapper(buffer, encoding, "backslashreplace", line_buffering=by_line)
+
+
+def is_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return sys.stdout.isatty()
+
+
+def notes_are_seen() -> bool:
+    """Whether stderr is a terminal."""
+    return sys.stderr.isatty()
+
+
+def print_line(text: str | Text, style: str | None = None) -> None:
+    """Print a line of the answer for people."""
+    _print(sys.stdout, text, style)
+
+
+def print_lines(text: str) -> None:
+    """Print several lines of the answer for people."""
+    for line in text.split("\n"):
+        _print(sys.stdout, line)
+
+
+def print_note(text: str) -> None:
+    """Print a line on stderr."""
+    _print(sys.stderr, text)
+
+
+def print_error(text: str) -> None:
+    """Print a message of the program on stderr; if that fails, the exit code remains."""
+    with suppress(OSError, ValueError):
+        colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        name = "\x1b[1;31mdeciban:\x1b[0m" if colours else "deciban:"
+        print(f"{name} {one_line(text)}", file=sys.stderr, flush=True)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print an error with its traceback on stderr."""
+    import traceback
+
+    with suppress(OSError, ValueError):
+        print(lines("".join(traceback.format_exception(error))), end="", file=sys.stderr, flush=True)
+
+
+def write_error_now(text: str) -> None:
+    """Write to stderr without its buffer, which another thread may hold; and show the cursor again."""
+    cursor = SHOW_CURSOR if os.isatty(STDERR) else b""
+    with suppress(OSError):
+        os.write(STDERR, cursor + b"deciban: " + text.encode() + b"\n")
+
+
+def write_text(text: str) -> None:
+    """Write text for programs to stdout; control characters are escaped on a terminal only."""
+    sys.stdout.write(lines(text) if is_terminal() else text)
+
+
+def write_json(value: object) -> None:
+    """Write JSON to stdout: indented on a terminal, on one line elsewhere."""
+    text = json.dumps(value, ensure_ascii=False, indent=2 if is_terminal() else None, allow_nan=False)
+    sys.stdout.write(f"{json_text(text) if is_terminal() else text}\n")
+
+
+@contextmanager
+def answer_stream(escape: Callable[[str], str]) -> Iterator[BinaryIO]:
+    """Stdout for bytes; on a terminal they are text, and `escape` is applied to it."""
+    sys.stdout.flush()
+    if is_terminal():
+        escaping = _Escaping(sys.stdout, escape)
+        yield escaping  # type: ignore[misc]
+        escaping.finish()
+    else:
+        yield sys.stdout.buffer
+    sys.stdout.flush()
+
+
+class _Escaping(io.RawIOBase):
+    """A stream of UTF-8 bytes that are written as escaped text."""
+
+    def __init__(self, stream: TextIO, escape: Callable[[str], str]) -> None:
+        self.stream, self.escape = stream, escape
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.stream.write(self.escape(self.decoder.decode(bytes(data))))
+        return len(data)
+
+    def finish(self) -> None:
+        self.stream.write(self.escape(self.decoder.decode(b"", True)))
+
+
+def flush_answer() -> None:
+    """Write what is buffered for stdout."""
+    sys.stdout.flush()
+
+
+def discard_answer() -> None:
+    """Drop what is buffered for stdout: writing it at the end of the process would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def flush_streams() -> OSError | None:
+    """Write what is buffered; return the error of stdout, if there is one that matters."""
+    failure = None
+    try:
+        sys.stdout.flush()
+    except ValueError:  # it is closed
+        pass
+    except OSError as error:
+        failure = None if error.errno == errno.EPIPE else error
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    return failure
+
+
+def _print(stream: TextIO, text: str | Text, style: str | None = None) -> None:
+    from rich.console import Console
+
+    if isinstance(text, str):
+        text = one_line(text)
+    elif not text.plain.isprintable():
+        text = one_line(text.plain)
+    console = Console(file=stream, width=None if stream.isatty() else WIDE, highlight=False, emoji=False)
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file that appears when it is whole, or not at all."""
+    from deciban.store.files import write_bytes
+
+    write_bytes(path, data)
 
 
 def check_target(output: str | None, inputs: Sequence[str | None], force: bool, is_ours: Callable[[str], bool]) -> None:
     """Raise UsageError if writing to `output` would destroy anything but an earlier output of deciban.
 
+    Temporary files that killed writers of `output` left are removed.
+
     Refused are devices, pipes and sockets, inputs of the same command, and, without `force`, an existing file of
     another kind. Permissions do not matter: a superuser may replace all of them.
     """
-    if output is None or output == "-" or not os.path.exists(output) or os.path.isdir(output):
+    if output is None or output == "-":
+        return
+    from deciban.store.files import remove_abandoned
+
+    remove_abandoned(output)
+    if not os.path.exists(output) or os.path.isdir(output):
         return
     if not os.path.isfile(output):
         raise UsageError(f"{output!r} is a device or a pipe, not a file. Leave out -o and redirect stdout instead.")
@@ -90,139 +263,3 @@ def begins_like(*starts: str) -> Callable[[str], bool]:
         return any(start.encode() in head for start in starts)
 
     return check
-
-
-def write_tables(tables: Iterable[pa.Table], output: str | None, kind: str) -> None:
-    """Write tables one after the other; a file appears when it is whole, or not at all."""
-    if output is None or output == "-":
-        if kind == "parquet" and sys.stdout.isatty():
-            raise UsageError("Parquet is binary and is not printed on a terminal. Give a file with -o, or use a pipe.")
-        WRITERS[kind](sys.stdout.buffer, tables)
-        sys.stdout.buffer.flush()
-        return
-    from deciban.store.files import write_whole
-
-    def fill(descriptor: int) -> None:
-        with os.fdopen(os.dup(descriptor), "wb", buffering=2**20) as stream:
-            WRITERS[kind](stream, tables)
-
-    write_whole(output, fill)
-
-
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file that appears when it is whole, or not at all."""
-    from deciban.store.files import write_all, write_whole
-
-    write_whole(path, lambda descriptor: write_all(descriptor, data))
-
-
-def beside(given: pa.Table, answers: pa.Table) -> pa.Table:
-    """The columns of both tables; answers get a mark behind names that are taken."""
-    for name, column in zip(answers.column_names, answers.columns):
-        given = given.append_column(name if name not in given.column_names else f"{name} (deciban)", column)
-    return given
-
-
-def rounded(values: Array, digits: int | None = DIGITS) -> Array:
-    """Round to significant digits; all digits if None.
-
-    >>> import numpy as np
-    >>> rounded(np.array([0.123456789, 1.2213e-281, 123456.0, -np.inf, 0.0]), 3).tolist()
-    [0.123, 1.22e-281, 123000.0, -inf, 0.0]
-    """
-    import numpy as np
-
-    if digits is None:
-        return values
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        places = digits - 1 - np.floor(np.log10(np.abs(values)))
-        scale = 10.0 ** np.clip(places, 0, LARGEST_EXACT)
-        found = np.rint(values * scale) / scale
-    beyond = np.flatnonzero(((places < 0) | (places > LARGEST_EXACT)) & np.isfinite(places))
-    found[beyond] = [float(f"{value:.{digits}g}") for value in values[beyond].tolist()]
-    return np.where(np.isfinite(values) & (values != 0), found, values)
-
-
-# -- formats -----------------------------------------------------------------------------------------------------------
-def _write_csv(stream: BinaryIO, tables: Iterable[pa.Table], delimiter: str = ",") -> None:
-    """A header, then rows; text is quoted where needed."""
-    from pyarrow import csv
-
-    has_header = False
-    for table in tables:
-        if not has_header:
-            stream.write((delimiter.join(_quoted_name(name, delimiter) for name in table.column_names) + "\n").encode())
-            has_header = True
-        quoting = "needed" if any(_needs_quotes(column, delimiter) for column in table.columns) else "none"
-        options = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=quoting, batch_size=2**14)
-        csv.write_csv(table, stream, options)
-
-
-def _quoted_name(name: str, delimiter: str) -> str:
-    special = any(character in name for character in ('"', "\n", "\r", delimiter))
-    return '"' + name.replace('"', '""') + '"' if special else name
-
-
-def _write_json_lines(stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
-    """One object per line, joined from columns of JSON texts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for table in tables:
-        parts: list[Any] = []
-        for at, name in enumerate(table.column_names):
-            opening = ("{" if at == 0 else ", ") + json.dumps(name, ensure_ascii=False) + ": "
-            parts += [pa.scalar(opening), _as_json(table[name].combine_chunks())]
-        lines = pc.binary_join_element_wise(*parts, pa.scalar("}\n"), "")
-        stream.write("".join(lines.to_pylist()).encode())
-
-
-def _write_parquet(stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
-    """One row group per table, then the footer."""
-    from pyarrow import parquet
-
-    writer: Any = None
-    for table in tables:
-        writer = writer or parquet.ParquetWriter(stream, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
-
-
-WRITERS: dict[str, Callable[[BinaryIO, Iterable[pa.Table]], None]] = {
-    "csv": _write_csv,
-    "tsv": partial(_write_csv, delimiter="\t"),
-    "jsonl": _write_json_lines,
-    "parquet": _write_parquet,
-}
-
-
-def _needs_quotes(column: pa.ChunkedArray, delimiter: str) -> bool:
-    """Whether a text contains a special character, or is empty and would be read as missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        column = pa.chunked_array([chunk.dictionary for chunk in column.chunks], column.type.value_type)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return False
-    special = pc.match_substring_regex(column, f'^$|["\r\n{delimiter}]')
-    return bool(pc.any(special).as_py())
-
-
-def _as_json(column: pa.Array) -> pa.Array:
-    """A column as JSON texts; infinities are texts and NaN is null, because JSON has no numbers for them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = column.type
-    if pa.types.is_floating(kind):
-        infinite = pc.if_else(pc.greater(column, 0.0), '"inf"', '"-inf"')
-        special = pc.if_else(pc.is_nan(column), pa.scalar("null"), infinite)
-        return pc.fill_null(pc.if_else(pc.is_finite(column), pc.cast(column, pa.string()), special), "null")
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return pc.fill_null(pc.cast(column, pa.string()), "null")
-    if pa.types.is_dictionary(kind):
-        names = [json.dumps(value, ensure_ascii=False) for value in column.dictionary.to_pylist()]
-        return pc.fill_null(pa.array(names, pa.string()).take(column.indices), "null")
-    return pa.array([json.dumps(value, ensure_ascii=False, default=str) for value in column.to_pylist()], pa.string())

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from deciban.cli.output import write_bytes
+from deciban.cli.output import write_file
 from deciban.errors import DecibanError, UsageError
 from deciban.read.columns import NUMBERS
 
@@ -39,7 +39,7 @@ def draw(path: str | os.PathLike[str], plot: Callable[[Axes], Any]) -> None:
     plot(figure.subplots())
     drawn = BytesIO()
     figure.savefig(drawn, format=ending)
-    write_bytes(path, drawn.getvalue())
+    write_file(path, drawn.getvalue())
 
 
 def plots_folder(folder: str) -> Path:

@@ -22,6 +22,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn
 
+from deciban.cli import output
 from deciban.errors import Argument, CostError, DecibanError, HyperparameterError, PriorError, UsageError
 
 SUCCESS, FAILURE, USAGE_ERROR, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
@@ -53,18 +54,28 @@ def run(arguments: Sequence[str]) -> int:
         from deciban.cli.app import invoke
 
         code = invoke(list(arguments))
-        sys.stdout.flush()
+        output.flush_answer()
         return code
     except BaseException as error:
         if _is_broken_pipe(error):
-            _discard_output()
+            output.discard_answer()
             return SUCCESS
         stopped = _stopped_by(error)
         if stopped is not None:
             return _print_error(STOPPED[stopped], stopped)
         if "--debug" in arguments and not isinstance(error, SystemExit):
-            raise
+            output.print_traceback(error)
+            return FAILURE
         return _report(error)
+
+
+def unless_stopped(command: Callable[[], int]) -> int:
+    """Return the exit code of a function, or that of a signal which arrived outside `run`."""
+    try:
+        return command()
+    except (KeyboardInterrupt, Terminated) as error:
+        stopped = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        return _print_error(STOPPED[stopped], stopped)
 
 
 def _report(error: BaseException) -> int:
@@ -82,12 +93,14 @@ def _report(error: BaseException) -> int:
         return _print_error(error.text(as_option), FAILURE)
     if isinstance(error, MemoryError):
         return _print_error("out of memory. Use fewer rows or columns at a time.", FAILURE)
+    if isinstance(error, SystemError):  # of C code that found no memory and did not raise MemoryError
+        return _print_error(f"a library failed ({error}). Most often memory is exhausted: use fewer rows.", FAILURE)
     if isinstance(error, ImportError):
         return _print_error(str(error), FAILURE)
     if isinstance(error, OSError):
         from deciban.store.files import REMEDIES
 
-        _discard_output()
+        output.discard_answer()
         place = f"{error.filename}: " if error.filename else ""
         remedy = REMEDIES.get(error.errno or 0, "Check the path and its permissions.")
         return _print_error(f"{place}{error.strerror or error}. {remedy}".strip(), FAILURE)
@@ -117,12 +130,7 @@ def print_warnings_as_notes() -> None:
 
 
 def _print_error(text: str, code: int) -> int:
-    try:
-        colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        name = "\x1b[1;31mdeciban:\x1b[0m" if colours else "deciban:"
-        print(f"{name} {text}", file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        pass  # stderr is closed; the exit code remains
+    output.print_error(text)
     return code
 
 
@@ -132,21 +140,16 @@ def _is_broken_pipe(error: BaseException) -> bool:
     return isinstance(cause, OSError) and cause.errno == errno.EPIPE
 
 
-def _discard_output() -> None:
-    """Drop what is buffered for stdout: writing it at the end of the process would fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def end_process(code: int) -> NoReturn:
     """End the process without the interpreter's clean-up.
 
     A thread of Arrow that is still reading would ask for the interpreter during the clean-up, which aborts the process.
     """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     _remove_temporary_files()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+    failure = output.flush_streams()
+    os._exit(code if failure is None or code != SUCCESS else _report(failure))
 
 
 def _remove_temporary_files() -> None:
@@ -187,9 +190,7 @@ def _wait_for_signal(receiver: socket.socket, sender: socket.socket) -> None:
 def _end_now(code: int) -> None:
     """Remove half-written files, print why, and end the process without waiting for the main thread."""
     _remove_temporary_files()
-    cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar may have hidden it
-    with suppress(OSError):
-        os.write(2, cursor + b"deciban: " + STOPPED[code].encode() + b"\n")
+    output.write_error_now(STOPPED[code])  # a progress bar may have hidden the cursor
     os._exit(code)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +28,7 @@ from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, stacked
 from deciban.read.typed import TypedTable
-from deciban.store.files import TEMPORARY_FILES
+from deciban.store.files import ENDING, TEMPORARY_FILES, create_locked, remove_if_abandoned
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 FILE = "file"  # the column with the place of a document
 HEAD_BYTES = 4096  # read to recognise a table
+COPY = "deciban-stdin-"  # beginning of the name of a temporary copy of stdin
 TABLE_FORMATS = {"csv", "tsv", "jsonl", "parquet", "arrow"}
 DOCUMENT_FORMATS = {"text", "mail"}  # values of --read-as
 
@@ -62,6 +65,7 @@ def open_rows(
     "-" is stdin, which is copied to a temporary file if it is read in several passes. With `gaps`, columns of the model
     that the rows do not have are missing in every row, and a note says so.
     """
+    _remove_abandoned_copies()
     kind, options = read_options(read_as)
     piped = path == STDIN
     if piped and (sys.stdin is None or sys.stdin.isatty()):
@@ -126,10 +130,25 @@ def stem(path: str) -> str:
 
 
 def _temporary_copy_of_stdin() -> str:
-    with tempfile.NamedTemporaryFile(prefix="deciban-stdin-", delete=False) as copy:
-        TEMPORARY_FILES.add(Path(copy.name))
-        shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
-    return copy.name
+    """Copy stdin to a temporary file, which is locked and removed when the process ends."""
+    path = Path(tempfile.gettempdir(), f"{COPY}{secrets.token_hex(8)}{ENDING}")
+    TEMPORARY_FILES.add(path)
+    descriptor, _ = create_locked(path, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy, 2**20)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+    return str(path)
+
+
+def _remove_abandoned_copies() -> None:
+    """Remove copies of stdin that killed processes left."""
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if entry.name.startswith(COPY) and entry.name.endswith(ENDING):
+                remove_if_abandoned(Path(entry.path))
 
 
 def _format_of_stdin() -> str:

@@ -1,17 +1,18 @@
-"""Output of a command: answers on stdout, everything else on stderr; colours on terminals only."""
+"""What a command prints: answers on stdout, everything else on stderr; colours on terminals only."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Sequence
+import errno
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
+
+from deciban.cli import output
+from deciban.printable import one_line
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-WIDE = 1000  # columns where the output is no terminal: lines are not wrapped
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,15 @@ class Terminal:
     @property
     def progress(self) -> bool:
         """Whether progress is shown: stderr is a terminal, and --quiet is not given."""
-        return not self.quiet and sys.stderr.isatty()
+        return not self.quiet and output.notes_are_seen()
 
     def say(self, text: str | Text = "", style: str | None = None) -> None:
         """Print a line of the answer."""
-        _print(sys.stdout, text, style)
+        output.print_line(text, style)
+
+    def lines(self, text: str) -> None:
+        """Print several lines of the answer."""
+        output.print_lines(text)
 
     def heading(self, text: str) -> None:
         """Print the heading of a section."""
@@ -42,18 +47,28 @@ class Terminal:
 
     def warn(self, text: str) -> None:
         """Print a line on stderr, with --quiet too."""
-        _print(sys.stderr, text)
+        output.print_note(text)
 
     def dump(self, answer: object) -> None:
         """Print the answer as JSON: indented on a terminal, on one line elsewhere."""
-        indent = 2 if sys.stdout.isatty() else None
-        print(json.dumps(plain(answer), ensure_ascii=False, indent=indent, allow_nan=False))
+        output.write_json(plain(answer))
+
+    @contextmanager
+    def reporting(self, path: str) -> Iterator[None]:
+        """Print the report on a file that was saved; if that fails, a note says that the file was saved."""
+        try:
+            yield
+            output.flush_answer()
+        except BaseException as error:
+            if not (isinstance(error, OSError) and error.errno == errno.EPIPE):
+                output.print_error(f"note: {path} was saved; only the report on it is incomplete.")
+            raise
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
         """Print aligned columns; those numbered in `right` are right-aligned."""
         from rich.cells import cell_len, set_cell_size
 
-        lines = [tuple(headings), *map(tuple, rows)]
+        lines = [tuple(map(one_line, line)) for line in (headings, *rows)]
         widths = [max(cell_len(line[at]) for line in lines) for at in range(len(headings))]
         for number, line in enumerate(lines):
             cells = [
@@ -78,10 +93,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None if value != value else str(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-def _print(stream: TextIO, text: str | Text, style: str | None = None) -> None:
-    from rich.console import Console
-
-    console = Console(file=stream, width=None if stream.isatty() else WIDE, highlight=False, emoji=False)
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.evidence.scores import Array, convert
+from deciban.printable import one_line
 
 MAX_PRINTED_ROWS = 20
 BAR_LENGTH = 30  # characters of the longest bar; where it suffices, a character is a deciban
@@ -210,14 +211,14 @@ class Explanation:
         lines.append(self._sum("evidence", float(self.total[0])))
         if self.prior_part is not None:
             log_odds = float(self.log_odds[0])
-            over, against = self.sides[0]
+            over, against = map(one_line, self.sides[0])
             sides = over if self.exhaustive else f"{over} | {over} or {against}"
             lines.append(self._sum("prior", float(self.prior_part[0])))
             lines.append(self._sum("posterior", log_odds, f", P({sides}) = {probability_text(log_odds)}"))
         return lines
 
     def _sum(self, name: str, nats: float, more: str = "") -> Line:
-        favoured = f" for {self.sides[0, 0 if nats > 0 else 1]}" if nats else ""
+        favoured = f" for {one_line(self.sides[0, 0 if nats > 0 else 1])}" if nats else ""
         return Line(name, "", nats, odds_text(nats) + favoured + more)
 
     def __len__(self) -> int:
@@ -368,7 +369,7 @@ def short(value: object, most: int) -> str:
     """A name or value in one line of at most `most` characters."""
     if isinstance(value, (float, np.floating)):
         return "missing" if np.isnan(value) else f"{value:.{4 if -1e4 < value < 1e4 else 6}g}".replace("-", "−")
-    text = "" if value is None else " ".join(str(value).split())
+    text = "" if value is None else one_line(" ".join(str(value).split()))
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

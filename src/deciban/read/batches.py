@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import HERE, DecibanError, InputError
+from deciban.printable import one_line
 from deciban.read.files import PLACES, open_source
 from deciban.read.labels import Labels, one_label_a_row
 from deciban.read.numbers import row_weights
@@ -298,8 +299,9 @@ def _progress_bar(source: Source) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    name = TextColumn("{task.description}", markup=False)  # a file name is no markup
+    columns = (name, BarColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    bar.add_task(f"reading {source.name}", total=source.size, speed="")
+    bar.add_task(f"reading {one_line(source.name)}", total=source.size, speed="")
     bar.start()
     return bar

@@ -1,9 +1,11 @@
-"""Atomic writing of files.
+"""Atomic writing of files: models, pages, plots and tables.
 
 A temporary file is written in the folder of the target, synced to the disk, and renamed; the rename is atomic. A reader
 therefore opens either the complete old file or the complete new one, even if the writer is killed or the disk
-is full. A writer that is killed leaves a temporary file `.<target>.<16 hex digits>.deciban-tmp`; the next save to the
-same target removes it if it is more than a day old.
+is full. A writer that is killed leaves a temporary file `.<target>.<16 hex digits>.deciban-tmp`. A writer holds a lock
+on its temporary file, and the system releases the lock when the writer ends: a temporary file without a lock was
+abandoned. The next command that names the same target, and the next save to it, removes abandoned files. Where files
+cannot be locked, they are removed after a day.
 """
 
 from __future__ import annotations
@@ -17,12 +19,20 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 from deciban.errors import SaveError
 
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # a system without such locks
+    fcntl = None
+
 ENDING = ".deciban-tmp"
 TEMPORARY_FILES: set[Path] = set()  # of this process, now; the command line removes them when it ends
-ABANDONED = 24 * 3600  # seconds after which a temporary file is removed
+ABANDONED = 24 * 3600  # seconds after which a temporary file is removed where files cannot be locked
+ATTEMPTS = 100  # to create a temporary file; another process may remove it before it is locked
 REMEDIES = {
     errno.ENOSPC: "The disk is full: make room, or save elsewhere.",
     errno.EDQUOT: "Your quota is used up: make room, or save elsewhere.",
@@ -47,30 +57,109 @@ def write_whole(path: str | os.PathLike[str], fill: Callable[[int], None]) -> No
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if target.exists() and not target.is_file():
             raise OSError(errno.EINVAL, "a device, a pipe or a socket is not replaced")
+        if target.exists() and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, "the file is read-only")
         mode = _mode(target)
-        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
+            descriptor, lock = create_locked(beside, 0o666)
             try:
-                if mode is not None:
-                    os.chmod(beside, mode)
-                fill(descriptor)
-                os.fsync(descriptor)
+                try:
+                    if mode is not None:
+                        os.chmod(beside, mode)
+                    fill(descriptor)
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                os.replace(beside, target)
             finally:
-                os.close(descriptor)
-            os.replace(beside, target)
+                unlock(lock)
         except BaseException:
             with suppress(OSError):
                 os.unlink(beside)
             raise
-        _sync_folder(target.parent)
     except OSError as error:
         raise _failed(path, error) from error
     finally:
         TEMPORARY_FILES.discard(beside)
-    for name in leftovers(target):
+    with suppress(MemoryError):  # the file is written: from here on nothing is an error
+        _sync_folder(target.parent)
+        remove_abandoned(path)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file atomically from bytes in memory."""
+    write_whole(path, lambda descriptor: write_all(descriptor, data))
+
+
+def create_locked(path: Path, mode: int) -> tuple[int, int | None]:
+    """Create a file; return its descriptor and one that holds a lock on it, which is None where there are no locks.
+
+    The second descriptor keeps the lock when the first is closed.
+    """
+    for _ in range(ATTEMPTS):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
+        try:
+            if fcntl is None:
+                return descriptor, None
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # another process is about to remove it
+                removed = True
+            except OSError:  # a file system without locks
+                return descriptor, None
+            else:
+                removed = os.fstat(descriptor).st_nlink == 0
+            if not removed:
+                return descriptor, os.dup(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
         with suppress(OSError):
-            if time.time() - name.stat().st_mtime > ABANDONED:
-                name.unlink()
+            os.unlink(path)
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def unlock(lock: int | None) -> None:
+    """Release a lock of `create_locked`, also that of copies of its descriptor in processes forked meanwhile."""
+    if lock is None or fcntl is None:
+        return
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    with suppress(OSError):
+        os.close(lock)
+
+
+def remove_abandoned(path: str | os.PathLike[str]) -> None:
+    """Remove the temporary files of a target whose writers were killed."""
+    for name in leftovers(path):
+        remove_if_abandoned(name)
+
+
+def remove_if_abandoned(path: Path) -> None:
+    """Remove a temporary file of this user if no process holds a lock on it."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            found = os.fstat(descriptor)
+            mine = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+            if mine and stat.S_ISREG(found.st_mode) and not _is_in_use(descriptor, found.st_mtime):
+                os.unlink(path)
+        finally:
+            os.close(descriptor)
+
+
+def _is_in_use(descriptor: int, changed: float) -> bool:
+    """Whether a process holds a lock on a file; where files cannot be locked, whether it was changed within a day."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+    return time.time() - changed <= ABANDONED
 
 
 def leftovers(path: str | os.PathLike[str]) -> list[Path]:

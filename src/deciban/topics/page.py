@@ -7,13 +7,13 @@ import os
 import re
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deciban.errors import InputError
 from deciban.kernels.choice import Array
+from deciban.store.files import write_bytes
 from deciban.text.documents import Documents
 from deciban.text.tokens import Tokens
 from deciban.topics.reading import DocumentInput, is_texts
@@ -36,7 +36,7 @@ def write_page(model: TopicEstimator, path: str | os.PathLike[str], texts: Docum
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     page = (files("deciban.topics") / "page.html").read_text(encoding="utf-8")
     page = page.replace("{{title}}", escape(title)).replace("{{data}}", text)
-    Path(path).write_text(page, encoding="utf-8")
+    write_bytes(path, page.encode())
 
 
 def page_data(model: TopicEstimator, texts: DocumentInput | None) -> dict[str, Any]:
