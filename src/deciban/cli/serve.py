@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import existing, ledger_key, open_model
 from deciban.cli.command import argument, command, flag, option
+from deciban.cli.output import flush_answer
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -72,9 +73,7 @@ def serve(
         listening = listen(host, port)
         name = f"[{host}]" if ":" in host else host
         terminal.say(f"http://{name}:{listening.getsockname()[1]}/  serves {model}; stop with Ctrl-C")
-        import sys
-
-        sys.stdout.flush()
+        flush_answer()
         answer(Service(teacher, Policy(allowed_hosts(host, allow_host or ()), known, limits)), listening)
     finally:
         teacher.close()
