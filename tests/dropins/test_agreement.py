@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 import deciban.sklearn as ours
 from deciban.kernels import forced
 
-EXAMPLES = settings(max_examples=20, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=12, deadline=None, derandomize=True)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -14,7 +14,7 @@ RUNNER = Path(__file__).parents[1] / "peers" / "run_sklearn_tests.py"
 
 def test_naive_bayes():
     pytest.importorskip("sklearn.tests.test_naive_bayes")
-    command = [sys.executable, str(RUNNER), "naive_bayes", "-k", "not check"]
+    command = [sys.executable, str(RUNNER), "naive_bayes", "-k", "gnb or mnb or categoricalnb"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "naive_bayes: " in done.stdout
