@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from deciban import __version__
-from deciban.cli import evaluate, explain, fit, inspect, learn, other_models, predict  # noqa: F401  registers commands
+from deciban.cli import evaluate, explain, fit, inspect, learn, other_models, predict, report  # noqa: F401  registers commands
 from deciban.cli.command import LOOK, app, command, flag, option
 from deciban.cli.output import write_text
 from deciban.cli.terminal import Terminal
 
 ORDER = (
-    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "sample", "inspect", "demo",
+    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "sample", "inspect", "report", "demo",
     "cluster", "topics", "tag",
 )  # fmt: skip
 # Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.

@@ -19,6 +19,7 @@ from deciban.read.files import open_source
 from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
+from deciban.report.judged import joined
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -40,7 +41,7 @@ def evaluate_rows(
     Rows of a group may be anywhere, so with groups all rows are read first.
     """
     if groups is None:
-        return _joined(list(_evaluations(clf, source, label, learnt, sample, options)))
+        return joined(list(_evaluations(clf, source, label, learnt, sample, options)))
     column_named(groups, source.columns, source.name)
     typed, given = typed_whole(clf, source)
     names = np.asarray(given.data[groups].to_list(), dtype=str)
@@ -61,19 +62,6 @@ def _evaluations(
             sample.add(batch.table, batch.labels, None)
         with batch.located():
             yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
-
-
-def _joined(parts: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of the rows of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    own_priors = np.ndim(parts[0].prior) == 2  # one for each row
-    return replace(
-        parts[0],
-        log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
-        codes=np.concatenate([part.codes for part in parts]),
-        prior=np.concatenate([part.prior for part in parts]) if own_priors else parts[0].prior,
-    )
 
 
 def evaluate_scores(path: str, llr: str, target: str, unit: str, positive: str | None, **options: Any) -> Evaluation:

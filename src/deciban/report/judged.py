@@ -1,0 +1,139 @@
+"""Rows of a report: their evaluation, and a bounded sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from deciban.errors import DecibanError, NotAvailableError, NotLearntError
+from deciban.evaluate.intervals import Interval, bootstrap, jackknife
+from deciban.evaluate.report import Evaluation
+from deciban.evaluate.two_class import cllr, eer
+from deciban.evidence.scores import log_ratio
+from deciban.read.batches import Batch
+from deciban.read.reservoir import Reservoir, chosen_rows
+from deciban.read.tables import Table
+from deciban.report.contract import Classifier
+from deciban.statistics import Array
+
+SAMPLED = 2000  # rows kept for evidence of features, checks of the fit, and rows that are shown
+BOOTSTRAPPED = 5000  # rows up to which intervals are bootstrapped; the jackknife is quicker for more
+REPEATS = 200
+LEVEL = 0.95
+SHOWN = 4  # rows of each list
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Labelled rows: the evaluation of all, and a sample."""
+
+    evaluation: Evaluation
+    rows: Table  # (s,) the sample
+    labels: Array  # (s,)
+    positions: Array  # (s,) of the sample within all rows, from 0
+
+
+def judge_rows(clf: Classifier, batches: Iterable[Batch], learnt: bool | None) -> Judged:
+    """Evaluate rows batch by batch, and sample them.
+
+    With learnt=None, the rows are scored by leave-one-out if the ledger of the model holds those of the first batch.
+    """
+    sample, parts = Reservoir(SAMPLED), []
+    for batch in batches:
+        with batch.located():
+            if learnt is None:
+                learnt = _is_learnt(clf, batch)
+            parts.append(clf.evaluate(batch.table, batch.labels, learnt=learnt))
+        sample.add(batch.table, batch.labels, None)
+    rows, labels, _ = sample.rows()
+    whole = joined(parts)
+    return Judged(whole, rows, labels, chosen_rows(len(whole), SAMPLED))
+
+
+def joined(parts: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation of the rows of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    own_priors = np.ndim(parts[0].prior) == 2  # one for each row
+    return replace(
+        parts[0],
+        log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
+        codes=np.concatenate([part.codes for part in parts]),
+        prior=np.concatenate([part.prior for part in parts]) if own_priors else parts[0].prior,
+    )
+
+
+def _is_learnt(clf: Classifier, batch: Batch) -> bool:
+    """Whether the ledger holds the rows of a batch."""
+    if clf.model_.ledger is None:
+        return False
+    try:
+        clf.evaluate(batch.table, batch.labels, learnt=True)
+    except (NotLearntError, NotAvailableError):
+        return False
+    return True
+
+
+# -- figures with intervals --------------------------------------------------------------------------------------------
+def error_interval(evaluation: Evaluation) -> tuple[float, float]:
+    """Return the credible interval of the error rate, by Beta(1, 1) updated with the rows."""
+    wrong, n = int((evaluation.decided != evaluation.codes).sum()), len(evaluation)
+    tail = (1 - LEVEL) / 2
+    low, high = betaincinv(wrong + 1, n - wrong + 1, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def loss_interval(evaluation: Evaluation) -> tuple[float, float]:
+    """Return the interval of the log loss: mean ± z · standard error."""
+    losses = -evaluation.log_posterior[np.arange(len(evaluation)), evaluation.codes]
+    half = 1.96 * float(losses.std()) / np.sqrt(len(losses)) if np.isfinite(losses).all() else np.inf
+    return evaluation.log_loss - half, evaluation.log_loss + half
+
+
+def evidence_intervals(evaluation: Evaluation, label: Any) -> dict[str, Interval]:
+    """Return Cllr and EER of a class against the rest with intervals; empty if these rows do not determine them."""
+    try:
+        pair = evaluation.scores(label)
+        if len(evaluation) <= BOOTSTRAPPED:
+            return {name: bootstrap(f, *pair, repeats=REPEATS, level=LEVEL) for name, f in FIGURES.items()}
+        return {name: jackknife(f, *pair, level=LEVEL) for name, f in FIGURES.items()}
+    except DecibanError:
+        return {}
+
+
+FIGURES = {"Cllr": cllr, "EER": eer}
+
+
+# -- rows to show ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """Positions within the sample of rows to show, each list ordered, and the evidence of each row of the sample."""
+
+    typical: Array  # highest log density, or evidence for the own class in models of texts
+    surprising: Array  # lowest log density under the model
+    wrong: Array  # most evidence for another class; empty if all rows favour their own
+    nats: Array  # (s,) evidence for the own class over the most probable other class
+    rival: Array  # (s,) that class
+
+
+def rows_to_show(clf: Classifier, judged: Judged, lengths: Array | None) -> ShownRows:
+    """Choose rows of the sample; `lengths` are numbers of words, by which log densities of texts are divided."""
+    scores = judged.evaluation.log_likelihood[judged.positions]
+    codes = judged.evaluation.codes[judged.positions]
+    each = np.arange(len(codes))
+    joint = scores + np.where(np.arange(scores.shape[1]) == codes[:, None], -np.inf, 0.0)
+    rival = joint.argmax(axis=1)
+    nats = log_ratio(scores[each, codes], scores[each, rival])
+    marginal = clf.log_marginal(judged.rows)
+    if lengths is not None:
+        marginal = marginal / np.maximum(lengths, 1.0)
+        typical = np.argsort(-nats, kind="stable")
+    else:
+        typical = np.argsort(-marginal, kind="stable")
+    wrong = np.argsort(nats, kind="stable")
+    surprising = np.argsort(marginal, kind="stable")
+    return ShownRows(typical[:SHOWN], surprising[:SHOWN], wrong[nats[wrong] < 0][:SHOWN], nats, rival)
