@@ -111,7 +111,7 @@ def _samples(predictor: Predictor) -> dict[int, Array]:
     """Values of each column drawn from the model, (SAMPLES,) floats or names; columns of texts are left out."""
     model, rng = predictor.model, np.random.default_rng(0)
     codes = np.arange(SAMPLES) % len(model.classes)
-    found = {}
+    found: dict[int, Array] = {}
     for (_, density), at in zip(blocks_of(model.family, predictor.density), model.positions):
         if ability(density, HasNamedParts) is not None or len(at) > MOST_COLUMNS:
             continue

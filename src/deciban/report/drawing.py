@@ -166,7 +166,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
     step = float(min((m * size for m in (1, 2, 5, 10) if m * size >= rough * 0.999), default=10 * size))
     first = np.ceil(low / step - 1e-9)
     return [
-        (round(float(i * step), 12), number_text(round(float(i * step), 12)))
+        (round(float(i * step), 12) + 0.0, number_text(round(float(i * step), 12) + 0.0))
         for i in np.arange(first, np.floor(high / step + 1e-9) + 1)
     ]
 

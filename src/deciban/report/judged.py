@@ -21,8 +21,9 @@ from deciban.report.contract import Classifier
 from deciban.statistics import Array
 
 SAMPLED = 2000  # rows kept for evidence of features, checks of the fit, and rows that are shown
-BOOTSTRAPPED = 5000  # rows up to which intervals are bootstrapped; the jackknife is quicker for more
+BOOTSTRAPPED = 20_000  # rows up to which intervals are bootstrapped
 REPEATS = 200
+GROUPS = 10  # of each class
 LEVEL = 0.95
 SHOWN = 4  # rows of each list
 
@@ -95,17 +96,22 @@ def loss_interval(evaluation: Evaluation) -> tuple[float, float]:
 
 
 def evidence_intervals(evaluation: Evaluation, label: Any) -> dict[str, Interval]:
-    """Return Cllr and EER of a class against the rest with intervals; empty if these rows do not determine them."""
+    """Return Cllr and EER of a class against the rest with intervals; empty if these rows do not determine them.
+
+    Beyond `BOOTSTRAPPED` rows the interval of the Cllr is a jackknife, and the EER, which is not smooth, has none.
+    """
     try:
         pair = evaluation.scores(label)
         if len(evaluation) <= BOOTSTRAPPED:
-            return {name: bootstrap(f, *pair, repeats=REPEATS, level=LEVEL) for name, f in FIGURES.items()}
-        return {name: jackknife(f, *pair, level=LEVEL) for name, f in FIGURES.items()}
+            figures = (("Cllr", cllr), ("EER", eer))
+            return {name: bootstrap(figure, *pair, repeats=REPEATS, level=LEVEL) for name, figure in figures}
+        rate = eer(*pair)
+        return {
+            "Cllr": jackknife(cllr, *pair, groups=GROUPS, level=LEVEL),
+            "EER": Interval(rate, np.nan, np.nan, LEVEL),
+        }
     except DecibanError:
         return {}
-
-
-FIGURES = {"Cllr": cllr, "EER": eer}
 
 
 # -- rows to show ------------------------------------------------------------------------------------------------------
@@ -133,7 +139,17 @@ def rows_to_show(clf: Classifier, judged: Judged, lengths: Array | None) -> Show
         marginal = marginal / np.maximum(lengths, 1.0)
         typical = np.argsort(-nats, kind="stable")
     else:
-        typical = np.argsort(-marginal, kind="stable")
+        gaps = _missing(judged.rows)
+        complete = gaps == gaps.min()  # densities of fewer values are of another dimension
+        typical = np.argsort(np.where(complete, -marginal, np.inf), kind="stable")
     wrong = np.argsort(nats, kind="stable")
     surprising = np.argsort(marginal, kind="stable")
     return ShownRows(typical[:SHOWN], surprising[:SHOWN], wrong[nats[wrong] < 0][:SHOWN], nats, rival)
+
+
+def _missing(table: Table) -> Array:
+    """Number of missing values of each row; 0 for sparse tables."""
+    if table.sparse or table.texts:
+        return np.zeros(len(table))
+    cells = np.asarray(table.pick(), dtype=object).tolist()
+    return np.array([sum(value is None or value != value for value in row) for row in cells])

@@ -25,6 +25,7 @@ from deciban.evidence.explanation import count, decibans_text, plain, short
 from deciban.evidence.scores import convert
 from deciban.model.predictor import block_lengths
 from deciban.read.batches import Batch
+from deciban.read.reservoir import chosen_rows
 from deciban.report.columns import ColumnScale, Scales, column_scales
 from deciban.report.contract import Classifier
 from deciban.report.drawing import (
@@ -61,6 +62,7 @@ MOST_LISTED = 400  # columns, in tables
 MOST_FEATURES = 20
 FIGURE_BYTES = 220_000  # of the densities of columns
 LARGE = 1e9  # decibans that stand for infinity in JSON
+CHECKED = 40_000  # values of the rows compared with samples of the model
 PARTS = 6  # features shown of a row
 
 
@@ -282,7 +284,8 @@ def _figures_section(material: Material) -> str:
         for name, interval in evidence_intervals(evaluation, evaluation.classes[1]).items():
             form = _percent if name == "EER" else "{:.3f}".format
             remark = "equal error rate" if name == "EER" else "cost of the evidence; 1 is none"
-            cards.append((name, form(interval.estimate), f"{form(interval.low)} to {form(interval.high)}; {remark}"))
+            ends = f"{form(interval.low)} to {form(interval.high)}; " if np.isfinite(interval.low) else ""
+            cards.append((name, form(interval.estimate), ends + remark))
     elif evaluation.figure("cllr") is not None:
         cards.append(
             (
@@ -345,7 +348,7 @@ def _reliability(evaluation: Evaluation) -> str:
             found = reliability(*evaluation.scores(evaluation.classes[k]))
         except DecibanError:
             continue
-        for p, o, low, high in zip(found.predicted, found.observed, found.low, found.high):
+        for p, low, high in zip(found.predicted, found.low, found.high):
             x = float(frame.across(p))
             drawn.append(
                 f'<path class="whisker c{k % MOST_CURVES}" d="M{x:.1f} {float(frame.down(low)):.1f}V{float(frame.down(high)):.1f}"/>'
@@ -527,11 +530,13 @@ def _histogram(evaluation: Evaluation, k: int, ratio: Array, is_own: Array, numb
     legend = f'<ul class="legend"><li><i class="key c{colours[0] % MOST_CURVES}" aria-hidden="true"></i>{escape(name)}</li><li><i class="key c{colours[1] % MOST_CURVES}" aria-hidden="true"></i>{escape(rest)}</li><li>dashed: threshold</li></ul>'
     drawn = figure(frame, axes + "".join(bars) + mark, f"Evidence for {name} in rows of each class",
                    "Shares of rows by evidence, and the threshold.", table, f"histogram-{number}", legend)  # fmt: skip
-    return f'<div data-histogram="{number}">{drawn}</div>'
+    return f'<div class="wide" data-histogram="{number}">{drawn}</div>'
 
 
 def _rounded(value: Any, digits: int) -> float:
-    return round(float(np.clip(np.nan_to_num(value, nan=0.0, posinf=LARGE, neginf=-LARGE), -LARGE, LARGE)), digits)
+    """A number for JSON, which has no infinity and no NaN."""
+    number = float(value)
+    return 0.0 if number != number else round(max(-LARGE, min(LARGE, number)), digits)
 
 
 # -- features and columns ----------------------------------------------------------------------------------------------
@@ -736,7 +741,7 @@ def _words_section(material: Material, data: dict[str, Any], share: float) -> st
         f"{choice}<div><label for='word-class'>Class</label><br><select id='word-class'>{classes}</select></div>"
         "<div id='search-box'><label for='word-search'>Search words</label><br><input id='word-search' type='search'></div></div>"
         "<p id='word-count' class='quiet' role='status'></p><div class='scroll' tabindex='0' role='group' aria-label='Words'>"
-        "<table><thead><tr><th scope='col'>word</th><th scope='col' class='n'>occurrences</th><th scope='col' class='n'>"
+        "<table><thead><tr><th scope='col'>word</th><th scope='col' class='n'>amount learnt</th><th scope='col' class='n'>"
         "decibans</th><th scope='col'><span class='hidden'>bar</span></th></tr></thead><tbody id='word-rows'></tbody></table></div>"
     )
 
@@ -775,8 +780,7 @@ def _row_article(material: Material, judged: Judged, i: int, nats: Array, rival:
     decided = evaluation.classes[int(evaluation.decided[at])]
     row = judged.rows.take([i])
     cells = "; ".join(
-        f"{short(name, 30)} = {short(plain(_cell(row, j)), 300)}"
-        for j, name in enumerate(clf.model_.reader.labels[:12])
+        f"{short(name, 30)} = {_cell_text(row, j)}" for j, name in enumerate(clf.model_.reader.labels[:12])
     )
     left = len(clf.model_.reader.labels) - 12
     cells += f"; and {left:,} more columns" if left > 0 else ""
@@ -800,6 +804,11 @@ def _row_article(material: Material, judged: Judged, i: int, nats: Array, rival:
     )
 
 
+def _cell_text(row: Any, j: int) -> str:
+    value = plain(_cell(row, j))
+    return "missing" if value is None else short(value, 300)
+
+
 def _cell(row: Any, j: int) -> Any:
     values = row.column(j)
     if hasattr(values, "toarray"):
@@ -816,9 +825,10 @@ def _data_section(material: Material) -> str:
     classes = dict(zip(map(str, model.classes), model.stats.rows.tolist()))
     found = data_warnings(() if schema is None else schema.columns, classes, material.features, model.ledger)
     checked = ""
-    if judged is not None:
+    if judged is not None and len(material.words) < len(model.positions):
         try:
-            report = clf.check_fit(judged.rows, judged.labels)
+            some = chosen_rows(len(judged.rows), max(300, CHECKED // max(len(model.reader.labels), 1)))
+            report = clf.check_fit(judged.rows.take(some), judged.labels[some])
             found += [str(finding) for finding in report.findings[:20]]
             checked = f"{report.checked:,} pairs of column and class were compared with samples of the model."
         except (DecibanError, TypeError, ValueError):
