@@ -13,8 +13,8 @@ from deciban.cli.output import write_text
 from deciban.cli.terminal import Terminal
 
 ORDER = (
-    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "sample", "inspect", "report", "demo",
-    "cluster", "topics", "tag",
+    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "sample", "inspect", "report",
+    "demo", "cluster", "topics", "tag",
 )  # fmt: skip
 # Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.
 UsageException: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "UsageError")
