@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 
 from deciban import Gaussian, GenerativeClassifier
 from deciban.errors import SaveError
+from deciban.families.product import blocks_of
 from deciban.report.columns import column_scales
 from deciban.report.drift import drift
 from deciban.report.page import report_page, tally
@@ -163,12 +164,12 @@ def test_drift_is_a_bayes_factor_of_sums(mixed):
     assert same["age"] < -10
     assert other["age"] > 50
     assert other["visits"] == same["visits"]
-    own = clf.model_
-    blank = clf.blank().learn(moved, "state").model_
-    at = own.family.keys.index(("visits",))
-    parts = [stats.family.parts[at] for stats in (own.stats, blank.stats, own.stats + blank.stats)]
-    one, two, both = (own.family.parts[at].log_evidence(part).sum() for part in parts)
-    assert same["visits"] == pytest.approx((one + two - both) * 10 / np.log(10))
+    alone, others = (one.reestimate(columns=["visits"]).model_ for one in (clf, clf.blank().learn(moved, "state")))
+    [(family, own, new, both)] = blocks_of(
+        alone.family, *(stats.family for stats in (alone.stats, others.stats, alone.stats + others.stats))
+    )
+    one, two, together = (family.log_evidence(stats).sum() for stats in (own, new, both))
+    assert same["visits"] == pytest.approx((one + two - together) * 10 / np.log(10))
 
 
 def test_a_page_without_rows_has_columns_and_words_but_no_figures(mixed):
