@@ -123,6 +123,8 @@ def table_of(
 
     def cell(value: object, j: int, tag: str = "td", scope: str = "") -> str:
         kind = ' class="n"' if j in numbers else ""
+        if tag == "th" and value == "":
+            value = Markup('<span class="hidden">bar or remark</span>')
         inner = value.html if isinstance(value, Markup) else text_of(value, 160)
         return f"<{tag}{scope}{kind}>{inner}</{tag}>"
 

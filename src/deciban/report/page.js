@@ -123,7 +123,7 @@
         sum += own;
         const value = missing ? "missing" : column.values[i];
         output.textContent = missing ? "missing" : `${value}: ${signed(own)}`;
-        control.setAttribute("aria-valuetext", missing ? "missing" : `${value}, ${signed(own)} decibans`);
+        if (control.type === "range") control.setAttribute("aria-valuetext", missing ? "missing" : `${value}, ${signed(own)} decibans`);
         const x = missing ? -10 : 100 * i / Math.max(1, column.values.length - 1);
         mark.setAttribute("x1", x); mark.setAttribute("x2", x);
       }
