@@ -54,7 +54,7 @@ class Answer(NamedTuple):
         return f"{header_text(self.label)}; {evidence} dban; unsure={'yes' if unsure else 'no'}"
 
 
-@command("deciban filter spam.deciban < message.eml", panel=options.ASK)
+@command("deciban filter languages.deciban < mystery.txt", panel=options.ASK)
 def filter_(
     terminal: Terminal,
     model: options.ModelFile,
