@@ -8,7 +8,7 @@ SITE := .venv/.site
 
 FUZZ_SECONDS ?= 3600
 
-.PHONY: demo test check mutants fuzz faults kill docs clean
+.PHONY: demo test check mutants fuzz faults kill docs serve-kill serve-fuzz serve-load clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -28,6 +28,18 @@ check: $(TOOLS)
 # deliberate faults, one at a time, each of which a test must notice
 mutants: $(TOOLS)
 	$(BIN)/python tools/mutants.py
+
+# a service that is taught and killed 1,000 times; about half an hour
+serve-kill: $(TOOLS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service/kills.py --kills 1000
+
+# random requests of the kind that the OpenAPI description states
+serve-fuzz: $(TOOLS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service/fuzz.py --examples 200
+
+# answers and lessons per second, and an hour of both
+serve-load: $(TOOLS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/service_load.py --hours 1
 
 # model files that were changed: each must be refused, or be a model that can be used; the seed is printed
 fuzz: $(TOOLS)

@@ -20,11 +20,13 @@ import cli  # noqa: E402, F401
 import counts  # noqa: E402, F401
 import dense  # noqa: E402, F401
 import few_rows  # noqa: E402, F401
+import figures  # noqa: E402, F401
 import growth  # noqa: E402, F401
 import hmm  # noqa: E402, F401
 import leave_one_out  # noqa: E402, F401
 import mixtures  # noqa: E402, F401
 import mnist  # noqa: E402, F401
+import prediction_sets  # noqa: E402, F401
 import startup  # noqa: E402, F401
 import tables  # noqa: E402, F401
 import text  # noqa: E402, F401

@@ -37,7 +37,11 @@ def gaussian_truth(family, stats, X, rule):
 def matrix_truth(family, stats, Z, rule, tied, _):
     K, D = stats.first.shape
     m0, T = family.mean - stats.origin, family.scale
-    k0, nu0, P0 = family.kappa, family.strength + D + 1, family.strength * (np.diag(T) if T.ndim == 1 else T)
+    k0, nu0, P0 = (
+        family.kappa,
+        family.strength + D - 1 + family.dof,
+        family.strength * (np.diag(T) if T.ndim == 1 else T),
+    )
     if rule == "ml":
         k0, nu0, P0 = 0.0, 0.0, np.zeros((D, D))
     kappa, nu = k0 + stats.weight, nu0 + stats.weight
@@ -45,7 +49,12 @@ def matrix_truth(family, stats, Z, rule, tied, _):
     raw = [S + k0 * np.outer(m0, m0) - k * np.outer(m, m) for S, k, m in zip(stats.second, kappa, mean, strict=True)]
     psi = [P0 + sum(raw)] * K if tied else [P0 + R for R in raw]
     nu = np.full(K, nu0 + stats.weight.sum()) if tied else nu
-    divisor = {"ml": nu, "map": nu + D + 1 + (K if tied else 1), "mean": nu - D - 1, "predictive": nu - D + 1}[rule]
+    divisor = {
+        "ml": nu,
+        "map": nu + D + 1 + (K if tied else 1),
+        "mean": nu - D + 1 - family.dof,
+        "predictive": nu - D + 1,
+    }[rule]
     scores = np.empty((len(Z), K))
     for k in range(K):
         if rule == "predictive":
@@ -65,7 +74,7 @@ def axes_truth(family, stats, Z, rule, tied, kind):
     axes = (0,) * tied + (1,) * spherical
     T = family.scale if family.scale.ndim == 1 else np.diag(family.scale)
     k0, m0, s0 = family.kappa, family.mean - stats.origin, family.strength
-    nu0, P0 = (s0 * D + 2, s0 * T.sum()) if spherical else (s0 + 2, s0 * T)
+    nu0, P0 = (s0 * D + family.dof, s0 * T.sum()) if spherical else (s0 + family.dof, s0 * T)
     if rule == "ml":
         k0, nu0, P0 = 0.0, 0.0, 0.0
     kappa = k0 + n
@@ -74,7 +83,7 @@ def axes_truth(family, stats, Z, rule, tied, kind):
     nu = np.broadcast_to(nu0 + n.sum(axis=axes, keepdims=True), (K, D))
     means = (K if tied else 1) * (D if spherical else 1)
     if rule != "predictive":
-        variance = psi / {"ml": nu, "map": nu + 2 + means, "mean": nu - 2}[rule]
+        variance = psi / {"ml": nu, "map": nu + 2 + means, "mean": nu - family.dof}[rule]
         return sps.norm.logpdf(Z[:, None, :], mean, np.sqrt(variance)).sum(axis=2)
     scale = psi * (kappa + 1) / kappa / nu
     if not spherical:

@@ -80,6 +80,17 @@ def test_prior_cost_and_unsure_are_those_of_the_asker(here, said, clf):
     assert {row["prediction"] for row in null} == {None}
 
 
+def test_sets_are_those_of_the_library(here, said, clf):
+    learnt = ("predict", "tumours.deciban", "ten.csv", "--coverage", ".99", "--learnt", "tumours.csv")
+    made = clf.predict_set("ten.csv", 0.99, learnt=("tumours.csv", "diagnosis"))
+    done = said(*learnt)
+    assert [row["set"] for row in read(done.out)] == [" | ".join(each) for each in made]
+    assert f"{(made.size == 1).sum()} of one class, {(made.size > 1).sum()} of several" in done.err
+    assert {len(each) for each in made} == {1, 2}
+    lines = said(*learnt[:-4], "--coverage", ".5", *learnt[-2:], "--json").out.splitlines()
+    assert "" in {json.loads(line)["set"] for line in lines}
+
+
 def test_a_broken_row_is_skipped_only_when_asked_and_is_counted(here, said):
     lines = Path("new.csv").read_text().splitlines()
     broken = [*lines[:2], "2000,wide,20,.1,none,yes", "2001,14", *lines[2:]]

@@ -1,4 +1,4 @@
-"""`deciban filter`: a mail passes through with one header more, by a model file, a service, and Debian's mail filters."""
+"""`deciban filter`: a mail passes through with one header more, by a model file, a service, and maildrop."""
 
 import json
 import os

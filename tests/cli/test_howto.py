@@ -3,11 +3,13 @@
 `PYTHONPATH=tests python tests/cli/test_howto.py` writes the answers into the pages.
 """
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -16,10 +18,13 @@ from typer.main import get_command
 from deciban.cli.app import ORDER, app
 from deciban.cli.command import EXAMPLES
 from deciban.demo.commands import write_table
+from deciban.service.lessons import Lesson
+from deciban.service.teacher import Teacher
 from program import environment, process
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "howto" / "command-line.md"
+SERVICE_PAGE = PAGE.with_name("service.md")  # tests/service/test_howto.py runs it
 PAGES = [PAGE, ROOT / "README.md"]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 VERSIONS = re.compile(r"^(written +).*$", re.MULTILINE)  # of what wrote a model
@@ -59,7 +64,7 @@ def test_a_page_shows_what_happens(page, tmp_path):
 
 
 def test_the_page_shows_every_command():
-    shown = " ".join(BLOCK.findall(PAGE.read_text()))
+    shown = " ".join(BLOCK.findall(PAGE.read_text() + SERVICE_PAGE.read_text()))
     assert [name for name in EXAMPLES if f"deciban {name} " not in shown and name != "demo"] == []
 
 
@@ -86,11 +91,26 @@ def full(here):
     return here
 
 
+def write_receipt(folder):
+    """Teach and undo a lesson, and keep the receipt."""
+    teacher = Teacher(folder / "tumours.deciban")
+    try:
+        for lesson in (Lesson("learn", [{"radius": 14.2}], ["benign"]), Lesson("undo", undoes=1)):
+            future = Future()
+            teacher.submit(lesson, future)
+            entry, _ = future.result(20)
+    finally:
+        teacher.close()
+    (folder / "receipt.json").write_text(json.dumps(entry.receipt))
+
+
 def test_the_examples_of_every_help_work(full, said):
     for name in ORDER:
         assert EXAMPLES[name], name
         if name == "evaluate":  # which wants the rows as they were learnt, not as they were corrected
             (full / "tumours.deciban").write_bytes((full / "oslo.deciban").read_bytes())
+        if name == "verify":
+            write_receipt(full)
         for example in EXAMPLES[name]:
             words = shlex.split(example)
             assert words[:2] == ["deciban", name]

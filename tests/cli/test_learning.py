@@ -20,7 +20,7 @@ def test_fit_reports_columns_evaluation_features_warnings_and_next_commands(here
         'tumours.deciban: 564 rows, 2 classes: "benign" (356 rows), "malignant" (208 rows)',
         "Columns",
         "log-normal (fits best)",
-        "Leave-one-out evaluation",
+        "Cross-validation",
         "log loss",
         "calibration: fitted on 564 rows",
         "Most informative features",

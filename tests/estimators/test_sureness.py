@@ -100,3 +100,18 @@ def test_families_that_cannot_draw_say_so():
     clf = GenerativeClassifier(Geometric()).fit([[1.0], [2.0]], [0, 1])
     with pytest.raises(NotAvailableError, match="Geometric"):
         clf.llr_interval([[1.0]])
+
+
+@pytest.mark.parametrize(("n", "least", "most"), [(3, 0.85, 0.96), (10, 0.86, 0.94)])
+def test_intervals_of_the_llr_hold_the_llr_of_the_true_densities(n, least, most):
+    """Two classes, one standard deviation apart; 30 fits of n rows each, 20 rows judged."""
+    inside = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        y = np.repeat([0, 1], n)
+        family = Gaussian("diagonal", origin=[0.0])
+        clf = GenerativeClassifier(family).fit(rng.normal(size=(2 * n, 1)) + y[:, None], y)
+        new = rng.normal(size=(20, 1)) + rng.integers(0, 2, 20)[:, None]
+        found, true = clf.llr_interval(new, draws=60), new[:, 0] - 0.5
+        inside.append((found.low < true) & (true < found.high))
+    assert least < np.mean(inside) < most

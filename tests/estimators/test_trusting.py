@@ -10,6 +10,7 @@ from sklearn.metrics import log_loss
 
 from deciban import Gaussian, GenerativeClassifier, Multinomial
 from deciban.errors import HyperparameterError, InputError, NotLearntError
+from deciban.model.folds import stratified
 from deciban.model.predictor import Predictor
 
 
@@ -33,7 +34,11 @@ def test_learnt_rows_are_judged_as_if_never_learnt(cancer):
     clf = GenerativeClassifier(Gaussian("diagonal")).fit(X, y)
     told = clf.evaluate(X, y, learnt=True)
     prior = {"benign": (y == "benign").mean()}  # that of all rows
-    np.testing.assert_allclose(told.log_loss, log_loss(y, clf.leave_one_out(X, y, prior=prior)), rtol=1e-9)
+    answers, fold = np.empty((len(y), 2)), stratified((y == "malignant").astype(int))
+    for k in range(5):
+        again = GenerativeClassifier(Gaussian("diagonal")).fit(X[fold != k], y[fold != k])
+        answers[fold == k] = again.predict_proba(X[fold == k], prior=prior)
+    np.testing.assert_allclose(told.log_loss, log_loss(y, answers), rtol=1e-9)
     with pytest.raises(NotLearntError):
         clf.evaluate(X + 100, y, learnt=True)
     with pytest.raises(InputError, match="does not know"):
@@ -42,8 +47,11 @@ def test_learnt_rows_are_judged_as_if_never_learnt(cancer):
 
 def test_figures_that_were_selected_on_say_so(cancer):
     X, y = cancer
+    clf = GenerativeClassifier().fit(X[:400, :6], y[:400]).learn(X[400:, :6], y[400:])
+    assert clf.evaluate(X[:, :6], y, learnt=True).selected_on == ("structure",)  # by the first rows
     clf = GenerativeClassifier().fit(X[:, :6], y)
-    assert clf.evaluate(X[:, :6], y, learnt=True).selected_on == ("structure",)
+    assert clf.evaluate(X[:, :6], y, learnt=True).selected_on == ()
+    assert clf.evaluate(X[:100, :6], y[:100], learnt=True).selected_on == ("structure",)  # too few rows to choose by
     again = clf.evaluate(X[:, :6], y, learnt=True, rechoose=3)
     assert again.selected_on == ()
     assert clf.evaluate(X[:, :6], y).selected_on == ()

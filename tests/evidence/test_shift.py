@@ -125,3 +125,11 @@ def test_many_classes_print_on_one_line():
 def test_batches_that_tell_nothing_are_refused(table, words):
     with pytest.raises(InputError, match=words):
         estimate_prior(table)
+
+
+def test_no_class_that_a_row_may_belong_to_has_a_share_of_zero():
+    """The maximum of the likelihood is at 0 where no row looks like the class."""
+    table, _ = batch([0.0, 1.0], n=40, gap=4.0)
+    told = estimate_prior(table)
+    assert told.prior[0] == pytest.approx(1 / 80)
+    assert told.prior.sum() == pytest.approx(1)

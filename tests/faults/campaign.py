@@ -31,6 +31,7 @@ HERE = Path(__file__).parent
 MODEL = "model.deciban"  # the file that operations replace
 ANSWERS = "answers.csv"  # the file that predict writes
 UNSAID = "an error that does not say that the model was saved"
+ABORTED = 127  # exit code of glibc where it finds no memory for thread-local data
 SECONDS = 60  # after which a run is taken to hang
 
 
@@ -192,7 +193,7 @@ def inject(runner: Runner, name: str, kind: Kind, found: Found, most: int | None
         problem = judge(runner, kind, code, message, old, new, answers)
         if problem == UNSAID and runner.report.read_bytes() == report:
             problem = ""  # the report says so: the fault came after the command
-        found.outcomes["crash" if code < 0 else "success" if code == 0 else "error"] += 1
+        found.outcomes["crash" if code < 0 or code == ABORTED else "success" if code == 0 else "error"] += 1
         if problem:
             found.wrong.append(f"{name}, {kind.name} {n} of {calls}: {problem} (code {code}): {message[-300:]!r}")
 
@@ -209,7 +210,7 @@ def judge(runner: Runner, kind: Kind, code: int, message: str, old: bytes, new: 
         return "" if whole else "success, but the model or the answers are not the new ones"
     if code == -signal.SIGKILL:
         return "it hung"
-    if code < 0:  # a library that does not survive a failed allocation; the file has
+    if code < 0 or code == ABORTED:  # a library that does not survive a failed allocation; the file has
         return "" if kind.number == ANY.number else "it crashed"
     if list(runner.work.glob(".*.deciban-tmp")):
         return "a temporary file is left"

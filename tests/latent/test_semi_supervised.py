@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from deciban import Gaussian, GenerativeClassifier, Mixture, Multinomial, SemiSupervised
-from deciban.errors import HyperparameterError, InputError, NotAvailableError
+from deciban.errors import EmptyComponentWarning, HyperparameterError, InputError, NotAvailableError
 
 
 def documents(n=600, labels=12, seed=0):
@@ -146,3 +146,34 @@ def test_log_likelihoods_include_every_constant():
     np.testing.assert_allclose(
         model.predict_log_proba(X), joint - np.logaddexp.reduce(joint, axis=1, keepdims=True), atol=1e-12
     )
+
+
+def test_unlabelled_rows_get_no_weight_unless_left_out_rows_are_predicted_better():
+    """Unlabelled rows of noise: labels alone are not beaten by a standard error."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 40)
+    X = np.r_[rng.normal(2.0 * y, 1.0), rng.uniform(-20, 20, 200)][:, None]
+    given = np.array([*y.tolist(), *[None] * 200], dtype=object)
+    model = SemiSupervised(GenerativeClassifier(Gaussian("tied")), unlabelled_weight="loo").fit(X, given)
+    assert model.unlabelled_weight_ == 0
+    assert model.criteria_[1.0] > model.criteria_[0.0]
+
+
+def test_a_class_that_em_has_emptied_is_named():
+    rng = np.random.default_rng(0)
+    X = np.r_[[[0.0], [0.1], [4.0], [4.1]], rng.normal(0.0, 1.0, (400, 1))]
+    y = np.array(["a", "a", "b", "b", *[None] * 400], dtype=object)
+    clf = GenerativeClassifier(Gaussian("tied"))
+    with pytest.warns(EmptyComponentWarning, match="class 'b'.*loo"):
+        SemiSupervised(clf).fit(X, y)
+
+
+def test_the_calibration_is_fitted_again():
+    X, _, given = documents(300, labels=60)
+    first = GenerativeClassifier(Multinomial(), calibrate="offsets")
+    model = SemiSupervised(first, unlabelled_weight=0.1).fit(X, given)
+    labelled = clone(first).fit(X[:60], given[:60].tolist())
+    made, before = model.classifier_.calibration_, labelled.calibration_
+    assert made is not None
+    assert made.calibrator.scale != before.calibrator.scale
+    assert SemiSupervised(GenerativeClassifier(Multinomial())).fit(X, given).classifier_.calibration_ is None

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 
 from deciban import GenerativeClassifier
 from deciban.evaluate import dcf, min_dcf
-from report.tables import mixed_table
+from report.tables import mixed_model, mixed_table
 from topics.browser import Browser, missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
@@ -39,7 +39,7 @@ def browser():
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
     table = mixed_table()
-    clf = GenerativeClassifier(ledger=True).fit(table, "state")
+    clf = mixed_model(table)
     path = tmp_path_factory.mktemp("browser") / "report.html"
     clf.report(path, table, "state")
     return clf, table, path

@@ -15,13 +15,13 @@ from deciban.families.product import blocks_of
 from deciban.report.columns import column_scales
 from deciban.report.drift import drift
 from deciban.report.page import report_page, tally
-from report.tables import NASTY, mixed_table
+from report.tables import NASTY, mixed_model, mixed_table
 
 
 @pytest.fixture(scope="module")
 def mixed():
     table = mixed_table()
-    return GenerativeClassifier(ledger=True).fit(table, "state"), table
+    return mixed_model(table), table
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,9 @@ def page(mixed, tmp_path_factory):
 
 
 def data_of(page):
-    return json.loads(re.search(r'<script id="report-data" type="application/json">(.*?)</script>', page, re.S).group(1))
+    return json.loads(
+        re.search(r'<script id="report-data" type="application/json">(.*?)</script>', page, re.S).group(1)
+    )
 
 
 class Elements(HTMLParser):
@@ -121,7 +123,7 @@ def test_scales_add_up_to_the_llr(family):
     X, y = load_iris(return_X_y=True)
     if family == "auto":
         table = mixed_table().drop(columns="note")
-        clf = GenerativeClassifier().fit(table, "state")
+        clf = mixed_model(table)
     else:
         clf = GenerativeClassifier(family).fit(X, y)
     scales = column_scales(clf.predictor_, 21)
@@ -157,7 +159,7 @@ def test_words_carry_their_evidence(mixed, page):
 
 
 def test_drift_is_a_bayes_factor_of_sums(mixed):
-    clf, table = mixed
+    clf, _ = mixed
     same = dict(drift(clf, mixed_table(seed=2)[:150], "state").columns)
     moved = mixed_table(seed=2)[:150]
     other = dict(drift(clf, moved.assign(age=moved["age"] + 15), "state").columns)
@@ -194,3 +196,12 @@ def test_a_page_that_cannot_be_written_leaves_nothing(mixed, tmp_path):
     with pytest.raises(SaveError):
         clf.report(tmp_path / "absent" / "report.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_families_chosen_automatically_make_a_page(tmp_path):
+    table = mixed_table()
+    clf = GenerativeClassifier(ledger=True).fit(table, "state")
+    clf.report(tmp_path / "report.html", table, "state")
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<figure>") > 4
+    assert ("nomogram" in data_of(page)) == (column_scales(clf.predictor_, 9).reason == "")

@@ -217,8 +217,18 @@ def tables():
     }
     every = GenerativeClassifier(families).fit(PURCHASES, LABELS)
     predictive = every.reestimate(rule="predictive")
+    # experts: pairs of columns, gaps, and a block beside its columns
+    own = np.random.default_rng(14)
+    sides = pd.DataFrame({"side": own.choice(["left", "right"], N), "sign": own.choice(["plus", "minus"], N)})
+    sides["size"] = np.where(own.random(N) < 0.1 + 0.4 * codes, np.nan, NUMBERS[:, 1].round(3))
+    sides["height"], sides["width"] = NUMBERS[:, 0].round(3), NUMBERS[:, 2].round(3)
+    odd = np.where((sides["side"] == "left") == (sides["sign"] == "plus"), "even", "odd")
+    odd = np.where(own.random(N) < 0.15, LABELS, odd)
+    beside = GenerativeClassifier().fit(sides, odd)
     found = {
         "table": Golden(auto, records(FRAME), WHOLE, labelled("frame")),
+        "experts": Golden(beside, records(sides), WHOLE, {"input": "frame", "labels": odd[ASKED].tolist()}),
+        "experts-released": Golden(release(beside), records(sides), SCORES, {"input": "frame"}),
         "table-released": Golden(release(auto), records(FRAME), SCORES, {"input": "frame"}),
         "table-ledger": Golden(clean, records(FRAME[["height", "width", "colour"]]), WHOLE, labelled("frame")),
         "blocks": Golden(every, records(PURCHASES), WHOLE, labelled("frame")),

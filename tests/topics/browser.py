@@ -32,6 +32,7 @@ class Browser:
             wanted = {
                 "browserName": "chrome",
                 "goog:chromeOptions": {"binary": shutil.which("chromium"), "args": OPTIONS},
+                "goog:loggingPrefs": {"browser": "ALL"},
             }
             answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         except BaseException:
@@ -63,8 +64,27 @@ class Browser:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())["value"]
 
-    def open(self, path):
-        self._call("POST", "/url", {"url": path.resolve().as_uri()})
+    def open(self, place):
+        """Open a file, or an address."""
+        self._call("POST", "/url", {"url": place if isinstance(place, str) else place.resolve().as_uri()})
+
+    def wait(self, script, *arguments, seconds=10):
+        """Wait until a script returns something true, and return it."""
+        end = time.monotonic() + seconds
+        while not (value := self.run(script, *arguments)):
+            assert time.monotonic() < end, f"still false after {seconds} s: {script}"
+            time.sleep(0.02)
+        return value
+
+    def resize(self, width, height=900):
+        """Show the page as on a screen of this size."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
+        self._call("POST", "/goog/cdp/execute", command)
+
+    def log(self):
+        """What the console holds since the last call."""
+        return self._call("POST", "/se/log", {"type": "browser"})
 
     def run(self, script, *arguments):
         """The value of a script that returns one."""

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 FIRST_ROWS = 1000  # of the file, for plots of the model
 Model = Annotated[str | None, argument("MODEL", "A model file; not with --scores.")]
 LeaveOneOut = Annotated[
-    bool, flag("--leave-one-out", "The rows were learnt: score each as if it had not been. Other rows are refused.")
+    bool,
+    flag("--learnt --leave-one-out", "The rows were learnt: score each by a model without its fold. Refuses others."),
 ]
-Groups = Annotated[
-    str | None, option("--groups", "COLUMN", "With --leave-one-out: leave out all rows of a group at a time.")
-]
+Groups = Annotated[str | None, option("--groups", "COLUMN", "With --learnt: rows of a group are in the same fold.")]
+Time = Annotated[str | None, option("--time", "COLUMN", "With --learnt: judge rows by models of earlier rows.")]
 Raw = Annotated[bool, flag("--raw", "Without the model's calibration.")]
 Scores = Annotated[str | None, option("--scores", "FILE", "Evaluate the scores of another system.")]
 Llr = Annotated[str | None, option("--llr", "COLUMN", "With --scores: the llr, in --unit.")]
@@ -33,7 +33,7 @@ ScoreUnit = Annotated[str, option("--unit", "nats|bits|bans|decibans", "With --s
 
 @command(
     "deciban evaluate tumours.deciban test.csv",
-    "deciban evaluate tumours.deciban tumours.csv --leave-one-out --plots pictures",
+    "deciban evaluate tumours.deciban tumours.csv --learnt --plots pictures",
     "deciban evaluate --scores other.csv --llr score --target same --unit bans",
     panel=options.ASK,
 )
@@ -44,6 +44,7 @@ def evaluate(
     label: options.Label = None,
     leave_one_out: LeaveOneOut = False,
     groups: Groups = None,
+    time: Time = None,
     prior: options.Prior = None,
     cost: options.Cost = None,
     raw: Raw = False,
@@ -63,8 +64,9 @@ def evaluate(
         raise UsageError("MODEL and ROWS are missing, or --scores FILE. See: deciban evaluate --help")
     if scores is not None and (llr is None or target is None):
         raise UsageError("--scores needs the columns --llr and --target. Write for example --llr score --target same.")
-    if groups is not None and not leave_one_out:
-        raise UsageError("--groups leaves out learnt rows: add --leave-one-out.")
+    refuse_together(groups=groups, time=time)
+    if (groups is not None or time is not None) and not leave_one_out:
+        raise UsageError("--groups and --time are for learnt rows: add --learnt.")
     from deciban.cli.judging import evaluate_rows, evaluate_scores
 
     drawn: list[str] = []
@@ -83,7 +85,9 @@ def evaluate(
         source = open_rows(terminal, rows, read_as, skip_bad, clf=clf, gaps=not leave_one_out)
         column = label_column(clf, source, label)
         settings = {"prior": prior_of(prior, classes), "cost": cost_of(cost, classes), "raw": raw}
-        evaluation = evaluate_rows(clf, source, column, leave_one_out, groups, None, **settings)
+        if leave_one_out:
+            settings["progress"] = terminal.progress
+        evaluation = evaluate_rows(clf, source, column, leave_one_out, groups, None, time, **settings)
         report_skipped(terminal, source)
         if folder is not None:
             drawn = draw_model(clf, _first_rows(terminal, clf, rows, read_as), folder)

@@ -107,7 +107,7 @@ def fit(
     if terminal.quiet and not terminal.json:
         return
     with terminal.reporting(target):
-        report = Report.of(clf, source, target)
+        report = Report.of(clf, source, target, terminal.progress)
         if terminal.json:
             terminal.dump(report.to_dict())
         else:

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from deciban.cli.arguments import calibration_state
 from deciban.cli.judging import evaluate_rows
 from deciban.cli.rows import schema_of
 from deciban.cli.terminal import Terminal
 from deciban.evaluate import Evaluation
 from deciban.evidence.explanation import count, decibans_text
-from deciban.evidence.scores import log_probability
 from deciban.read.columns import Column
 from deciban.read.reservoir import Reservoir
 from deciban.read.source import Source
@@ -27,14 +24,13 @@ if TYPE_CHECKING:
     from deciban.model.model import Model
 
 SAMPLED = 4000  # rows of the whole file, for the evidence of features
-NO_BETTER = 1.64  # standard errors of the gain in log loss over the prior, below which a model is no better than it
 MOST_FEATURES, MOST_CLASSES = 10, 12  # printed
 
 
 # -- report ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A fitted model, its leave-one-out evaluation, and the evidence of its features."""
+    """A fitted model, its cross-validation, and the evidence of its features."""
 
     model: Model
     path: str  # of the model file
@@ -46,36 +42,16 @@ class Report:
     skipped: int  # rows
 
     @classmethod
-    def of(cls, clf: GenerativeClassifier, source: Source, path: str) -> Report:
+    def of(cls, clf: GenerativeClassifier, source: Source, path: str, progress: bool = False) -> Report:
         """Read the rows again: each is scored as if it had not been learnt."""
         model, schema = clf.model_, schema_of(clf)
         sample = Reservoir(SAMPLED)
-        evaluation = evaluate_rows(clf, source, str(schema.label), learnt=True, sample=sample)
+        evaluation = evaluate_rows(clf, source, str(schema.label), learnt=True, sample=sample, progress=progress)
         skipped = source.skipped.rows
         classes = dict(zip(map(str, model.stats.classes), model.stats.rows.tolist()))
         rows, labels, _ = sample.rows()
         features = feature_evidence(clf, rows, labels)
         return cls(model, path, source.name, schema.columns, classes, evaluation, features, skipped)
-
-    def verdict(self) -> str | None:
-        """That the model is no better than its prior, unless the leave-one-out scores show that it is."""
-        judged = self.evaluation
-        n = len(judged)
-        rows = np.arange(n), judged.codes
-        prior = np.broadcast_to(log_probability(judged.prior), judged.log_likelihood.shape)
-        gain = judged.log_posterior[rows] - prior[rows]
-        impossible = int(np.isneginf(gain).sum())
-        if impossible:
-            return (
-                f"This model gives {count(impossible, 'row')} probability zero under the true class, so its log loss "
-                "is infinite. Fit it with --rule mean."
-            )
-        if gain.mean() > NO_BETTER * gain.std() / np.sqrt(n):
-            return None
-        return (
-            f"This model is no better than the class proportions alone: its log loss is {judged.log_loss:.3f}, theirs "
-            f"{judged.log_loss_of_prior:.3f}. Rows left out show no relation between columns and class."
-        )
 
     def warnings(self) -> list[str]:
         """What may be wrong with the data."""
@@ -98,7 +74,7 @@ class Report:
         """Values for JSON."""
         return {
             "model": self.path,
-            "no_better_than_prior": self.verdict() is not None,
+            "no_better_than_prior": self.evaluation.verdict() is not None,
             "rows": sum(self.classes.values()),
             "classes": self.classes,
             "columns": [
@@ -123,15 +99,19 @@ class Report:
         listed = ", ".join(class_text(name, rows) for name, rows in classes[:MOST_CLASSES])
         more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
         rows = f"{sum(self.classes.values()):,.15g} rows"
-        verdict = self.verdict()
+        verdict = self.evaluation.verdict()
         if verdict is not None:
             terminal.say(verdict, "bold yellow")
             terminal.say()
         terminal.say(f"{self.path}: {rows}, {count(len(classes), 'class', 'classes')}: {listed}{more}")
         terminal.heading("Columns")
         self._show_columns(terminal, verbose)
-        terminal.heading("Leave-one-out evaluation (each row is scored as if it had not been learnt)")
-        terminal.lines(str(self.evaluation).partition("\n")[2])
+        judged = len(self.evaluation)
+        some = f"{judged:,} rows are judged, " if judged < sum(self.classes.values()) else ""
+        terminal.heading(
+            f"Cross-validation ({some}each fold by a model fitted without it, with every choice made again)"
+        )
+        terminal.lines("\n".join(str(self.evaluation).splitlines()[1 + (verdict is not None) :]))
         error = f"expected calibration error {self.evaluation.expected_calibration_error:.3f}"
         terminal.say(f"calibration: {calibration_state(self.model, self.path)}; {error}")
         if self.features:

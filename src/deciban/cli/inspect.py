@@ -178,7 +178,7 @@ def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: fl
 
     axis, sums, *_ = word_sums(family, stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
-    marginal = count_family(family, axis.size).posterior(sums)["p"]  # type: ignore[arg-type]
+    marginal = count_family(family, sums).posterior(sums)["p"]  # type: ignore[arg-type]
     lines = list(_of_marginal(words, "p", classes, marginal, level))
     K = len(classes)
     by_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]

@@ -13,13 +13,15 @@ from deciban.cli.rows import label_values, schema_of, typed_whole
 from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
-from deciban.read.batches import Rows
+from deciban.read.batches import Batch, Rows
 from deciban.read.columns import Column
 from deciban.read.files import open_source
 from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
-from deciban.report.judged import joined
+from deciban.read.tables import Table
+from deciban.report.judged import evaluate_learnt, evaluated, joined
+from deciban.statistics import Array
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -34,34 +36,42 @@ def evaluate_rows(
     learnt: bool,
     groups: str | None = None,
     sample: Reservoir | None = None,
+    time: str | None = None,
     **options: Any,
 ) -> Evaluation:
     """`clf.evaluate` over all rows of a source, some of which are put into `sample`.
 
-    Rows of a group may be anywhere, so with groups all rows are read first.
+    Rows of a group may be anywhere, so with groups or time all rows are read first.
     """
-    if groups is None:
-        return joined(list(_evaluations(clf, source, label, learnt, sample, options)))
-    column_named(groups, source.columns, source.name)
-    typed, given = typed_whole(clf, source)
-    names = np.asarray(given.data[groups].to_list(), dtype=str)
-    return clf.evaluate(typed, label_values(clf, given, label), learnt=learnt, groups=names, **options)
+    if groups is not None or time is not None:
+        by = {"groups": groups, "time": time}
+        for name in filter(None, by.values()):
+            column_named(name, source.columns, source.name)
+        typed, given = typed_whole(clf, source)
+        values: dict[str, Any] = {key: None if name is None else _values(given, name) for key, name in by.items()}
+        return clf.evaluate(typed, label_values(clf, given, label), learnt=learnt, **values, **options)
+    batches = _batches(clf, source, label, sample)
+    if learnt:
+        return evaluate_learnt(clf, batches, options)
+    options.pop("progress", None)
+    return joined([evaluated(clf, batch, options) for batch in batches])
 
 
-def _evaluations(
-    clf: GenerativeClassifier,
-    source: Source,
-    label: str,
-    learnt: bool,
-    sample: Reservoir | None,
-    options: dict[str, Any],
-) -> Iterator[Evaluation]:
+def _batches(clf: GenerativeClassifier, source: Source, label: str, sample: Reservoir | None) -> Iterator[Batch]:
     schema = replace(schema_of(clf), label=label)
     for batch in Rows(source, label, None, lambda table, name: schema).batches():
         if sample is not None:
             sample.add(batch.table, batch.labels, None)
-        with batch.located():
-            yield clf.evaluate(batch.table, batch.labels, learnt=learnt, **options)
+        yield batch
+
+
+def _values(given: Table, name: str) -> Array:
+    """The values of a column: numbers where all are, else text; dates as ISO 8601 are in order as text."""
+    values = np.asarray(given.data[name].to_list(), dtype=object)
+    try:
+        return values.astype(float)
+    except (TypeError, ValueError):
+        return values.astype(str)
 
 
 def evaluate_scores(path: str, llr: str, target: str, unit: str, positive: str | None, **options: Any) -> Evaluation:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, open_model, prior_of
-from deciban.cli.command import command, option
+from deciban.cli.command import command, flag, option
 from deciban.cli.output import check_target, has_columns
 from deciban.cli.tables import DIGITS, beside, format_of, rounded, write_tables
 from deciban.cli.terminal import Terminal
@@ -18,11 +18,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.model.prediction_sets import Conformity
     from deciban.read.source import Source
     from deciban.read.typed import TypedTable
     from deciban.statistics import Array
 
+Coverage = Annotated[
+    float | None,
+    option("--coverage", "P", "Add the set of classes that contains the true one with probability P; needs --learnt."),
+]
+Learnt = Annotated[str | None, option("--learnt", "FILE", "The rows that the model was fitted on, for --coverage.")]
+ByClass = Annotated[bool, flag("--by-class", "Sets cover the rows of each class with probability P.")]
 Unsure = Annotated[float | None, option("--unsure", "P", "No prediction where its probability is below P.")]
+SEPARATOR = " | "  # between the classes of a set
 ANSWERS = ("prediction", "probability", "evidence")  # columns of every answer
 Count = Annotated[int, option("--rows -n", "N", "Number of rows.", min=1)]
 
@@ -32,6 +40,7 @@ Count = Annotated[int, option("--rows -n", "N", "Number of rows.", min=1)]
     "deciban predict tumours.deciban new.csv",
     "deciban predict tumours.deciban new.csv --prior malignant=.01 --append -o answers.parquet",
     "deciban predict languages.deciban --unsure .9 < mystery.txt",
+    "deciban predict tumours.deciban new.csv --coverage .95 --learnt tumours.csv",
     panel=options.ASK,
 )
 def predict(
@@ -41,6 +50,9 @@ def predict(
     prior: options.Prior = None,
     cost: options.Cost = None,
     unsure: Unsure = None,
+    coverage: Coverage = None,
+    learnt: Learnt = None,
+    by_class: ByClass = False,
     unit: options.Unit = "decibans",
     append: options.Append = False,
     output: options.Output = None,
@@ -61,12 +73,63 @@ def predict(
         raise UsageError(f"--unit {unit!r} is not one of {', '.join(UNITS)}.")
     if unsure is not None and not 0 <= unsure <= 1:
         raise UsageError(f"--unsure {unsure:g} is no probability. Give a number between 0 and 1, such as .9.")
+    sets = _sets(terminal, clf, coverage, learnt, by_class)
     classes = clf.stats_.classes
     log_prior, costs = clf.log_prior(prior_of(prior, classes)), clf.cost_matrix(cost_of(cost, classes))
-    answering = Answering(clf, log_prior, costs, unsure, unit, None if kind == "parquet" else DIGITS)
+    answering = Answering(clf, log_prior, costs, unsure, unit, None if kind == "parquet" else DIGITS, sets)
     source = open_rows(terminal, rows, read_as, skip_bad, clf=clf, gaps=True)
     write_tables(_answers(source, answering, append), output, kind, spreadsheet_safe)
     report_skipped(terminal, source)
+    if sets is not None:
+        terminal.note(f"deciban: {sets.summary()}")
+
+
+class Sets:
+    """Prediction sets of batches, and how many had which size."""
+
+    def __init__(self, conformity: Conformity, coverage: float) -> None:
+        self.conformity, self.coverage = conformity, coverage
+        self.rows = self.empty = self.single = 0
+        self.always: tuple[Any, ...] = ()
+
+    def of(self, rows: TypedTable) -> list[str]:
+        """The classes of each row's set, the most plausible first."""
+        from deciban.model.prediction_sets import prediction_sets
+
+        found = prediction_sets(self.conformity, rows, self.coverage)
+        self.rows, self.always = self.rows + len(found), found.always
+        self.empty, self.single = self.empty + found.empty, self.single + int((found.size == 1).sum())
+        return [SEPARATOR.join(map(str, each)) for each in found]
+
+    def summary(self) -> str:
+        """How many sets had which size."""
+        several = self.rows - self.empty - self.single
+        said = f"sets with coverage {self.coverage:g}: {self.single:,} of one class, {several:,} of several, "
+        few = f"; in every set, because it has too few rows: {', '.join(map(str, self.always))}" if self.always else ""
+        return f"{said}{self.empty:,} empty{few}"
+
+
+def _sets(
+    terminal: Terminal, clf: GenerativeClassifier, coverage: float | None, learnt: str | None, by_class: bool
+) -> Sets | None:
+    """What computes sets, if they are wanted."""
+    if coverage is None:
+        if learnt is not None or by_class:
+            raise UsageError("--learnt and --by-class are for sets of classes: add --coverage, such as --coverage .9.")
+        return None
+    if not 0 < coverage < 1:
+        raise UsageError(f"--coverage {coverage:g} is no probability. Give a number between 0 and 1, such as .9.")
+    if learnt is None:
+        raise UsageError(
+            "--coverage compares rows with those that the model was fitted on, which a model file does not hold. "
+            "Name their file: --learnt FILE."
+        )
+    from deciban.cli.rows import label_column, label_values, open_rows, typed_whole
+
+    source = open_rows(terminal, learnt, clf=clf)
+    column = label_column(clf, source, None)
+    typed, given = typed_whole(clf, source)
+    return Sets(clf.conformity("cv+", by_class, learnt=(typed, label_values(clf, given, column))), coverage)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +142,7 @@ class Answering:
     unsure: float | None  # no prediction below this probability
     unit: str  # of the evidence
     digits: int | None  # significant digits; None for all
+    sets: Sets | None = None  # computes prediction sets, if they are wanted
 
     def table(self, rows: TypedTable) -> pa.Table:
         """The answers: prediction, probability, evidence, then P(class) of each class."""
@@ -101,6 +165,8 @@ class Answering:
             "probability": rounded(p[np.arange(len(p)), decided], self.digits),
             "evidence": rounded(evidence, self.digits),
         }
+        if self.sets is not None:
+            columns["set"] = pa.array(self.sets.of(rows), pa.string())
         return pa.table(columns | {f"P({name})": rounded(p[:, k], self.digits) for k, name in enumerate(names)})
 
 

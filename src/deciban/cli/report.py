@@ -13,7 +13,11 @@ from deciban.cli.terminal import Terminal
 Rows = Annotated[str | None, argument("[ROWS]", "Labelled rows to judge the model by: a file, a folder, or -.")]
 Page = Annotated[str, option("--output -o", "FILE", "Write the page to FILE.")]
 LeaveOneOut = Annotated[
-    bool, flag("--leave-one-out", "The rows were learnt: score each as if it had not been. Default: by the ledger.")
+    bool,
+    flag(
+        "--learnt --leave-one-out",
+        "The rows were learnt: score each by a model without its fold. Default: by the ledger.",
+    ),
 ]
 New = Annotated[bool, flag("--new", "The rows were not learnt.")]
 Against = Annotated[str | None, option("--against", "FILE", "Labelled rows to compare with those learnt: drift.")]

@@ -15,19 +15,29 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.errors import InputError, MergeError, ModelFileError, NotAvailableError
+from deciban.errors import Argument, InputError, MergeError, ModelFileError, NotAvailableError, Remedy
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import CostLike, PriorLike
-from deciban.families.abilities import HasCandidates, HasChoices, ability
-from deciban.families.product import BlockRows, Product, blocks_of
+from deciban.families.abilities import HasCandidates, ability, needs_all_rows
+from deciban.families.interactions import Interactions
+from deciban.families.product import BlockRows, Product, blocks_of, expert_columns
 from deciban.families.protocol import Density, Family, Rule
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
-from deciban.model.cross_fit import cross_fitted, fit_calibration, select_calibration
+from deciban.model.cross_fit import fit_calibration, select_calibration
+from deciban.model.experts import InteractionsLike
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
+from deciban.model.prediction_sets import (
+    Conformity,
+    PredictionSets,
+    class_conformity,
+    conformity_of,
+    learnt_rows,
+    prediction_sets,
+)
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
@@ -67,7 +77,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Costs of wrong decisions; 0 for right and 1 for wrong ones where not given.
     classes : sequence, optional
         Class labels declared before they are seen, in this order.
-    calibrate : {"offsets", "length", "blocks", "affine", "pav", "auto"} or None, default="auto"
+    calibrate : {"offsets", "length", "blocks", "features", "affine", "pav", "auto"} or None, default="auto"
         How log-likelihoods are calibrated on leave-one-out scores. "auto" calibrates text, and mixes of families that
         were chosen automatically.
     ledger : bool, str or bytes, default=False
@@ -76,6 +86,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     kinds : dict of {column: kind or Family}, optional
         What columns are, where "auto" is to be told: a kind such as "category" or "identifier", or a family. For the
         label column of a file, a number: the label is a number and is split into so many ranges, the classes.
+    interactions : "auto", int or list of pairs of columns, default="auto"
+        Pairs of columns whose counts are summed beside the families of the columns: evidence of a pair beyond that of
+        its columns, weighed when the model is calibrated. "auto" takes pairs of a table whose families are chosen
+        automatically; a number is the most pairs to take, 0 for none.
 
     Attributes
     ----------
@@ -113,6 +127,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         calibrate: str | None = "auto",
         ledger: bool | str | bytes = False,
         kinds: Mapping[Any, Any] | None = None,
+        interactions: InteractionsLike = "auto",
     ) -> None:
         self.families = families
         self.rule = rule
@@ -122,6 +137,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         self.calibrate = calibrate
         self.ledger = ledger
         self.kinds = kinds
+        self.interactions = interactions
 
     @classmethod
     def from_densities(
@@ -236,6 +252,19 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             keys = ["all texts" if texts else f"all {len(model.reader.columns)} columns"]
         blocks = zip(keys, blocks_of(model.family), model.reasons)
         return {key: f"{brief(family)}: {reason.text}" for key, (family,), reason in blocks}
+
+    @property
+    def interactions_(self) -> dict[tuple[Any, ...], float]:
+        """For each pair of columns that was summed its weight in calibrated scores; 0 where it is not used.
+
+        A key with more than two columns is that of averaged one-dependence estimators, which have one weight.
+        """
+        model = self.model_
+        parts = expert_columns(model.family)
+        used = model.calibration is not None and model.calibration.uses_experts
+        weights = model.calibration.calibrator.weights if used else np.zeros(len(parts))  # type: ignore[union-attr]
+        each = zip(parts, weights)
+        return {key: float(weight) for (family, key), weight in each if isinstance(family, Interactions)}
 
     @property
     def choices_(self) -> str:
@@ -456,6 +485,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         rule: Rule | None = None,
         classes: Sequence[Any] | None = None,
         columns: Sequence[Any] | None = None,
+        interactions: int | Sequence[tuple[Any, Any]] | None = None,
         **hyper: Any,
     ) -> Self:
         """Return another classifier from the same sums, without data.
@@ -468,6 +498,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             Some of the classes.
         columns : sequence, optional
             Some of the columns.
+        interactions : int or list of pairs of columns, optional
+            Some of the pairs of columns that were summed: so many, those of the greatest weights first, or these.
+            Pairs have weights again after `recalibrate`.
         **hyper : dict
             Other values for hyper-parameters of the family, such as ``structure="tied"``.
 
@@ -476,7 +509,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         GenerativeClassifier
             A new classifier, not calibrated.
         """
-        model = self.model_.reestimate(rule=rule, classes=classes, columns=columns, **hyper)
+        given = {} if interactions is None else {"interactions": interactions}
+        model = self.model_.reestimate(rule=rule, classes=classes, columns=columns, **given, **hyper)
         other = self._another(model, Predictor(model, model.density()))
         other.rule = model.rule
         return other
@@ -523,9 +557,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             Learnt rows, which are scored by exact leave-one-out; or new rows.
         y : array-like of shape (n_samples,) or str
             Their labels, or the name of the column that holds them.
-        method : {"offsets", "length", "blocks", "affine", "pav", "auto"} or None, default="auto"
-            The calibrator; None removes it. "auto" takes "blocks" for several blocks, "length" for counts of words,
-            and "offsets" otherwise.
+        method : {"offsets", "length", "blocks", "features", "affine", "pav", "auto"} or None, default="auto"
+            The calibrator; None removes it. "auto" takes "blocks" for several blocks, "features" for texts, "length"
+            for other counts, and "offsets" otherwise.
         learnt : bool, default=True
             Whether the rows were learnt.
         sample_weight : array-like of shape (n_samples,), optional
@@ -554,7 +588,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
                     lengths = block_lengths(model.family, rows)
                     given = model.classes, model.weight
                     calibration = select_calibration(method, blocks, codes, lengths, *given, simplify=automatic)
-            return self.use(Predictor(replace(model, calibration=calibration), predictor.density))
+            model = replace(model, calibration=calibration)
+            return self.use(Predictor(model, predictor.density, learnt=predictor.learnt))
 
     def without_ledger(self) -> Self:
         """Return the same classifier without its ledger.
@@ -824,6 +859,24 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return judge.cross_validate(fitted.model_, lesson, folds, answered, method == "log_likelihood")
 
     @one_model
+    def check_learnt(self, X: RowsLike, y: LabelsLike) -> None:
+        """Refuse rows that were not learnt, as far as the ledger or the sums show it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+
+        Raises
+        ------
+        NotLearntError
+            If the ledger, or the sums, show that a row was never learnt.
+        """
+        judge.learnt_lesson(self.model_, self._given(*self._labelled(X, y), None), self._key())
+
+    @one_model
     def evaluate(  # type: ignore[override]
         self,
         X: RowsLike,
@@ -831,12 +884,19 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         *,
         learnt: bool = False,
         groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         rechoose: Any = None,
         prior: PriorLike | None = None,
         cost: CostLike = None,
         raw: bool = False,
+        progress: bool = False,
     ) -> Evaluation:
         """Evaluate the answers: error, log loss, Cllr and its calibration loss, confusion and more.
+
+        Learnt rows are judged by 5-fold cross-validation of the whole fit: for each fold, the sums without its rows,
+        the choices that labels make, and the calibrator are obtained from the other rows. At most 10,000 rows are
+        judged. Folds have equal shares of each class; copies of a row are in the same fold. Figures are those of a
+        model of four fifths of the rows, or, with more than 10,000 rows, of all but 2,000.
 
         Parameters
         ----------
@@ -845,42 +905,67 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or str
             Their labels, or the name of the column that holds them.
         learnt : bool, default=False
-            Whether the rows were learnt: each is then scored as if it had never been, by a calibrator that has not seen
-            it. The prior is that of all rows.
+            Whether the rows were learnt: each is then scored by a model without the rows of its fold. The prior is that
+            of all rows.
         groups : array-like of shape (n_samples,), optional
-            Of learnt rows, leave out a whole group at a time.
+            Of learnt rows, rows of a group are in the same fold.
+        time : array-like of shape (n_samples,), optional
+            Of learnt rows, the time of each row: rows are judged by models of earlier rows, in five steps. The first
+            sixth of the rows is not judged.
         rechoose : int or cross-validation generator, optional
-            Of learnt rows, make all choices again inside so many folds; costs as many fits.
+            Of learnt rows, judge all of them by so many complete fits.
         prior : "learnt", "uniform", dict or array-like, optional
             Class prior; the classifier's own if None.
         cost : dict of {(true, decided): cost} or array-like, optional
             Costs of wrong decisions; the classifier's own if None.
         raw : bool, default=False
             Whether to leave out the calibration.
+        progress : bool, default=False
+            Whether to show the number of the fold, on a terminal, if judging takes longer than a second.
 
         Returns
         -------
         Evaluation
-            All figures; prints as a report. It names the choices, other than the calibrator, that looked at the labels
-            of the same rows.
+            All figures with their intervals; prints as a report. It names choices that looked at the labels of the same
+            rows and could not be made again.
         """
         check_is_fitted(self)
+        if groups is not None and time is not None:
+            raise InputError("groups and time were both given. Give one of them.")
         X, y = self._labelled(X, y)
         if not learnt:
             return super().evaluate(X, y, prior=prior, cost=cost, raw=raw)
-        chosen: list[str] = []
+        kept: list[str] = []
+        unit = None
         if rechoose:
             likelihood, codes = self._rechosen_scores(X, y, rechoose, raw)
         else:
-            predictor = self.predictor_
-            left = judge.leave_out(predictor, self._given(X, y, None), groups, self._key())
-            fitted = None if raw else cross_fitted(predictor, left, groups)
-            likelihood = predictor.calibrated(left.blocks, left.lesson.rows, raw) if fitted is None else fitted
-            codes, chosen = left.lesson.members.codes, self._chosen_by_labels()
+            from deciban.model.folds import FOLDS, folds_in_time, k_folds, units
+            from deciban.model.nested import holds_all_rows, nested_scores
+            from deciban.progress import progress_bar
+
+            given = self._given(X, y, None)
+            if needs_all_rows(self.model_.family):  # its sums do not show what was learnt
+                lesson = judge.known_lesson(self.model_, given)
+            else:
+                lesson = judge.learnt_lesson(self.model_, given, self._key())
+            table, codes = lesson.batch.table, lesson.members.codes
+            if time is None:
+                unit = units(table, codes, groups)
+                splits = list(k_folds(codes, FOLDS, unit))
+            elif holds_all_rows(self.model_, lesson):
+                splits = list(folds_in_time(time, len(codes)))
+            else:
+                raise InputError("time= needs all rows of the model: the time of the others is not known.")
+            with progress_bar("judging" if progress else None, len(splits)) as update:
+                found = nested_scores(self.predictor_, self._request(self.classes), lesson, splits, raw, update)
+            likelihood, codes, kept = found.scores, codes[found.rows], found.kept
+            unit = None if unit is None else unit[found.rows]
         wanted = np.exp(self.log_prior(prior))
         from deciban.evaluate.report import Evaluation
 
-        return Evaluation(likelihood, codes, self.model_.classes, wanted, self.cost_matrix(cost), True, chosen)
+        classes, costs = self.model_.classes, self.cost_matrix(cost)
+        return Evaluation(likelihood, codes, classes, wanted, costs, True, kept, unit)
 
     @one_model
     def llr_interval(
@@ -925,6 +1010,116 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         rows = predictor.model.encode(self._table(X))
         ends = judge.llr_interval(predictor, rows, pair, self.log_prior(), level, draws, rng)
         return judge.LLRInterval(*(scores.convert(end, unit) for end in ends))
+
+    @one_model
+    def predict_set(
+        self,
+        X: RowsLike,
+        coverage: float = 0.9,
+        method: str = "cv+",
+        by_class: bool = False,
+        allow_empty: bool = True,
+        *,
+        learnt: tuple[RowsLike, LabelsLike] | None = None,
+    ) -> PredictionSets:
+        """Return for each row the set of classes that contains the true one with a given probability.
+
+        The guarantee holds on average over new rows that are exchangeable with the learnt ones, whether or not the
+        families are right; it does not hold for each kind of row, nor where the data drift.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        coverage : float, default=0.9
+            Probability 1 − α that a set contains the true class.
+        method : {"cv+", "jackknife", "full"}, default="cv+"
+            "cv+" compares with 10 models, each fitted without a tenth of the learnt rows: coverage at least
+            1 − 2α − √(2/n), about 1 − α in practice. "jackknife" compares leave-one-out scores that are not calibrated:
+            one pass, no guarantee. "full" adds each row with each class to the sums: at least 1 − α, for small tables.
+        by_class : bool, default=False
+            Whether the coverage holds for the rows of each class. A class with fewer than 1/α − 1 rows is in every set.
+        allow_empty : bool, default=True
+            Whether a set may be empty. If False, an empty set gets the most probable class.
+        learnt : tuple of (rows, labels), optional
+            The rows that were learnt. If None, those that `fit` was given in memory, while the model is as it was
+            fitted; files and pickles do not contain them. More than 10,000 rows are sampled.
+
+        Returns
+        -------
+        PredictionSets
+            The sets, their sizes, and the p-value of each class.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from deciban import GenerativeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = GenerativeClassifier().fit(X[::2], y[::2])
+        >>> sets = clf.predict_set(X[1::2], coverage=0.95)
+        >>> sets[0], sets.size.mean().round(2)
+        ((0,), np.float64(0.96))
+        """
+        table = self._table(X)
+        fill = None if allow_empty else lambda: self._most_probable(table)
+        return prediction_sets(self.conformity(method, by_class, learnt=learnt), table, coverage, fill)
+
+    @one_model
+    def conformity(
+        self, method: str = "cv+", by_class: bool = False, *, learnt: tuple[RowsLike, LabelsLike] | None = None
+    ) -> Conformity:
+        """Prepare prediction sets, for rows that arrive in several batches.
+
+        Parameters
+        ----------
+        method : {"cv+", "jackknife", "full"}, default="cv+"
+            As in `predict_set`.
+        by_class : bool, default=False
+            As in `predict_set`.
+        learnt : tuple of (rows, labels), optional
+            As in `predict_set`.
+
+        Returns
+        -------
+        Conformity
+            Computes p-values of classes for tables of rows.
+        """
+        request = Request(self.families, self.rule, None, self.calibrate, None, self.kinds)
+        return conformity_of(method, self.predictor_, self._learnt(learnt), request, self._log_prior_for, by_class)
+
+    @one_model
+    def p_values(self, X: RowsLike, *, learnt: tuple[RowsLike, LabelsLike] | None = None) -> Array:
+        """Return how usual each row is among the rows of each class: a small value for every class is "none of these".
+
+        The value is the share of the class's learnt rows whose density log f(x|class), by models that have not learnt
+        them, is as low as that of the row. If the row is one of the class, it is at most α with a probability of at
+        most about α. Priors and the other classes do not matter.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows to judge.
+        learnt : tuple of (rows, labels), optional
+            The rows that were learnt, as in `predict_set`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            P-values.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from deciban import GenerativeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = GenerativeClassifier().fit(X, y)
+        >>> clf.p_values(np.array([[5.0, 3.4, 1.5, 0.2], [9.0, 9.0, 9.0, 9.0]])).round(2)
+        array([[1.  , 0.02, 0.02],
+               [0.02, 0.02, 0.02]])
+        """
+        request = Request(self.families, self.rule, None, self.calibrate, None, self.kinds)
+        made = class_conformity(self.predictor_, self._learnt(learnt), request, self._log_prior_for)
+        return made.p_values(self._table(X))
 
     @one_model
     def influence(
@@ -1015,7 +1210,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or str, optional
             Their labels, or the name of the column that holds them.
         learnt : bool, optional
-            Whether the rows were learnt, and are scored by leave-one-out. If None, this is looked up in the ledger;
+            Whether the rows were learnt, as in `evaluate`. If None, this is looked up in the ledger;
             without a ledger they are taken as new.
         other : tuple of (rows, labels), optional
             Labelled rows to compare with those learnt: drift of each column, in decibans.
@@ -1093,15 +1288,20 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             self._predictor.verify()  # a copy elsewhere has no file to check
         state = dict(super().__getstate__())
         state.pop("_lock", None)
+        if "_predictor" in state:
+            state["_predictor"] = replace(self._predictor, learnt=None)  # a copy elsewhere holds no rows
         return state
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
         key = None if self.ledger is False or self.ledger is None else Key.of(self.ledger)
-        request = Request(self.families, self.rule, declared, self.calibrate, key, self.kinds)
         with self._writing():
-            predictor, given = fit(request, X, y, sample_weight)
+            predictor, given = fit(replace(self._request(declared), key=key), X, y, sample_weight)
             self._note_columns(X, given, predictor.model.reader)
-            return self.use(predictor)
+            return self.use(replace(predictor, learnt=learnt_rows(given)))
+
+    def _request(self, declared: Sequence[Any] | None) -> Request:
+        """Return the parameters of a fit."""
+        return Request(self.families, self.rule, declared, self.calibrate, None, self.kinds, self.interactions)
 
     def use(self, predictor: Predictor) -> Self:
         """Use a fitted model: one assignment, so that readers see the old pair of model and density or the new one.
@@ -1165,6 +1365,32 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"the key given is not the one of the ledger (id {ledger.key_id}).")
         self.ledger = key
         return self
+
+    def _most_probable(self, table: Table) -> Array:
+        return np.argmax(self.predict_log_proba(table), axis=1)
+
+    def _learnt(self, learnt: tuple[Any, Any] | None) -> Batch:
+        """Return the learnt rows: as given, or as the fit has kept them."""
+        if learnt is not None:
+            X, y = self._labelled(*learnt)
+            return self._given(X, y, None)
+        kept = self.predictor_.learnt
+        if kept is None:
+            raise NotAvailableError(
+                "this model does not hold the rows it has learnt: it was read from a file, fitted from one, or changed "
+                "since.",
+                remedy=Remedy("Give the rows: ", Argument("learnt", "FILE", "learnt=(X, y)"), "."),
+            )
+        batch = kept.whole()
+        return replace(batch, weight=row_weights(batch.weight, len(batch.table)))
+
+    def _log_prior_for(self, rows: Array) -> Array:
+        """Return the log prior of a model with so many rows of each class, shape (K,) or (n, K)."""
+        learnt = isinstance(self.prior, str) and self.prior == "learnt"
+        if learnt and rows.ndim == 2:
+            return scores.log_probability(rows / rows.sum(axis=1, keepdims=True))
+        each = decisions.resolve_prior(self.prior, self.classes_, rows if rows.ndim == 1 else self.class_count_)
+        return scores.log_probability(each)
 
     def _log_prior_of(self, model: Model) -> Array:
         """Return the log prior of a model that is not published yet."""
@@ -1232,11 +1458,6 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         if constant:  # terms that no parameter changes, such as the coefficient of a multinomial
             likelihood = likelihood + np.reshape(predictor.density.log_base(left.lesson.rows), (-1, 1))
         return likelihood, left.lesson.members.codes, left.log_prior
-
-    def _chosen_by_labels(self) -> list[str]:
-        """Return what was chosen by looking at the labels of the rows that are judged."""
-        choices = ability(self.model_.asked, HasChoices)
-        return [] if choices is None else choices.chosen_by_labels()
 
     def _rechosen_scores(self, X: Any, y: Any, cv: Any, raw: bool) -> tuple[Array, Array]:
         """Return k-fold scores with every choice made again from the other folds."""

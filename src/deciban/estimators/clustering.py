@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deciban.errors import HyperparameterError, InputError, NotAvailableError
+from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.gaussian import Gaussian
+from deciban.families.gaussian.family import Structure
 from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Family, Rows, Rule
 from deciban.latent.components import covariances_of, means_of
@@ -24,6 +25,8 @@ from deciban.model.fit import by_type
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
 
+STRUCTURES: tuple[Structure, ...] = ("full", "tied", "diagonal", "spherical")  # tried with several sizes
+
 
 class MixtureModel(DensityMixin, BaseEstimator):
     """Mixture of any family, with scikit-learn's mixture interface.
@@ -31,7 +34,8 @@ class MixtureModel(DensityMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int or iterable of int, default=1
-        Number of components, or several numbers among which `criterion` chooses.
+        Number of components, or several numbers among which `criterion` chooses; with family "auto", also among the
+        structures of the covariances.
     family : Family, dict of {column: Family} or "auto", default="auto"
         Family of the components. With "auto", families are chosen by the types of the columns.
     rule : {"map", "ml"}, default="map"
@@ -64,7 +68,7 @@ class MixtureModel(DensityMixin, BaseEstimator):
     covariances_ : ndarray of shape (n_components, n_features, n_features)
         Covariances of Gaussian components.
     criteria_ : dict of {int: float}
-        Criterion for each number of components, if it was chosen.
+        Criterion for each number of components, with the structure that was chosen; empty for a single number.
     converged_ : bool
         Whether EM converged.
     n_iter_ : int
@@ -145,34 +149,38 @@ class MixtureModel(DensityMixin, BaseEstimator):
             raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
         if table.sparse and isinstance(self.family, str):
             raise InputError("a sparse table may hold counts or flags; name the family, such as Multinomial().")
-        family = _full(by_type(self.family, table))
+        asked = by_type(self.family, table)
         several = isinstance(self.n_components, Iterable)
         sizes = list(self.n_components) if isinstance(self.n_components, Iterable) else [self.n_components]
         if not sizes:
             raise HyperparameterError("n_components is empty. Give a number, or several such as range(1, 9).")
-        mixture = Mixture(
-            family,
-            sizes[0],
-            self.pseudo_count,
-            rule=self.rule,
-            start=self.start,
-            n_starts=self.n_starts,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        structures = STRUCTURES if several and _open(asked) else STRUCTURES[:1]
+        mixtures = [
+            Mixture(
+                _structured(asked, structure),
+                sizes[0],
+                self.pseudo_count,
+                rule=self.rule,
+                start=self.start,
+                n_starts=self.n_starts,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+            for structure in structures
+        ]
         options: dict[str, Any] = {
             "random_state": check_random_state(self.random_state).randint(2**31),
             "progress": self.progress,
         }
-        given = _given(family, table)
+        given = _given(asked, table)
         if several:
-            fitted = mixture.fit_size(given, sizes, sample_weight, by=self.criterion, **options)
+            fitted = _best_of(mixtures, given, sizes, sample_weight, self.criterion, options)
         else:
-            fitted = mixture.fit(given, sample_weight, **options)
+            fitted = mixtures[0].fit(given, sample_weight, **options)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.columns_ = table.columns
         self._set(fitted)
-        self.training_scores_ = np.sort(fitted.log_density(_given(family, table.take(slice(0, HEAD)))))
+        self.training_scores_ = np.sort(fitted.log_density(_given(asked, table.take(slice(0, HEAD)))))
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -441,8 +449,35 @@ def _given(family: Family, table: Table) -> Any:
     return table if isinstance(family, Product) else table.pick()
 
 
-def _full(family: Any) -> Any:
-    """Replace structure "auto", which labels would choose, by full covariances."""
+def _structured(family: Any, structure: Structure) -> Any:
+    """Replace structure "auto", which labels would choose, by another."""
     if isinstance(family, Product):
-        return replace(family, families={key: _full(part) for key, part in family.families.items()})
-    return replace(family, structure="full") if isinstance(family, Gaussian) and family.structure == "auto" else family
+        parts = {key: _structured(part, structure) for key, part in family.families.items()}
+        return replace(family, families=parts)
+    return replace(family, structure=structure) if _open(family) else family
+
+
+def _open(family: Any) -> bool:
+    """Whether a family, or one of its blocks, has covariances whose structure is not given."""
+    if isinstance(family, Product):
+        return any(_open(part) for part in family.families.values())
+    return isinstance(family, Gaussian) and family.structure == "auto"
+
+
+def _best_of(
+    mixtures: Sequence[Mixture], X: Any, sizes: Sequence[int], weight: Any, by: Criterion, options: dict[str, Any]
+) -> FittedMixture:
+    """Fit each size of each mixture and return the one of lowest criterion; of equal ones the first."""
+    best: FittedMixture | None = None
+    failure: DecibanError | None = None
+    for mixture in mixtures:
+        try:
+            fitted = mixture.fit_size(X, sizes, weight, by=by, **options)
+        except DecibanError as error:
+            failure = error
+            continue
+        if best is None or min(fitted.criteria.values()) < min(best.criteria.values()):
+            best = fitted
+    if best is None and failure is not None:
+        raise failure
+    return best  # type: ignore[return-value]

@@ -13,6 +13,7 @@ Reference: Nigam, McCallum, Thrun & Mitchell, Text classification from labeled a
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -23,9 +24,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
+from deciban.errors import (
+    DecibanError,
+    EmptyComponentWarning,
+    HyperparameterError,
+    InputError,
+    NotAvailableError,
+    shortlist,
+)
 from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.explanation import Explanation
+from deciban.evidence.scores import log_posterior
 from deciban.families.protocol import Density, Family, Rows, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
@@ -33,7 +42,12 @@ from deciban.latent.components import MixtureDensity
 from deciban.latent.expectation import WeightedRows
 from deciban.model import model
 from deciban.model.answers import Answers
+from deciban.model.calibration import Calibration
+from deciban.model.candidates import first_of_near_equals
+from deciban.model.cross_fit import fit_calibration
+from deciban.model.folds import FOLDS, stratified
 from deciban.model.predictor import Predictor
+from deciban.read.batches import Batch
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
 from deciban.read.tables import Table
@@ -44,6 +58,7 @@ if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
 
 WEIGHTS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of unlabelled rows, tried by unlabelled_weight="loo"
+COLLAPSED = 0.05  # share of a class, relative to its share of the labels, below which EM has emptied it
 IMPOSSIBLE = 1e6  # log loss of a row whose class has density 0
 
 
@@ -57,8 +72,9 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
     classifier : GenerativeClassifier, optional
         Its family, rule and prior are used; `GenerativeClassifier()` if None.
     unlabelled_weight : float or "loo", default=1.0
-        Weight of an unlabelled row relative to a labelled one. With "loo", the weight of lowest leave-one-out error of
-        the labelled rows; the responsibilities of the unlabelled rows are held fixed for that.
+        Weight of an unlabelled row relative to a labelled one. With "loo", the weight of lowest log loss of labelled
+        rows that are left out in five folds, for each of which EM runs again; 0 if none is better than that by a
+        standard error.
     missing : object, optional
         Another value of y that means "no label", such as -1.
     max_iter : int, default=100
@@ -79,7 +95,7 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
     unlabelled_weight_ : float
         Weight of an unlabelled row.
     criteria_ : dict of {float: (float, float)}
-        With "loo", leave-one-out error rate and log loss for each weight.
+        With "loo", log loss, after calibration, and error rate of the labelled rows left out, for each weight.
     n_features_in_ : int
         Number of columns.
 
@@ -146,10 +162,12 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         have, lack = np.flatnonzero(~unlabelled & (weight > 0)), np.flatnonzero(unlabelled & (weight > 0))
         clf = self._new_classifier()
         clf.fit(_safe_indexing(X, have), labels[have].tolist(), weight[have])
-        estimate, self.trace_, self.unlabelled_weight_ = self._run(_task(clf, X, labels, weight, have, lack))
+        task = _task(clf, X, labels, weight, have, lack)
+        estimate, self.trace_, self.unlabelled_weight_ = self._run(task)
         stats = model.ModelStats(clf.stats_.labels, estimate.counts, estimate.sums)
-        # the calibration was fitted to scores of the labelled rows' densities
-        clf.use(Predictor(replace(clf.model_, stats=stats, calibration=None)))
+        self._warn_of_collapse(estimate.counts, task)
+        batch = Batch(Table.of(_safe_indexing(X, have)), labels[have].tolist(), weight[have])
+        clf.use(_recalibrated(clf, Predictor(replace(clf.model_, stats=stats, calibration=None)), task, batch))
         self.classifier_, self.classes_, self.n_features_in_ = clf, clf.classes_, clf.n_features_in_
         if hasattr(clf, "feature_names_in_"):
             self.feature_names_in_ = clf.feature_names_in_
@@ -165,14 +183,24 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         label = "EM with unlabelled rows" if self.progress else None
         if self.unlabelled_weight != "loo":
             return *task.run(self.unlabelled_weight, self.max_iter, self.tol, label), float(self.unlabelled_weight)
-        self.criteria_ = {}
-        best: Any = None
-        for weight in WEIGHTS:
-            estimate, trace = task.run(weight, self.max_iter, self.tol, label, warn=False)
-            self.criteria_[weight] = task.leave_one_out_loss(estimate)
-            if best is None or self.criteria_[weight] < self.criteria_[best[2]]:
-                best = estimate, trace, weight
-        return best
+        judged = {weight: task.left_out_losses(weight, self.max_iter, self.tol) for weight in WEIGHTS}
+        self.criteria_ = {weight: (float(loss.mean()), float(wrong.mean())) for weight, (loss, wrong) in judged.items()}
+        best = min(WEIGHTS, key=lambda weight: self.criteria_[weight])
+        chosen = first_of_near_equals((0.0, best), [judged[0.0][0], judged[best][0]])
+        return *task.run(chosen, self.max_iter, self.tol, label), chosen
+
+    def _warn_of_collapse(self, counts: Array, task: SemiSupervisedEM) -> None:
+        """Warn of classes that EM has emptied: most of the share that the labels gave them is gone."""
+        before, after = task.members.weights(), counts / counts.sum()
+        lost = after < COLLAPSED * before / before.sum()
+        if lost.any() and task.prior is None:
+            names = shortlist([repr(name) for name, gone in zip(task.members.classes.names, lost) if gone])
+            warnings.warn(
+                f"unlabelled rows of weight {self.unlabelled_weight_:g} have emptied the class {names}: it has less "
+                f"than {COLLAPSED:.0%} of its share of the labels. Use unlabelled_weight='loo', or a smaller weight.",
+                EmptyComponentWarning,
+                stacklevel=3,
+            )
 
     def _check_weight(self) -> None:
         given = self.unlabelled_weight
@@ -347,21 +375,45 @@ class SemiSupervisedEM:
         scores = estimate.density.log_density(self.X)[np.arange(len(own)), own] + estimate.density.log_base(self.X)
         return float(w @ (scores + estimate.log_prior[own]))
 
-    def leave_one_out_loss(self, estimate: Estimate) -> tuple[float, float]:
-        """Leave-one-out error rate and log loss of the labelled rows; responsibilities are held fixed."""
-        scores = self.family.leave_one_out(estimate.sums, self.X, self.members, self.rule)
-        own, w = self.members.codes, self.members.row_weights()
-        left = np.repeat(estimate.counts[None, :], len(own), axis=0)
-        at = np.arange(len(own)), own
-        left[at] = np.maximum(left[at] - w, 0.0)
-        with np.errstate(divide="ignore"):
-            shares = np.log(left / left.sum(axis=1, keepdims=True)) if self.prior is None else estimate.log_prior
-            joint = scores + shares
-        top = joint.max(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loss = top + np.log(np.exp(joint - top[:, None]).sum(axis=1)) - joint[at]
-        loss = np.where(np.isfinite(loss), loss, IMPOSSIBLE)
-        return float(np.average(joint.argmax(axis=1) != own, weights=w)), float(np.average(loss, weights=w))
+    def left_out_losses(self, factor: float, max_iter: int, tol: float) -> tuple[Array, Array]:
+        """Log losses and errors of labelled rows, each by EM without the labelled rows of its fold, shape (n,) each.
+
+        One scale and offsets are fitted to the scores first, because densities of dependent columns are overconfident.
+        """
+        own, n = np.asarray(self.members.codes), len(self.members)
+        fold = stratified(own, min(FOLDS, n))
+        scores = np.full((n, self.members.K), np.nan)
+        for k in np.unique(fold):
+            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            part = replace(self, X=self.X[train], members=self.members.take(train))
+            try:
+                estimate, _ = part.run(factor, max_iter, tol, warn=False)
+                scores[test] = estimate.density.log_density(self.X[test]) + estimate.log_prior
+            except DecibanError:  # a class without rows outside the fold, under rule "ml"
+                continue
+        judged = np.isfinite(scores).all(axis=1)
+        loss, wrong = np.full(n, IMPOSSIBLE), scores.argmax(axis=1) != own
+        if judged.any():
+            given = [scores[judged]], own[judged], [None], tuple(range(self.members.K))
+            try:
+                made = Calibration.fit("offsets", *given, float(n)).apply(given[0], [None], given[3])
+            except DecibanError:  # a class without a row
+                made = given[0][0]
+            loss[judged] = -log_posterior(made, np.zeros(self.members.K))[np.arange(judged.sum()), own[judged]]
+        return loss, wrong
+
+
+def _recalibrated(clf: Any, predictor: Predictor, task: SemiSupervisedEM, batch: Batch) -> Predictor:
+    """Fit the calibration again to labelled rows, each left out of the new sums, if the first model had one."""
+    before = clf.model_.calibration
+    if before is None:
+        return predictor
+    lesson = model.Lesson(batch, task.X, task.members)
+    try:
+        calibration = fit_calibration(predictor, lesson, before.method, clf.calibrate == "auto")
+    except DecibanError:  # too few labelled rows
+        return predictor
+    return Predictor(replace(predictor.model, calibration=calibration), predictor.density)
 
 
 def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lack: Array) -> SemiSupervisedEM:

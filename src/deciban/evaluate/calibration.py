@@ -3,7 +3,8 @@
     Affine        llr'        = a·llr + b                                two classes
     Offsets       log f'(x|c) = s·log f(x|c) + b_c                       K classes
     LengthAware   log f'(x|c) = s(L)·log f(x|c) + b_c,                   s(L) = e^a·(L/L₀)^(−γ)
-    Blockwise     log f'(x|c) = Σ_b s_b(L_b)·log f_b(x|c) + b_c          a scale for each block of columns
+    Blockwise     log f'(x|c) = Σ_b s_b(L_b)·log f_b(x|c) + b_c          a scale for each block of columns;
+                                + Σ_e w_e·g_e(x|c)                       a weight ≥ 0 for each part of experts
     PAV           any monotone function of the llr                       two classes
 
 Naive Bayes treats every word as independent evidence, so its overconfidence grows with the length L of a document
@@ -23,8 +24,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from math import exp, isfinite
+from dataclasses import dataclass, field, fields, replace
+from math import exp, isfinite, log
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -39,6 +40,7 @@ from deciban.evaluate.checks import (
     score_table,
     two_class_scores,
 )
+from deciban.evaluate.part_fit import fit_weights
 from deciban.evaluate.scale_fit import MakePenalty, fit_scaled_softmax, informative_penalty, weak_penalty
 from deciban.evaluate.two_class import Tally, pool_llr
 from deciban.evidence.explanation import count
@@ -358,6 +360,8 @@ class Blockwise(Calibrator):
         Offsets b in nats; their mean is 0, and those of classes without rows are 0.
     shortest : ndarray of shape (B,)
         Rows that are shorter get the scale of this length, ≥ 1.
+    weights : ndarray of shape (E,), optional
+        Weights ≥ 0 of parts of the evidence that belong to no block, such as interactions of columns.
 
     Examples
     --------
@@ -378,14 +382,17 @@ class Blockwise(Calibrator):
     reference_lengths: Array
     offsets: Array
     shortest: Array
+    weights: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        numbers = [np.asarray(getattr(self, f.name), dtype=float) for f in fields(self)]
+        numbers = [np.asarray(getattr(self, f.name), dtype=float) for f in fields(self)[:-1]]
         blocks = numbers[:3] + numbers[4:]  # all but the offsets
         alike = len({number.shape for number in blocks}) == 1 and all(number.ndim == 1 for number in numbers)
         long = alike and (np.stack(blocks[2:]) >= 1).all()
         if not (long and all(np.isfinite(number).all() for number in numbers)):
             raise InputError("this is no calibrator: each block needs a finite scale and a reference length ≥ 1.")
+        if np.ndim(self.weights) != 1 or not ((np.asarray(self.weights) >= 0) & np.isfinite(self.weights)).all():
+            raise InputError("this is no calibrator: the weights of parts must be finite and ≥ 0.")
 
     @classmethod
     def fit(
@@ -430,8 +437,49 @@ class Blockwise(Calibrator):
         fit = fit_scaled_softmax(scores, checked[0][1], prior, centred, penalty)
         return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
 
+    def with_experts(
+        self,
+        tables: Sequence[ArrayLike],
+        experts: Sequence[ArrayLike],
+        codes: ArrayLike,
+        lengths: Sequence[ArrayLike | None] | None = None,
+        prior: ArrayLike | None = None,
+        penalties: Sequence[float] = (3.0,),
+    ) -> list[Blockwise]:
+        """Fit weights of further parts, offsets, and one factor for the scales of all blocks.
+
+        Parameters
+        ----------
+        tables : sequence of B array-likes of shape (n, K)
+            Log-likelihoods of each block.
+        experts : sequence of E array-likes of shape (n, K)
+            Evidence of each part.
+        codes : array-like of int of shape (n,)
+            True class of each row.
+        lengths : sequence of B array-likes of shape (n,) or None, optional
+            Number of tokens of each row in each block.
+        prior : array-like of shape (K,), optional
+            Class prior at which the cross-entropy is minimised, equal for all classes if not given.
+        penalties : sequence of float, default=(3.0,)
+            Penalties on the weights (module part_fit), decreasing.
+
+        Returns
+        -------
+        list of Blockwise
+            For each penalty, the calibrator of least penalised cross-entropy.
+        """
+        blocks = replace(self, offsets=np.zeros(len(self.offsets)), weights=np.zeros(0))
+        counted = None if lengths is None else [None if n is None else np.maximum(1.0, np.asarray(n)) for n in lengths]
+        main, numbers = class_scores(blocks.apply(tables, counted), codes)
+        parts = [np.asarray(part, dtype=float) for part in experts]
+        fits = fit_weights(main, parts, numbers, class_prior(prior, main.shape[1]), penalties)
+        return [
+            replace(self, log_scales=self.log_scales + log(fit.main), offsets=fit.offsets, weights=fit.parts)
+            for fit in fits
+        ]
+
     def scales(self, lengths: Sequence[ArrayLike | None], n: int) -> Array:
-        """Give the scale of each block in rows of these lengths.
+        """Give the scale of each block in rows of these lengths, then the weights of further parts.
 
         Parameters
         ----------
@@ -442,25 +490,31 @@ class Blockwise(Calibrator):
 
         Returns
         -------
-        ndarray of shape (B, n)
+        ndarray of shape (B + E, n)
             Scales.
         """
         logs = np.zeros((len(self.log_scales), n))
         for b in np.flatnonzero(self.shrinkages).tolist():
             counted = np.maximum(row_lengths(lengths[b], n), self.shortest[b])
             logs[b] = np.log(counted / self.reference_lengths[b])
-        return np.exp(self.log_scales[:, None] - self.shrinkages[:, None] * logs)
+        blocks = np.exp(self.log_scales[:, None] - self.shrinkages[:, None] * logs)
+        if not len(self.weights):
+            return blocks
+        return np.concatenate([blocks, np.broadcast_to(np.asarray(self.weights)[:, None], (len(self.weights), n))])
 
     def apply(self, scores: Sequence[ArrayLike], lengths: Sequence[ArrayLike | None] | None = None) -> Array:
-        if len(scores) != len(self.log_scales):
-            raise InputError(f"{len(scores)} blocks of scores for a calibrator of {len(self.log_scales)}.")
+        parts = len(self.log_scales) + len(self.weights)
+        if len(scores) != parts:
+            raise InputError(f"{len(scores)} blocks of scores for a calibrator of {parts}.")
         tables = [score_table(table) for table in scores]
         scales = self.scales(lengths or [None] * len(tables), len(tables[0]))
         return sum(scale[:, None] * table for scale, table in zip(scales, tables)) + self.offsets
 
     def __repr__(self) -> str:
         scales = " ".join(f"{scale:.3g}" for scale in np.exp(self.log_scales))
-        return f"Blockwise(scales={scales}, {len(self.offsets)} offsets)"
+        used = int((np.asarray(self.weights) > 0).sum())
+        weights = f", {used} of {len(self.weights)} weights > 0" if len(self.weights) else ""
+        return f"Blockwise(scales={scales}{weights}, {len(self.offsets)} offsets)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

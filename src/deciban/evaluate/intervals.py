@@ -1,11 +1,15 @@
-"""Intervals of any figure of (llr, is_h1): its variation over other samples of rows.
+"""Intervals of figures: their variation over other samples of rows.
 
-    bootstrap   rows drawn with replacement in each class; quantiles of the figure
-    jackknife   groups of rows left out in turn in each class; figure ± z · standard error
+    bootstrap        rows drawn with replacement in each class; quantiles of any figure of (llr, is_h1)
+    jackknife        groups of rows left out in turn in each class; figure ± z · standard error
+    mean_interval    of a mean over rows, or of the mean of the means of each class: ± z · standard error
+    share_interval   of a share of rows, by Wilson's score test
 
-Both keep the number of rows of each class, so that the interval is about the llrs and not about the proportions.
+The standard error of rows in groups is that of the sums of the groups. Bootstrap and jackknife keep the number of rows
+of each class, so that the interval is about the llrs and not about the proportions.
 
-Reference: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapters 11 and 13.
+References: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapters 11 and 13; Wilson, Journal of the
+American Statistical Association 22, 1927.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from deciban.errors import InputError
-from deciban.evaluate.checks import Flags, interval_tail, number_or_array, two_class_scores
+from deciban.evaluate.checks import Codes, Flags, interval_tail, number_or_array, two_class_scores
 from deciban.evidence.scores import Array
 
 Figure = Callable[[Array, Flags], Any]
@@ -137,3 +141,52 @@ def jackknife(
     return Interval(
         number_or_array(estimate), number_or_array(estimate - reach), number_or_array(estimate + reach), level
     )
+
+
+def standard_error(each: Array, groups: Codes | None = None) -> float:
+    """Standard error of the mean of values (n,); infinite for a single row or group, and for infinite values.
+
+    >>> values = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> round(standard_error(values), 3), round(standard_error(values, np.array([0, 0, 1, 1])), 3)
+    (0.645, 1.0)
+    """
+    n = len(each)
+    if n < 2 or not np.isfinite(each).all():
+        return np.inf
+    away = each - each.mean()
+    if groups is None:
+        return float(np.sqrt(np.square(away).sum() / (n * (n - 1))))
+    sums = np.bincount(np.unique(groups, return_inverse=True)[1], away)
+    G = len(sums)
+    return float(np.sqrt(np.square(sums).sum() * G / (G - 1)) / n) if G > 1 else np.inf
+
+
+def mean_interval(each: Array, groups: Codes | None, level: float, classes: Codes | None = None) -> Interval:
+    """Interval of the mean of values ≥ 0, shape (n,); with `classes` (n,), of the mean of the means of each class.
+
+    >>> print(mean_interval(np.array([1.0, 2.0, 3.0, 4.0]), None, 0.95))
+    2.5 [1.23, 3.77]
+    """
+    parts = [np.arange(len(each))] if classes is None else [np.flatnonzero(classes == k) for k in np.unique(classes)]
+    mean = float(np.mean([each[part].mean() for part in parts]))
+    if not np.isfinite(mean):
+        return Interval(mean, mean, mean, level)
+    errors = [standard_error(each[part], None if groups is None else groups[part]) for part in parts]
+    reach = float(ndtri(1 - interval_tail(level)) * np.sqrt(np.square(errors).sum()) / len(parts))
+    return Interval(mean, max(0.0, mean - reach), mean + reach, level)
+
+
+def share_interval(each: Array, groups: Codes | None, level: float) -> Interval:
+    """Interval of a share: the mean of flags (n,), 0 or 1; it is neither empty at 0 or 1 nor beyond them.
+
+    >>> print(share_interval(np.zeros(50), None, 0.95))
+    0 [0, 0.0713]
+    """
+    n, share, reach = float(len(each)), float(each.mean()), float(ndtri(1 - interval_tail(level)))
+    if groups is not None:  # as many independent rows as have the same standard error
+        error = standard_error(each, groups)
+        alone = standard_error(each)
+        n = n * min(1.0, (alone / error) ** 2) if error and np.isfinite(error) else float(len(np.unique(groups)))
+    centre = (share + reach**2 / (2 * n)) / (1 + reach**2 / n)
+    half = reach / (1 + reach**2 / n) * np.sqrt(share * (1 - share) / n + (reach / (2 * n)) ** 2)
+    return Interval(share, float(max(0.0, centre - half)), float(min(1.0, centre + half)), level)

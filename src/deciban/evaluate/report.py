@@ -17,7 +17,14 @@ import numpy as np
 
 from deciban.errors import DecibanError, ImpossibleRowWarning, InputError, NotAvailableError
 from deciban.evaluate.checks import Codes, Flags, class_log_prior, class_scores
-from deciban.evaluate.intervals import Figure, Interval, bootstrap
+from deciban.evaluate.intervals import (
+    Figure,
+    Interval,
+    bootstrap,
+    mean_interval,
+    share_interval,
+    standard_error,
+)
 from deciban.evaluate.multiclass import brier_of, calibration_error_of, multiclass_calibration_loss, multiclass_cllr
 from deciban.evaluate.two_class import cllr, dcf, eer, min_cllr, min_dcf
 from deciban.evidence.decisions import decide, resolve_cost, resolve_prior
@@ -27,10 +34,14 @@ from deciban.printable import one_line
 
 MAX_LISTED = 3  # confusions, and classes against the rest, in the summary
 MAX_CLASSES = 5  # classes in the first line of the summary
+LEVEL = 0.95  # of the intervals in the summary
+REPEATS = 200  # of the bootstrap, for figures that are not means over rows
+NO_BETTER = 1.64  # standard errors of the gain in log loss over the prior, below which it may be chance
 FIGURES = {"error": "error_rate", "log loss": "log_loss", "Brier": "brier", "Cllr": "cllr", "EER": "eer"}
 COMMON = ("error_rate", "mean_cost", "log_loss", "log_loss_of_prior", "brier", "expected_calibration_error")
 OF_EVIDENCE = ("cllr", "min_cllr", "calibration_loss")
 OF_TWO_CLASSES = ("eer", "dcf", "min_dcf")
+WITH_INTERVALS = ("error_rate", "mean_cost", "log_loss", "brier", "cllr", "eer")
 
 
 class ClassFigures(NamedTuple):
@@ -59,9 +70,11 @@ class Evaluation:
     cost : None, mapping, or array-like of shape (K, K), default=None
         Costs, cost[true, decided]; None is 0/1. They become an array.
     learnt : bool, default=False
-        Whether the rows were learnt, and each was scored by leave-one-out.
+        Whether the rows were learnt, and each was scored by a model without it.
     selected_on : sequence of str, default=()
         What was chosen by looking at these same rows, such as "calibration", or the figure it was chosen by.
+    groups : array-like of int of shape (n,), optional
+        Rows of the same group depend on each other; intervals take it into account.
 
     Examples
     --------
@@ -72,12 +85,13 @@ class Evaluation:
     >>> evaluation
     Evaluation(3 rows, 2 classes, error 0.333, log loss 0.402)
     >>> print(evaluation)
+    This model is no better than the prior alone, as far as 3 rows show: its log loss is 0.402, that of the prior 0.693.
     3 rows, 2 classes: "f" (2 rows), "m" (1 row)
-    error         33.3 %     1 of 3 rows
-    log loss       0.402     0.693 for the prior alone
-    Brier          0.132
-    Cllr           0.507     0.000 with the best monotone calibration: calibration loss 0.507
-    EER            0.0 %     "m" against "f"
+    error         33.3 %     [6.1, 79.2]     1 of 3 rows; in brackets, 95 % intervals
+    log loss       0.402     [0.000, 0.897]  0.693 for the prior alone
+    Brier          0.132     [0.000, 0.350]
+    Cllr           0.507     minCllr 0.000, calibration loss 0.507
+    EER            0.0 %     [0.0, 79.3]     "m" against "f"
     evidence                 typical: +6.5 dban for true "m" rows, −9.8 dban for true "f" rows
     confused                 1 of 2 "f" rows were predicted "m"
     """
@@ -89,6 +103,7 @@ class Evaluation:
     cost: Any = None
     learnt: bool = False
     selected_on: Sequence[str] = ()
+    groups: Codes | None = None
 
     def __post_init__(self) -> None:
         table, codes = class_scores(self.log_likelihood, self.codes)
@@ -222,24 +237,93 @@ class Evaluation:
             ratio = llr(self.log_likelihood, at, log_prior=log_probability(self.prior))
         return ratio, self.codes == at
 
-    def interval(self, figure: Figure, over: Hashable | None = None, **options: Any) -> Interval:
-        """Compute the bootstrap interval of a figure.
+    def interval(self, figure: Figure | str, over: Hashable | None = None, **options: Any) -> Interval:
+        """Compute the interval of a figure: its variation over other rows.
+
+        Rows of the same group are taken to depend on each other. What varies because other rows were learnt is not
+        included.
 
         Parameters
         ----------
-        figure : callable
-            Function of (llr, is_h1), such as `cllr`.
+        figure : str or callable
+            One of "error_rate", "mean_cost", "log_loss", "brier", "cllr" and "eer"; or a function of (llr, is_h1), such
+            as `cllr`, whose interval is computed by `bootstrap`.
         over : label, optional
-            The class; of two classes, the second if not given.
+            For a function, the class; of two classes, the second if not given.
         **options : dict
-            Options of `bootstrap`.
+            ``level``, and for functions the other options of `bootstrap`.
 
         Returns
         -------
         Interval
             The figure and its interval.
+
+        Examples
+        --------
+        >>> told = Evaluation([[0.0, 2.0], [0.0, -1.0]] * 40, [1, 0] * 39 + [0, 1], ["f", "m"])
+        >>> print(told.interval("log_loss"))
+        0.258 [0.2, 0.315]
         """
-        return bootstrap(figure, *self.scores(over), **options)
+        if not isinstance(figure, str):
+            return bootstrap(figure, *self.scores(over), **options)
+        if figure not in WITH_INTERVALS:
+            raise InputError(f"interval({figure!r}): the figure must be one of {', '.join(WITH_INTERVALS)}.")
+        if figure == "eer":
+            found = bootstrap(eer, *self.scores(), **{"repeats": REPEATS, **options})
+            if found.low < found.high:
+                return found
+            rows = np.bincount(self.codes, minlength=2).min()  # all samples agree: as a share of the smaller class
+            return share_interval(np.repeat(found.estimate, rows), None, found.level)
+        level, each = float(options.get("level", LEVEL)), self._row_values(figure)
+        if figure == "error_rate":
+            return share_interval(each, self.groups, level)
+        if figure != "cllr":
+            return mean_interval(each, self.groups, level)
+        return mean_interval(each, self.groups, level, self.codes)  # each class has the same weight
+
+    def _row_values(self, figure: str) -> Array:
+        """Return the value of each row whose mean is the figure, shape (n,); for the Cllr, the mean of class means."""
+        own = np.arange(len(self)), self.codes
+        if figure == "error_rate":
+            return (self.decided != self.codes).astype(float)
+        if figure == "mean_cost":
+            return self.cost[self.codes, self.decided]
+        if figure == "log_loss":
+            return -self.log_posterior[own]
+        if figure == "brier":
+            away = np.exp(self.log_posterior)
+            away[own] -= 1.0
+            return np.square(away).sum(axis=1) / (2 if len(self.classes) == 2 else 1)
+        K = len(self.classes)
+        with _without_warnings():
+            return -log_posterior(self.log_likelihood, np.full(K, -np.log(K)))[own] / np.log(max(K, 2))
+
+    def verdict(self) -> str | None:
+        """Say that the scores are no better than the prior, if these rows do not show that they are.
+
+        Returns
+        -------
+        str or None
+            A sentence; None if the log loss is below that of the prior by more than chance.
+        """
+        if len(self.classes) < 2:
+            return None
+        own = np.arange(len(self)), self.codes
+        prior = np.broadcast_to(log_probability(self.prior), self.log_likelihood.shape)[own]
+        with np.errstate(invalid="ignore"):
+            gain = np.where(np.isneginf(prior), 0.0, self.log_posterior[own] - prior)
+        impossible = int(np.isneginf(gain).sum())
+        if impossible:
+            return (
+                f"This model gives {count(impossible, 'row')} probability zero under the true class, so its log loss "
+                "is infinite. Fit it with --rule mean."
+            )
+        if gain.mean() > NO_BETTER * standard_error(gain, self.groups):
+            return None
+        alone, its = ("class proportions", "theirs") if self.learnt else ("prior", "that of the prior")
+        chance = f", as far as {count(len(self), 'row')} show" if gain.mean() > 0 else ""
+        figures = f"its log loss is {self.log_loss:.3f}, {its} {self.log_loss_of_prior:.3f}"
+        return f"This model is no better than the {alone} alone{chance}: {figures}."
 
     def to_dict(self) -> dict[str, Any]:
         """Give every figure as plain values.
@@ -259,6 +343,8 @@ class Evaluation:
             "selected_on": list(self.selected_on),
             **{name: getattr(self, name) for name in COMMON},
             **{name: self.figure(name) for name in evidence},
+            "intervals": {name: found for name in WITH_INTERVALS if (found := self._ends(name)) is not None},
+            "better_than_prior": self.verdict() is None,
             "impossible": self.impossible,
             "confusion": self.confusion.tolist(),
             "per_class": [{"class": label, **figures._asdict()} for label, figures in self.per_class.items()],
@@ -281,6 +367,15 @@ class Evaluation:
             return getattr(self, name)
         except DecibanError:
             return None
+
+    def _ends(self, name: str) -> list[float] | None:
+        """Return the ends of the interval of a figure; None if these rows do not determine it."""
+        try:
+            found = self.interval(name)
+        except DecibanError:
+            return None
+        ends = [float(found.low), float(found.high)]
+        return ends if np.isfinite(ends).all() else None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -317,10 +412,14 @@ def _without_warnings() -> Iterator[None]:
 def _summary(evaluation: Evaluation) -> Iterator[str]:
     """The lines of the summary: rows and classes, each figure with its meaning, the most frequent confusions, notes."""
     n, classes = len(evaluation), evaluation.classes
-    how = ", each scored as if it had not been learnt;" if evaluation.learnt else ","
+    how = ", each scored as if it had not been learnt (k-fold);" if evaluation.learnt else ","
+    verdict = evaluation.verdict()
+    if verdict is not None:
+        yield verdict
     yield f"{count(n, 'row')}{how} {_classes_text(evaluation)}"
     wrong = int((evaluation.decided != evaluation.codes).sum())
-    yield _line(evaluation, "error", _percent(evaluation.error_rate), f"{wrong:,} of {count(n, 'row')}")
+    remark = f"{wrong:,} of {count(n, 'row')}; in brackets, {LEVEL:.0%} intervals".replace("%", " %")
+    yield _line(evaluation, "error", _percent(evaluation.error_rate), remark)
     if not np.array_equal(evaluation.cost, 1 - np.eye(len(classes))):
         yield _line(evaluation, "cost", f"{evaluation.mean_cost:.3f}", "a row, at the given costs")
     of_prior = f"{evaluation.log_loss_of_prior:.3f} for the prior alone"
@@ -352,9 +451,8 @@ def _cllr_line(evaluation: Evaluation) -> str:
     harm = "worse than no evidence (1.000); " if cost > 1 else ""
     if cost == np.inf:
         return _line(evaluation, "Cllr", "∞", f"{harm}a true class has likelihood zero")
-    kind = "monotone calibration" if len(evaluation.classes) == 2 else "scale and offsets"
     loss = f"calibration loss {evaluation.calibration_loss:.3f}"
-    return _line(evaluation, "Cllr", f"{cost:.3f}", f"{harm}{evaluation.min_cllr:.3f} with the best {kind}: {loss}")
+    return _line(evaluation, "Cllr", f"{cost:.3f}", f"{harm}minCllr {evaluation.min_cllr:.3f}, {loss}")
 
 
 def _two_class_lines(evaluation: Evaluation) -> Iterator[str]:
@@ -390,6 +488,13 @@ def _confusion_lines(evaluation: Evaluation) -> Iterator[str]:
 def _line(evaluation: Evaluation, name: str, value: str, remark: str) -> str:
     chosen = FIGURES.get(name, name) in evaluation.selected_on or name in evaluation.selected_on
     remark = "; ".join(part for part in (remark, "chosen by it" if chosen else "") if part)
+    figure = FIGURES.get(name, "mean_cost" if name == "cost" else "")
+    ends = evaluation._ends(figure) if figure else None
+    digits = ".3f"
+    if ends is not None and value.endswith("%"):
+        ends, digits = [100 * end for end in ends], ".1f"
+    interval = "" if ends is None else f"[{ends[0]:{digits}}, {ends[1]:{digits}}]"
+    remark = f"{interval:<15} {remark}" if interval else remark
     return f"{name:<9} {value:>10}     {remark}".rstrip()
 
 

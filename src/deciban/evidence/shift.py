@@ -60,6 +60,9 @@ class EstimatedPrior:
 def estimate_prior(log_likelihood: ArrayLike) -> EstimatedPrior:
     """Estimate the class proportions of a batch by maximum likelihood.
 
+    n rows cannot show that a class has no share: a maximum below half a row, 1/(2n), is raised to it, unless every row
+    is impossible under the class.
+
     Standard errors come from the observed information; at a proportion of 0 they are those of the estimate without the
     constraint, which is too large. Rows that are impossible under every class are left out, with a warning.
 
@@ -94,7 +97,16 @@ def estimate_prior(log_likelihood: ArrayLike) -> EstimatedPrior:
         warn_impossible(np.flatnonzero(~possible), "under every class", answer)
     likelihood = np.exp(table - highest)  # a factor per row does not change the proportions
     prior, iterations = _iterate(likelihood)
-    return EstimatedPrior(prior, _standard_error(likelihood, prior), iterations)
+    return EstimatedPrior(_at_least_half_a_row(likelihood, prior), _standard_error(likelihood, prior), iterations)
+
+
+def _at_least_half_a_row(likelihood: Array, prior: Array) -> Array:
+    """Raise proportions below 1/(2n) of classes that some row may belong to; the others make room in proportion."""
+    least = 1 / (2 * len(likelihood))
+    few = (prior < least) & likelihood.any(axis=0)
+    if not few.any():
+        return prior
+    return np.where(few, least, prior * (1 - few.sum() * least) / prior[~few].sum())
 
 
 def _iterate(likelihood: Array) -> tuple[Array, int]:

@@ -382,6 +382,71 @@ class HasSubset(Protocol):
 
 
 @runtime_checkable
+class SeveralParts(Protocol):
+    """Experts whose evidence has several parts, each with a weight of its own in calibrated scores."""
+
+    @property
+    def part_columns(self) -> list[tuple[int, ...]]:
+        """Positions of the columns of each part."""
+
+    def part_scores(self, density: Any, X: Rows) -> list[Array]:
+        """Score rows, part by part.
+
+        Parameters
+        ----------
+        density : Density
+            The density of this family.
+        X : rows
+            What the family's `encode` returned.
+
+        Returns
+        -------
+        list of ndarray of shape (n, K)
+            Evidence of each part, in the order of `part_columns`.
+        """
+
+    def left_out_parts(
+        self, stats: Any, X: Rows, members: Members, rule: Rule, density: Density | None = None
+    ) -> list[Array]:
+        """Score each row by the sums without it, part by part.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums that contain the rows.
+        X : rows
+            What the family's `encode` returned.
+        members : Members
+            The class and the weight of each row.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the sums.
+        density : Density, optional
+            The density of `stats`, for callers that have it.
+
+        Returns
+        -------
+        list of ndarray of shape (n, K)
+            Evidence of each part, in the order of `part_columns`.
+        """
+
+    def restricted(self, stats: Any, features: Array) -> tuple[Any, Any] | None:
+        """Keep the parts that some of the columns allow.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the rows of each class.
+        features : ndarray of int
+            Positions of the columns to keep.
+
+        Returns
+        -------
+        tuple of (Family, Stats) or None
+            Family and sums of the parts that remain; None if none does.
+        """
+
+
+@runtime_checkable
 class SharesParameters(Protocol):
     """Families in which a row of one class can change the densities of other classes."""
 

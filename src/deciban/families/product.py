@@ -3,12 +3,16 @@
     log f(x|c) = Σ_b log f_b(x_b|c)
 
 A missing value adds nothing to a block's statistics and nothing to its score, where the block's family allows gaps.
+
+A product may also have *experts*: further families over columns that a block models already, such as pairs of columns.
+They are summed like blocks, and they add parts to the calibrated score. They are no part of the density: scores without
+calibration, samples, evidences and posteriors are those of the blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +32,7 @@ from deciban.families.abilities import (
     HasSubset,
     Refines,
     RunningSums,
+    SeveralParts,
     SharesParameters,
     Streams,
     Unmixable,
@@ -52,7 +57,26 @@ class Block:
     family: Family[Any]
     reason: str = ""
     together: bool = False  # its columns were found to vary together, so later rows must have no gap in them
+    expert: bool = False  # beside other blocks of the same columns
     detail: str = ""  # figures behind the reason
+
+
+@dataclass(frozen=True)
+class Expert:
+    """Columns, which blocks model already, and a further family for them."""
+
+    columns: Key
+    family: Family[Any]
+    whole_rows: bool = False  # a row with a gap in one of the columns counts as missing in all
+
+    def encode(self, table: Table) -> Rows:
+        """Encode the columns of a table."""
+        at = places_of([self.columns], table.columns)[0]
+        rows = self.family.encode(Columns(table, at), [str(table.columns[j]) for j in at])
+        if not self.whole_rows:
+            return rows
+        gaps = np.isnan(rows).any(axis=1)
+        return np.where(gaps[:, None], np.nan, rows) if gaps.any() else rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +84,7 @@ class BlockRows:
     """The encoded rows of several blocks; selecting rows selects them in each."""
 
     parts: tuple[Rows, ...]
+    experts: tuple[Rows, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,14 +96,15 @@ class BlockRows:
         return np.dtype(object)
 
     def __getitem__(self, rows: Array | slice) -> BlockRows:
-        return BlockRows(tuple(part[rows] for part in self.parts))
+        return BlockRows(tuple(part[rows] for part in self.parts), tuple(part[rows] for part in self.experts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ProductStats(Stats):
-    """The statistics of each block, by its columns."""
+    """The statistics of each block, by its columns, and those of the experts."""
 
     blocks: dict[Key, Stats] = nested()
+    experts: dict[str, Stats] | None = nested(default=None)  # by their names; None where there are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +112,7 @@ class ProductDensity(Density):
     """Densities of blocks, multiplied."""
 
     blocks: dict[Key, Density]
+    experts: dict[str, Density] | None = None  # by their names; not part of the density
 
     @property
     def K(self) -> int:
@@ -150,6 +177,9 @@ class Product(
     ----------
     families : dict of {column: Family}
         Family of each block. A key is a column name or position, or a tuple of them where a family takes several.
+    experts : dict of {str: Expert}, optional
+        Further families over columns that a block has already, by any name. They add parts to calibrated scores, with
+        weights ≥ 0, and are no part of the density.
 
     Examples
     --------
@@ -159,6 +189,7 @@ class Product(
     """
 
     families: Mapping[Any, Family[Any]]
+    experts: Mapping[str, Expert] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.families:
@@ -204,12 +235,7 @@ class Product(
         list of list of int
             Positions of the columns of each block.
         """
-        place = {name: at for at, name in enumerate(columns)}
-        missing = [name for key in self.keys for name in key if name not in place]
-        if missing:
-            lacks, has = shortlist([repr(name) for name in missing]), shortlist(columns, 10)
-            raise InputError(f"the table has no column {lacks}; it has {has}.", columns=tuple(missing))
-        return [[place[name] for name in key] for key in self.keys]
+        return places_of(self.keys, columns)
 
     # -- the contract, block by block ------------------------------------------------------------------------------
     def encode(self, X: Input | BlockRows, columns: Sequence[Any], stats: ProductStats | None = None) -> BlockRows:
@@ -220,30 +246,58 @@ class Product(
         encoded = []
         for family, at, sums in zip(self.families.values(), self.positions(table.columns), known):
             encoded.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at], sums))
-        return BlockRows(tuple(encoded))
+        return BlockRows(tuple(encoded), tuple(expert.encode(table) for expert in self.experts.values()))
 
     def check(self, X: BlockRows, columns: Sequence[Any], learning: bool = False) -> None:
         for family, key, part in zip(self.families.values(), self.keys, X.parts):
             family.check(part, list(map(str, key)), learning)
 
     def collect(self, X: BlockRows, members: Members) -> ProductStats:
-        return self._stats(members.classes, self._each(lambda f, x: f.collect(x, members), X.parts))
+        experts = [expert.collect(part, members) for expert, part in experts_of(self, X)]
+        return self._stats(members.classes, self._each(lambda f, x: f.collect(x, members), X.parts), experts)
 
     def choose(
         self, stats: ProductStats, rows: tuple[BlockRows, Members] | None = None, rule: Rule = "mean"
     ) -> Product:
         if rows is None:
-            return self.with_families(self._each(lambda f, s: f.choose(s, None, rule), stats.blocks.values()))
+            chosen = self.with_families(self._each(lambda f, s: f.choose(s, None, rule), stats.blocks.values()))
+            return chosen.with_experts(
+                one.choose(sums, None, expert_rule(rule)) for one, sums in experts_of(self, stats)
+            )
         X, members = rows
-        return self.with_families(
+        chosen = self.with_families(
             self._each(lambda f, s, x: f.choose(s, (x, members), rule), stats.blocks.values(), X.parts)
         )
+        each = experts_of(self, stats, X)
+        return chosen.with_experts(one.choose(sums, (part, members), expert_rule(rule)) for one, sums, part in each)
+
+    def with_experts(self, families: Iterable[Family[Any]]) -> Product:
+        """Replace the families of the experts.
+
+        Parameters
+        ----------
+        families : iterable of Family
+            One per expert, in the order of the experts.
+
+        Returns
+        -------
+        Product
+            The same blocks, and experts with these families.
+        """
+        if not self.experts:
+            return self
+        each = zip(self.experts.items(), families)
+        return replace(self, experts={name: replace(expert, family=family) for (name, expert), family in each})
 
     def resolve(self, stats: ProductStats) -> Product:
-        return self.with_families(self._each(lambda f, s: f.resolve(s), stats.blocks.values()))
+        resolved = self.with_families(self._each(lambda f, s: f.resolve(s), stats.blocks.values()))
+        return resolved.with_experts(expert.resolve(sums) for expert, sums in experts_of(self, stats))
 
     def estimate(self, stats: ProductStats, rule: Rule) -> ProductDensity:
-        return self._density(self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys))
+        blocks = self._each(lambda f, s, k: _estimate(f, s, rule, k), stats.blocks.values(), self.keys)
+        each = zip(self.experts, experts_of(self, stats))
+        experts = {name: expert.estimate(sums, expert_rule(rule)) for name, (expert, sums) in each}
+        return ProductDensity(dict(zip(self.keys, blocks)), experts or None)
 
     def leave_one_out(
         self, stats: ProductStats, X: BlockRows, members: Members, rule: Rule, density: Density | None = None
@@ -259,32 +313,37 @@ class Product(
         return _BlockAccumulator(self, X, members)
 
     def footprint(self, X: BlockRows, members: Members) -> ProductStats:
-        return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts))
+        experts = [footprint(expert, part, members) for expert, part in experts_of(self, X)]
+        return self._stats(members.classes, self._each(lambda f, x: footprint(f, x, members), X.parts), experts)
 
     def framed(self, stats: ProductStats) -> Product:
         pairs = zip(self.families.values(), stats.blocks.values())
         found = [with_frame(part, sums) for part, sums in pairs]
-        same = all(new is old for new, old in zip(found, self.families.values()))
-        return self if same else self.with_families(found)
+        experts = [with_frame(expert, sums) for expert, sums in experts_of(self, stats)]
+        old = [*self.families.values(), *(expert.family for expert in self.experts.values())]
+        same = all(new is former for new, former in zip([*found, *experts], old))
+        return self if same else self.with_families(found).with_experts(experts)
 
     def refine(self, stats: ProductStats, X: BlockRows, members: Members) -> tuple[Product, ProductStats]:
         pairs = self._each(
             lambda f, s, x: f.refine(s, x, members) if ability(f, Refines) else (f, s), stats.blocks.values(), X.parts
         )
         families, sums = zip(*pairs)
-        return self.with_families(families), self._stats(stats.labels["class"], sums)  # type: ignore[arg-type]
+        found = self._stats(stats.labels["class"], sums)  # type: ignore[arg-type]
+        return self.with_families(families), replace(found, experts=stats.experts)
 
     def chosen_by_labels(self) -> list[str]:
-        having = [family for family in self.families.values() if ability(family, HasChoices)]
-        return sorted({choice for family in having for choice in family.chosen_by_labels()})  # type: ignore[attr-defined]
+        every = [*self.families.values(), *(family for (family,) in experts_of(self))]
+        having = [family for family in every if ability(family, HasChoices)]
+        return sorted({choice for family in having for choice in family.chosen_by_labels()})
 
     def keep_choices(self, chosen: Product, with_rows: bool) -> Product:
-        return self.with_families(
-            self._each(
-                lambda f, c: f.keep_choices(c, with_rows) if ability(f, HasChoices) else f,
-                chosen.families.values(),
-            )
-        )
+        def kept(family: Any, made: Any) -> Any:
+            return family.keep_choices(made, with_rows) if ability(family, HasChoices) else family
+
+        blocks = self.with_families(self._each(kept, chosen.families.values()))
+        both = zip(experts_of(self), experts_of(chosen))
+        return blocks.with_experts(kept(family, made) for (family,), (made,) in both)
 
     @property
     def shared(self) -> bool:
@@ -306,7 +365,16 @@ class Product(
             if kept:
                 left = tuple(place[key[at]] for at in kept)
                 families[left], blocks[left] = subset(part, sums, np.array(kept, dtype=np.intp), key)
-        return Product(families), ProductStats(stats.labels, blocks)
+        experts: dict[str, Expert] = {}
+        held: dict[str, Any] = {}
+        for (name, expert), (_, sums) in zip(self.experts.items(), experts_of(self, stats)):
+            at = np.array([j for j, column in enumerate(expert.columns) if column in wanted], dtype=np.intp)
+            found = _expert_subset(expert, sums, at)
+            if found is not None:
+                left = tuple(place[expert.columns[j]] for j in at)
+                experts[name] = replace(expert, columns=left, family=found[0])
+                held[name] = found[1]
+        return Product(families, experts), ProductStats(stats.labels, blocks, held or None)
 
     def log_evidence(self, stats: ProductStats) -> Array:
         parts = self._each(lambda f, s: f.log_evidence(s), stats.blocks.values())
@@ -340,8 +408,9 @@ class Product(
     def _each(self, act: Callable[..., Any], *parts: Iterable[Any]) -> list[Any]:
         return [act(family, *each) for family, *each in zip(self.families.values(), *parts)]
 
-    def _stats(self, classes: Axis, sums: Iterable[Stats]) -> ProductStats:
-        return ProductStats({"class": classes}, dict(zip(self.keys, sums)))
+    def _stats(self, classes: Axis, sums: Iterable[Stats], experts: Iterable[Stats] = ()) -> ProductStats:
+        held = dict(zip(self.experts, experts))
+        return ProductStats({"class": classes}, dict(zip(self.keys, sums)), held or None)
 
     def _density(self, densities: Iterable[Density]) -> ProductDensity:
         return ProductDensity(dict(zip(self.keys, densities)))
@@ -354,11 +423,14 @@ class _BlockAccumulator:
         self.product, self.classes = product, members.classes
         pairs = zip(product.families.values(), product.keys, X.parts)
         self.blocks = [accumulator(family, part, members, list(map(str, key))) for family, key, part in pairs]
+        others = zip(product.experts.values(), X.experts)
+        self.experts = [accumulator(one.family, part, members, list(map(str, one.columns))) for one, part in others]
 
     @property
     def family(self) -> Product:
         """The product of the blocks' families."""
-        return self.product.with_families(block.family for block in self.blocks)
+        blocks = self.product.with_families(block.family for block in self.blocks)
+        return blocks.with_experts(expert.family for expert in self.experts)
 
     @property
     def known(self) -> ProductStats:
@@ -366,19 +438,20 @@ class _BlockAccumulator:
         return self._stats(block.known for block in self.blocks)
 
     def choose(self, X: BlockRows, members: Members, rule: Rule) -> None:
-        """Let each block make its choices."""
-        for block, part in zip(self.blocks, X.parts):
+        """Let each block and expert make its choices."""
+        for block, part in zip([*self.blocks, *self.experts], [*X.parts, *X.experts]):
             block.choose(part, members, rule)
 
     def add(self, X: BlockRows, members: Members) -> None:
         """Add the sums of a batch to each block's."""
         self.classes = self.classes.union(members.classes)
-        for block, part in zip(self.blocks, X.parts):
+        for block, part in zip([*self.blocks, *self.experts], [*X.parts, *X.experts]):
             block.add(part, members)
 
     def total(self) -> ProductStats:
-        """Return the sums of each block."""
-        return self._stats(block.total() for block in self.blocks)
+        """Return the sums of each block and expert."""
+        experts = {name: expert.total() for name, expert in zip(self.product.experts, self.experts)}
+        return replace(self._stats(block.total() for block in self.blocks), experts=experts or None)
 
     def _stats(self, sums: Iterable[Any]) -> ProductStats:
         return ProductStats({"class": self.classes}, dict(zip(self.product.keys, sums)))
@@ -403,6 +476,72 @@ def blocks_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
         return [(family, *values)]
     parts = [value.parts if isinstance(value, BlockRows) else list(value.blocks.values()) for value in values]
     return list(zip(family.families.values(), *parts))
+
+
+def places_of(keys: Sequence[Key], columns: Sequence[Any]) -> list[list[int]]:
+    """Return the positions of the columns of each key in a table; an error names those that it lacks."""
+    place = {name: at for at, name in enumerate(columns)}
+    missing = [name for key in keys for name in key if name not in place]
+    if missing:
+        lacks, has = shortlist([repr(name) for name in missing]), shortlist(columns, 10)
+        raise InputError(f"the table has no column {lacks}; it has {has}.", columns=tuple(missing))
+    return [[place[name] for name in key] for key in keys]
+
+
+# -- experts ---------------------------------------------------------------------------------------------------------
+def experts_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
+    """Return (family, value, …) of each expert of a product; none of another family.
+
+    The values are encoded rows, statistics or densities of the family.
+    """
+    if not isinstance(family, Product) or not family.experts:
+        return []
+    parts = [value.experts if isinstance(value, BlockRows) else list(value.experts.values()) for value in values]
+    return list(zip([expert.family for expert in family.experts.values()], *parts))
+
+
+def expert_rule(rule: Rule) -> Rule:
+    """Return the rule by which experts are estimated: they must not find any row impossible."""
+    return rule if rule == "predictive" else "mean"
+
+
+def expert_scores(family: Family[Any], density: Density, rows: Rows) -> list[Array]:
+    """Return the scores of each part of each expert, shape (n, K)."""
+    scores: list[Array] = []
+    for expert, inner, encoded in experts_of(family, density, rows):
+        several = ability(expert, SeveralParts)
+        scores += [inner.log_density(encoded)] if several is None else several.part_scores(inner, encoded)
+    return scores
+
+
+def left_out_experts(
+    family: Family[Any], stats: Any, rows: Rows, members: Members, rule: Rule, density: Density
+) -> list[Array]:
+    """Return the leave-one-out scores of each part of each expert, shape (n, K)."""
+    scores: list[Array] = []
+    for expert, sums, encoded, inner in experts_of(family, stats, rows, density):
+        given = sums, encoded, members, expert_rule(rule), inner
+        several = ability(expert, SeveralParts)
+        scores += [expert.leave_one_out(*given)] if several is None else several.left_out_parts(*given)
+    return scores
+
+
+def expert_columns(family: Family[Any]) -> list[tuple[Family[Any], Key]]:
+    """Return the expert and the columns of each part of the experts, in the order of their scores."""
+    found: list[tuple[Family[Any], Key]] = []
+    for expert in family.experts.values() if isinstance(family, Product) else ():
+        several, columns = ability(expert.family, SeveralParts), expert.columns
+        parts = [tuple(range(len(columns)))] if several is None else several.part_columns
+        found += [(expert.family, tuple(columns[j] for j in part)) for part in parts]
+    return found
+
+
+def _expert_subset(expert: Expert, stats: Any, features: Array) -> tuple[Family[Any], Any] | None:
+    """Return the family and the sums of an expert for some of its columns; None if nothing is left of it."""
+    several = ability(expert.family, SeveralParts)
+    if several is not None:
+        return several.restricted(stats, features)
+    return subset(expert.family, stats, features, expert.columns) if len(features) else None
 
 
 def without_ability(family: Family[Any], kind: type) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 from deciban.errors import NotAvailableError
-from deciban.families.abilities import Counts, HasChoices, HasSubset, SharesParameters, ability
-from deciban.families.product import Product, ProductStats, blocks_of
+from deciban.families.abilities import Counts, HasChoices, HasSubset, SeveralParts, SharesParameters, ability
+from deciban.families.product import Product, ProductStats, blocks_of, experts_of
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
 from deciban.statistics import Array, Members, Stats
 
@@ -96,6 +96,27 @@ class Released(Family[ReleasedStats]):
         return family.lengths(X)
 
     @property
+    def part_columns(self) -> list[tuple[int, ...]]:
+        """Positions of the columns of each part of an expert."""
+        family: SeveralParts = self.family  # type: ignore[assignment]  # see `supports`
+        return family.part_columns
+
+    def part_scores(self, density: Density, X: Rows) -> list[Array]:
+        """Score rows part by part, as the family does."""
+        family: SeveralParts = self.family  # type: ignore[assignment]  # see `supports`
+        return family.part_scores(density, X)
+
+    def left_out_parts(
+        self, stats: Stats, X: Rows, members: Members, rule: Rule, density: Density | None = None
+    ) -> list[Array]:
+        """Refuse."""
+        refuse("leave rows out")
+
+    def restricted(self, stats: Stats, features: Array) -> tuple[Any, Any] | None:
+        """Refuse."""
+        refuse()
+
+    @property
     def shared(self) -> bool:
         """Whether the family's classes share parameters."""
         family: SharesParameters = self.family  # type: ignore[assignment]  # see `supports`
@@ -114,8 +135,12 @@ def strip(family: Family[Any], stats: Any, density: Any, rule: Rule) -> tuple[An
             {"class": stats.labels["class"]}
         )
     parts = [strip(part, sums, inner, rule) for part, sums, inner in blocks_of(family, stats, density)]
-    families = family.with_families(part for part, _ in parts)
-    return families, ProductStats(stats.labels, {key: sums for key, (_, sums) in zip(stats.blocks, parts)})
+    others = [strip(part, sums, inner, rule) for part, sums, inner in experts_of(family, stats, density)]
+    families = family.with_families(part for part, _ in parts).with_experts(part for part, _ in others)
+    held = {key: sums for key, (_, sums) in zip(family.experts, others)}
+    return families, ProductStats(
+        stats.labels, {key: sums for key, (_, sums) in zip(stats.blocks, parts)}, held or None
+    )
 
 
 def without_sums(stats: Any) -> Any:

@@ -55,6 +55,8 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
         Prior mean; the pooled mean of the first rows if None.
     scale : array-like, optional
         Prior covariance in place of `target`.
+    dof : float, default=0.0
+        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows.
     origin : array-like of shape (n_features,), optional
         Origin of the sums; near the first rows if None.
     reach : array-like of shape (n_features,), optional

@@ -1,7 +1,7 @@
 """The calibration of a classifier: fitted on leave-one-out scores, and out of date once rows are learnt or unlearnt.
 
 Scores and lengths are given for each of the B blocks of a family: a list of B arrays (n, K), and a list of B arrays
-(n,) or None.
+(n,) or None. The scores may be followed by those of the parts of experts, (n, K) each, which have no lengths.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
+from deciban.families.word_scores import plain
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
     from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
+    from deciban.evaluate.word_scales import WordScales
+    from deciban.text.word_evidence import WordFactors
 
     Linear: TypeAlias = Affine | Offsets | LengthAware | Blockwise
 
-METHODS = ("offsets", "length", "blocks", "affine", "pav")
-Form = Literal["prior", "none", "scale", "fitted"]
+METHODS = ("offsets", "length", "blocks", "features", "affine", "pav")
+Form = Literal[
+    "prior", "none", "scale", "fitted", "few parts", "parts", "many parts", "few words", "words", "many words"
+]
+# penalty λ on the scales of words, see word_scales
+WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
+PARTS: dict[Form, float] = {"few parts": 30.0, "parts": 3.0, "many parts": 0.3}  # penalty λ on weights, see part_fit
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
 Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events
@@ -32,7 +40,7 @@ Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where t
 class Calibration:
     """A fitted calibrator, its classes, and the number of rows of the model at that time."""
 
-    calibrator: Linear | PAV
+    calibrator: Linear | PAV | WordScales
     classes: tuple[Any, ...]
     fitted_on: float  # Σ w of the rows of the model when it was fitted
     form: Form = "fitted"
@@ -53,25 +61,41 @@ class Calibration:
         With "offsets", "affine" and "pav" all classes have the same weight, so that no prior is favoured. With
         "length" and "blocks" each row has the same weight and the log prior of the rows is subtracted: calibration is
         then best at that prior. Other forms than "fitted": "none" leaves scores as they are, "prior" takes all evidence
-        away, and "scale" has one scale for all blocks.
+        away, "scale" has one scale for all blocks, and "few parts", "parts" and "many parts" also have weights for the
+        parts of experts. With "features", "scale" has no scales of words; "few words", "words" and "many words" have
+        them, under weaker and weaker penalties.
         """
         from deciban.evaluate.calibration import PAV, Affine, Blockwise, LengthAware, Offsets
         from deciban.evaluate.scale_fit import informative_penalty
 
         if method not in METHODS:
             raise HyperparameterError(f"calibrate={method!r} is not one of {', '.join(METHODS)}, 'auto' or None.")
-        B, K, length = len(scores), scores[0].shape[1], _total(lengths)
+        B, K, length = len(lengths), scores[0].shape[1], _total(lengths)
+        scores, experts = scores[:B], scores[B:]
         if method in ("affine", "pav") and K != 2:
             raise HyperparameterError(f"calibrate={method!r} is for two classes, not {K}. Use 'offsets'.")
         if method == "length" and length is None:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
         given = tuple(classes), rows, form
+        if method == "features":
+            method = "length" if B == 1 and length is not None else "blocks"
+            common = cls.fit(method, scores, codes, lengths, classes, rows, form if form in FIXED else "fitted")
+            if form in FIXED or form == "scale":
+                return cls(common.calibrator, *given)
+            from deciban.evaluate.word_scales import PENALTY, WordScales
+
+            scales, penalty = common.scales(lengths, len(codes)), WORDS.get(form, PENALTY)
+            linear: Any = common.calibrator
+            return cls(WordScales.fit(linear, scales, scores, codes, shares(codes, K), penalty), *given)
         if form in FIXED:
             return cls(_fixed(method, FIXED[form], B, K), *given)
         whole = total(scores)
         if form == "scale":
             one = Offsets.fit(whole, codes, shares(codes, K), informative_penalty)
             return cls(_fixed("blocks", one.scale, B, K, one.offsets), *given)
+        if form in PARTS:
+            stronger = [each for each in PARTS if PARTS[each] >= PARTS[form]]
+            return cls._with_parts(stronger, scores, experts, codes, lengths, classes, rows)[form]
         if method == "blocks":
             return cls(Blockwise.fit(scores, codes, lengths, shares(codes, K)), *given)
         if method == "length" and length is not None:
@@ -82,6 +106,49 @@ class Calibration:
             llr = np.where(whole[:, 1] == whole[:, 0], 0.0, whole[:, 1] - whole[:, 0])
         return cls((Affine if method == "affine" else PAV).fit(llr, codes == 1), *given)
 
+    @classmethod
+    def fit_each(
+        cls,
+        forms: Sequence[Form],
+        method: str,
+        scores: Sequence[Array],
+        codes: Array,
+        lengths: Lengths,
+        classes: Sequence[Any],
+        rows: float,
+    ) -> dict[Form, Calibration]:
+        """Fit calibrations of several forms, as `fit` does one by one; those with parts share work."""
+        some = [form for form in forms if form in PARTS]
+        found = {
+            form: cls.fit(method, scores, codes, lengths, classes, rows, form) for form in forms if form not in PARTS
+        }
+        if some:
+            B = len(lengths)
+            every = list(PARTS)[: 1 + max(list(PARTS).index(form) for form in some)]
+            blocks = found["fitted"].calibrator if "fitted" in found and method == "blocks" else None
+            found |= cls._with_parts(every, scores[:B], scores[B:], codes, lengths, classes, rows, blocks)
+        return {form: found[form] for form in forms}
+
+    @classmethod
+    def _with_parts(
+        cls,
+        forms: Sequence[Form],
+        scores: Sequence[Array],
+        experts: Sequence[Array],
+        codes: Array,
+        lengths: Lengths,
+        classes: Sequence[Any],
+        rows: float,
+        blocks: Any = None,
+    ) -> dict[Form, Calibration]:
+        """Fit weights of experts beside scales of blocks, for forms in the order of their penalties."""
+        from deciban.evaluate.calibration import Blockwise
+
+        prior = shares(codes, scores[0].shape[1])
+        made = blocks if blocks is not None else Blockwise.fit(scores, codes, lengths, prior)
+        fits = made.with_experts(scores, experts, codes, lengths, prior, [PARTS[form] for form in forms])
+        return {form: cls(fit, tuple(classes), rows, form) for form, fit in zip(forms, fits)}
+
     @property
     def method(self) -> str:
         """The method that it was fitted by."""
@@ -91,7 +158,8 @@ class Calibration:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
         from deciban.evaluate.calibration import PAV, Affine
 
-        whole = total(scores)
+        scores = self.rescaled(scores)
+        whole = total(scores[: len(lengths)])
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
             silent = whole[:, 1] == whole[:, 0]
@@ -99,18 +167,50 @@ class Calibration:
                 llr = self.calibrator.apply(np.where(silent, 0.0, whole[:, 1] - whole[:, 0]))
             llr[silent] = 0.0  # rows without evidence get none from the calibration
             return np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
-        silent = (whole == whole[:, :1]).all(axis=1)  # rows without evidence get none from the offsets
+        # rows without evidence get none from the offsets
+        silent = np.logical_and.reduce([(each == each[:, :1]).all(axis=1) for each in (whole, *scores[len(lengths) :])])
         offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
         scales = self.scales(lengths, len(whole))
         if len(scales) == 1:
             return scales[0][:, None] * whole + offsets
-        return total([scale[:, None] * score for scale, score in zip(scales, scores)]) + offsets
+        used = [scale[:, None] * score for scale, score in zip(scales, scores) if scale.any()]
+        return total(used) + offsets
+
+    @property
+    def uses_experts(self) -> bool:
+        """Whether a part of an expert has a weight above 0."""
+        from deciban.evaluate.calibration import Blockwise
+
+        return isinstance(self.calibrator, Blockwise) and bool((self.calibrator.weights > 0).any())
+
+    def rescaled(self, scores: Sequence[Array]) -> Sequence[Array]:
+        """Return the scores of each block with the factors of words, where the calibrator has them."""
+        return self.calibrator.rescaled(scores) if self._words is not None else scores  # type: ignore[union-attr]
+
+    def word_factors(self, block: int) -> WordFactors | None:
+        """Return the factors of the words of a block; None where the calibrator has none."""
+        return None if self._words is None else self._words[block]
+
+    def factors_of(self, block: int, words: Sequence[str]) -> Array:
+        """Return the factors of named words of a block, shape (P,)."""
+        factors = self.word_factors(block)
+        return np.ones(len(words)) if factors is None else factors.of_words(words)
+
+    @property
+    def _words(self) -> tuple[WordFactors | None, ...] | None:
+        return getattr(self.calibrator, "words", None)
+
+    @property
+    def common(self) -> Linear | PAV:
+        """The calibrator without the factors of words."""
+        made: Any = self.calibrator
+        return getattr(made, "common", made)
 
     def scales(self, lengths: Lengths, n: int) -> Array:
-        """Return the factor of each block's scores in each row, shape (B, n), or (1, n) if all blocks have the same."""
+        """Return the factor of each part in each row, shape (B + E, n), or (1, n) if all blocks have the same."""
         from deciban.evaluate.calibration import PAV, Blockwise, LengthAware, Offsets
 
-        made = self.calibrator
+        made = self.common
         if isinstance(made, Blockwise):
             return made.scales([None if each is None else np.maximum(1.0, each) for each in lengths], n)
         if isinstance(made, LengthAware):
@@ -170,7 +270,7 @@ def shares(codes: Array, K: int) -> Array:
 
 def total(scores: Sequence[Array]) -> Array:
     """Return the sum of scores over blocks, shape (n, K)."""
-    return scores[0] if len(scores) == 1 else np.sum(scores, axis=0)
+    return plain(scores[0]) if len(scores) == 1 else np.sum([plain(each) for each in scores], axis=0)
 
 
 def _total(lengths: Lengths) -> Array | None:

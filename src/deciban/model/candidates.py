@@ -83,7 +83,9 @@ def finalists_of(losses: Sequence[Array]) -> list[int]:
     """
     limit = sorted(each.mean() for each in losses)[:FINALISTS][-1]
     least = min(losses, key=lambda each: each.mean())
-    return [at for at, each in enumerate(losses) if each.mean() <= limit and not _worse(each, least, CLEARLY_WORSE)]
+    return [
+        at for at, each in enumerate(losses) if each.mean() <= limit and not clearly_worse(each, least, CLEARLY_WORSE)
+    ]
 
 
 def first_of_near_equals(candidates: Sequence[C], losses: Sequence[Array]) -> C:
@@ -95,12 +97,12 @@ def first_of_near_equals(candidates: Sequence[C], losses: Sequence[Array]) -> C:
     """
     least = min(losses, key=lambda each: each.mean())
     for candidate, own in zip(candidates, losses):
-        if not _worse(own, least, 1.0):
+        if not clearly_worse(own, least, 1.0):
             return candidate
     return candidates[int(np.argmin([own.mean() for own in losses]))]
 
 
-def _worse(losses: Array, least: Array, errors: float) -> bool:
+def clearly_worse(losses: Array, least: Array, errors: float) -> bool:
     """Whether losses are above the least by more than so many standard errors of the difference."""
     with np.errstate(invalid="ignore"):
         above = np.where(losses == least, 0.0, losses - least)  # both may be infinite
@@ -173,16 +175,19 @@ class Judge:
         self.weight, codes = weight, self.members.codes
         self.log_prior = left_out_prior(self.members.weights(), codes, weight)  # (n, K) without the row itself
         self.shares = shares(codes[self.small], self.members.K)
+        # a class whose only row is left out is unknown under every candidate: such rows judge nothing
+        self.told = np.bincount(codes, minlength=self.members.K)[codes] > 1
 
     def best(self, line: Sequence[Any]) -> Judged:
         """Return the best candidate of a line, on the small sample and calibrated on it."""
         scores, lengths = self._scores(line[0]), self._lengths(line[0])
-        codes = self.members.codes[self.small]
+        codes, told = self.members.codes[self.small], self._told(self.small)
         judged: dict[int, Judged] = {}
 
         def loss(at: int) -> float:
             left_out = scores(line[at], self.small)
-            calibrator = _fitted(left_out, codes, None if lengths is None else lengths[self.small], self.shares)
+            counted = None if lengths is None else lengths[self.small][told]
+            calibrator = _fitted(left_out[told], codes[told], counted, self.shares)
             losses = self._losses(calibrator, left_out, self.small, lengths)
             judged[at] = Judged(line[at], left_out, calibrator, losses, lengths)
             return float(losses.mean())
@@ -200,16 +205,22 @@ class Judge:
             scores[~seen] = self._scores(judged.candidate)(judged.candidate, self.large[~seen])
         return self._losses(judged.calibrator, scores, self.large, judged.lengths)
 
+    def _told(self, rows: Array) -> Array:
+        """Return which of the rows judge, shape (m,) of bool; all, if no class has two rows."""
+        told = self.told[rows]
+        return told if told.any() else np.ones(len(told), bool)
+
     def _lengths(self, candidate: Any) -> Array | None:
         counts = ability(candidate, Counts)
         return None if counts is None else np.maximum(1.0, counts.lengths(self.X))
 
     def _losses(self, calibrator: Calibrator, scores: Array, rows: Array, lengths: Array | None) -> Array:
-        """Return −log P(label) of each row, times its weight over the mean weight, shape (m,)."""
+        """Return −log P(label) of each row that judges, times its weight over the mean weight, shape (m,)."""
         codes, weight = self.members.codes[rows], self.weight[rows]
         calibrated = calibrator.apply(scores, None if lengths is None else lengths[rows])
         log_p = log_posterior(calibrated, self.log_prior[rows])[np.arange(len(weight)), codes]
-        return -log_p * (weight / weight.mean())
+        told = self._told(rows)
+        return -log_p[told] * (weight[told] / weight[told].mean())
 
     def _scores(self, candidate: Any) -> LeftOutScores:
         """Return f(candidate, rows) of the candidate's line; the sums of other lines are dropped if they are large."""

@@ -12,7 +12,7 @@ decide, by the log loss of calibrated leave-one-out scores.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,10 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.product import Block, Key, as_key
 from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
-from deciban.model.calibration import Calibration
+from deciban.model.calibration import Calibration, Form
+from deciban.model.candidates import clearly_worse
+from deciban.model.cross_fit import ROWS_PER_SCALE
+from deciban.model.folds import FOLDS, stratified
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 BINS = (5, 10, 20, 40)
+MOST_DECIBANS = 100_000  # that a comparison names: larger figures come from single rows, and say no more
 GAIN = 2.0  # nats over all rows by which a richer candidate must be better
 ROWS_PER_BIN = 4  # and class: fewer do not show its height
 POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
@@ -43,6 +47,8 @@ JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
+STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
+FORMS: list[Form] = ["none", "scale", "fitted"]  # calibrations under which blocks are compared
 ASKED = "named by you"
 
 
@@ -66,6 +72,8 @@ class Choice:
     @property
     def comparison(self) -> str:
         """By how much, for people who ask."""
+        if abs(self.decibans) >= MOST_DECIBANS:  # one row far away from all others is enough
+            return f"more than {MOST_DECIBANS:,} decibans over {self.runner_up} in {self.rows:,} rows"
         return f"{self.decibans:+,.0f} decibans over {self.runner_up} in {self.rows:,} rows".replace("-", "−")
 
 
@@ -136,11 +144,20 @@ class LabelLoss:
             self.log_prior = np.log(members.weights()) - np.log(self.weight.sum())
 
     def of_each(self, scores: Sequence[Array]) -> list[float]:
-        """Return the losses of several scores, shape (n, K) each."""
+        """Return the mean losses of several scores, shape (n, K) each."""
         with np.errstate(divide="ignore"):
             posterior = log_posterior(np.concatenate(scores), self.log_prior)
         own = posterior.reshape(len(scores), len(self.codes), -1)[:, np.arange(len(self.codes)), self.codes]
-        return [float(np.average(-each, weights=self.weight)) for each in own]
+        return [self.mean(-each) for each in own]
+
+    def of_rows(self, scores: Array) -> Array:
+        """Return the loss of each row by scores (n, K), shape (n,)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(-log_posterior(scores, self.log_prior)[np.arange(len(self.codes)), self.codes])
+
+    def mean(self, losses: Array) -> float:
+        """Return the mean of losses (n,), by the weights of the rows."""
+        return float(np.average(losses, weights=self.weight))
 
 
 def density_score(family: Family[Any], X: Array, members: Members, weight: Array, grid: float | None) -> float:
@@ -212,9 +229,11 @@ def choose_blocks(
         name: choice for name, choice in choices.items() if not np.isnan(first.table.pick([features.index(name)])).any()
     }
     block = best_block(sample, blocks, whole, "mean" if rule == "ml" else rule)
-    if block is None:
-        return blocks
-    return [*(each for each in blocks if not set(each.columns) <= set(block.columns)), block]
+    if block is None or block.expert:
+        return blocks if block is None else [*blocks, block]
+    inside = [each for each in blocks if set(each.columns) <= set(block.columns)]
+    outside = [each for each in blocks if not set(each.columns) <= set(block.columns)]
+    return [*outside, block, *(replace(each, expert=True) for each in inside if each.reason != ASKED)]
 
 
 class Sample:
@@ -234,16 +253,32 @@ class Sample:
         stats: Any = family.collect(X, self.members)
         return family.choose(stats, (X, self.members), rule).leave_one_out(stats, X, self.members, rule)
 
-    def loss(self, scores: Sequence[Array]) -> float:
-        """Return the log loss of the labels, each block calibrated with its own scale."""
-        classes = tuple(range(self.members.K))
-        lengths = [None] * len(scores)
-        made = Calibration.fit("blocks", scores, self.members.codes, lengths, classes, len(self.members))
-        return self.label_loss.of_each([made.apply(scores, lengths, classes)])[0]
+    def losses(self, scores: Sequence[Array]) -> Array:
+        """Return the log loss of each row's label, by the best of three calibrations that did not see the row.
+
+        The scores are taken as they are, with one scale for all blocks, or with a scale for each block. Calibrators are
+        fitted on the other folds, since one with many scales fits the rows that it has seen better than other rows;
+        with many rows for each scale this makes no difference.
+        """
+        classes, codes, lengths = tuple(range(self.members.K)), self.members.codes, [None] * len(scores)
+        many = len(codes) >= ROWS_PER_SCALE * (len(classes) + 2 * len(scores))
+        fold = stratified(codes, 1 if many else FOLDS)
+        found = {form: np.empty((len(codes), len(classes))) for form in FORMS}
+        for k in range(fold.max() + 1):
+            test = np.flatnonzero(fold == k)
+            train = test if many else np.flatnonzero(fold != k)
+            given = [each[train] for each in scores], codes[train], lengths, classes, len(codes)
+            for form, made in Calibration.fit_each(FORMS, "blocks", *given).items():
+                found[form][test] = made.apply([each[test] for each in scores], lengths, classes)
+        each = [self.label_loss.of_rows(scores) for scores in found.values()]
+        return min(each, key=lambda losses: self.label_loss.mean(losses))
 
 
 def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], rule: Rule) -> Block | None:
-    """Return the block of numbers that predicts labels better than its columns separately; None if there is none."""
+    """Return the block of numbers that predicts labels best, as an expert if its columns separately are better.
+
+    None if no block is possible.
+    """
     offered = _offered_blocks(sample, choices)
     if not offered or sample.members.K < 2:
         return None
@@ -252,20 +287,24 @@ def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Ch
         for block in blocks
         if ability(block.family, HasCandidates) is None and not needs_all_rows(block.family)
     }
-    apart = least = sample.loss(list(alone.values()))
-    best: tuple[Key, Family[Any]] | None = None
+    apart, least = sample.losses(list(alone.values())), np.inf
+    best: tuple[Key, Family[Any], Array] | None = None
     for columns, family in offered:
         others = [scores for key, scores in alone.items() if not set(key) <= set(columns)]
         try:
-            loss = sample.loss([*others, sample.left_out(columns, family, rule)])
+            losses = sample.losses([*others, sample.left_out(columns, family, rule)])
         except DecibanError:  # such as a singular covariance
             continue
+        loss = sample.label_loss.mean(losses)
         if loss < least - GAIN / len(sample.members):
-            best, least = (columns, family), loss
+            best, least = (columns, family, losses), loss
     if best is None:
         return None
-    detail = f"log loss {least:.4f}, and {apart:.4f} for each column separately"
-    return Block(*best, "vary together", together=True, detail=detail)
+    columns, family, losses = best
+    detail = f"log loss {least:.4f}, and {sample.label_loss.mean(apart):.4f} for each column separately"
+    # the structure of the block was chosen on the same rows, so that a small difference may be due to the choice
+    better = clearly_worse(apart, losses, STANDARD_ERRORS)
+    return Block(columns, family, "vary together", together=better, detail=detail, expert=not better)
 
 
 def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple[Key, Family[Any]]]:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from deciban.errors import InputError
+from deciban.evaluate.intervals import standard_error
 from deciban.evaluate.report import Evaluation
 from deciban.model.answers import Answers, LabelsLike, RowsLike
 from deciban.statistics import Array
@@ -20,7 +21,8 @@ class Comparison:
     """Evaluations of several models on the same rows; prints as a table, least log loss first.
 
     The last column of the table is the mean difference of the log losses, row by row, from the best model, with its
-    interval. The differences are paired, so the interval is narrower than those of the two losses.
+    interval. The differences are paired, so the interval is narrower than those of the two losses. If the best model is
+    no better than the prior, the first line says so.
 
     Attributes
     ----------
@@ -74,7 +76,7 @@ class Comparison:
         mean = float(each.mean())
         if not np.isfinite(mean):
             return mean, mean, mean
-        reach = float(ndtri((1 + self.level) / 2) * each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.inf
+        reach = float(ndtri((1 + self.level) / 2)) * standard_error(each, self.evaluations[name].groups)
         return mean, mean - reach, mean + reach
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,17 +95,19 @@ class Comparison:
 
     def __str__(self) -> str:
         best, width = self.ranking[0], max(map(len, self.evaluations))
-        lines = [f"{'':<{width}}   error   log loss    Cllr   log loss above the best, {self.level:.0%} interval"]
+        lines = [f"{'':<{width}}   error         log loss, {self.level:.0%} interval    Cllr   log loss above the best"]
         for name in self.ranking:
             evaluation = self.evaluations[name]
             mean, low, high = self.difference(name, best)
             above = "best" if name == best else f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
             note = f"   chosen on these rows: {', '.join(evaluation.selected_on)}" if evaluation.selected_on else ""
+            loss = evaluation.interval("log_loss", level=self.level)
+            ends = f"{loss.estimate:.3f} [{loss.low:.3f}, {loss.high:.3f}]"
             lines.append(
-                f"{name:<{width}}  {evaluation.error_rate:6.1%}  {evaluation.log_loss:9.3f}  {evaluation.cllr:6.3f}   "
-                f"{above}{note}"
+                f"{name:<{width}}  {evaluation.error_rate:6.1%}  {ends:>28}  {evaluation.cllr:6.3f}   {above}{note}"
             )
-        return "\n".join(lines)
+        verdict = self.evaluations[best].verdict()
+        return "\n".join(lines if verdict is None else [verdict, *lines])
 
     def __repr__(self) -> str:
         return f"Comparison({len(self.evaluations)} models, best {self.ranking[0]!r})"
@@ -132,7 +136,8 @@ def compare(
     y : array-like of shape (n_samples,)
         True classes.
     learnt : bool, default=True
-        Whether the models have learnt these rows; each row is then scored as if it had not been learnt.
+        Whether the models have learnt these rows; they are then judged by k-fold cross-validation of each fit, all
+        models in the same folds where their columns are the same.
     level : float, default=0.95
         Coverage of the intervals.
     **options : dict
@@ -155,9 +160,9 @@ def compare(
     >>> X, y = load_iris(return_X_y=True)
     >>> full = GenerativeClassifier(Gaussian()).fit(X, y)
     >>> print(compare({"full": full, "tied": full.reestimate(structure="tied")}, X, y))
-           error   log loss    Cllr   log loss above the best, 95% interval
-    tied    2.0%      0.054   0.049   best
-    full    2.7%      0.055   0.050   +0.001 [−0.014, +0.016]
+           error         log loss, 95% interval    Cllr   log loss above the best
+    tied    2.0%          0.061 [0.011, 0.111]   0.056   best
+    full    3.3%          0.075 [0.018, 0.132]   0.068   +0.014 [−0.008, +0.036]
     """
     pairs = list(models.items()) if isinstance(models, Mapping) else [(_name(model), model) for model in models]
     if not pairs:

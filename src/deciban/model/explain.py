@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,8 +13,11 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_joint, log_ratio
 from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, ability
-from deciban.families.product import Product, blocks_of
-from deciban.families.protocol import Density, Rows
+from deciban.families.gaps import Gaps
+from deciban.families.interactions import Interactions
+from deciban.families.product import Product, blocks_of, expert_columns
+from deciban.families.protocol import Density, Family, Rows
+from deciban.families.released import Released
 from deciban.model.calibration import total
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.read.tables import Table
@@ -35,6 +39,7 @@ class Parts(NamedTuple):
     log_density: Array  # (n, K, P)
     values: Array  # (n, P)
     block: Array  # (P,) which block each belongs to
+    factors: Array  # (P,) of words, where the calibration has them; 1 for all others
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +63,8 @@ def explain(
     classes = np.array(model.classes)
     rows = model.encode(table)
     blocks = predictor.block_scores(rows)
-    scores, raw = predictor.calibrated(blocks, rows), total(blocks)
+    B = len(model.positions)
+    scores, raw = predictor.calibrated(blocks, rows), total(blocks[:B])
     each = np.arange(len(scores))
     if pair is None:
         ranked = np.argsort(-log_joint(scores, log_prior), axis=1, kind="stable")
@@ -70,6 +76,8 @@ def explain(
     else:
         one, other = (np.full(len(scores), k) for k in pair)
     parts = parts_of(predictor, table, rows, chain)
+    if model.calibration is not None and model.calibration.uses_experts:
+        parts = joined([parts, expert_parts(predictor, table, blocks[B:])])
     evidence = log_ratio(parts.log_density[each, one], parts.log_density[each, other])
     impossible = np.isneginf(raw[each, one]) & np.isneginf(raw[each, other])
     evidence[impossible] = 0.0  # both classes give these rows probability zero
@@ -77,7 +85,7 @@ def explain(
     if model.calibration is not None:
         if hasattr(model.calibration.calibrator, "offsets"):
             scales = model.calibration.scales(block_lengths(model.family, rows), len(evidence))
-            evidence = evidence * (scales if len(scales) == 1 else scales[parts.block]).T
+            evidence = evidence * (scales if len(scales) == 1 else scales[parts.block]).T * parts.factors
         whole = log_ratio(scores[each, one], scores[each, other])
         tamed = np.isfinite(whole) & np.isinf(evidence).any(axis=1)  # a PAV calibration makes infinite evidence finite
         evidence[tamed] = np.where(np.isinf(evidence[tamed]), 0.0, evidence[tamed])
@@ -118,16 +126,56 @@ def parts_of(predictor: Predictor, table: Table, rows: Rows, chain: bool = False
         if named is not None:
             words, terms, counts = named.named_parts(X)
             names = [f"{name}: {word}" for word in words] if len(model.positions) > 1 else words
-            found.append(Parts(names, terms, counts, np.full(len(words), place)))
+            factors = np.ones(len(words)) if model.calibration is None else model.calibration.factors_of(place, words)
+            found.append(Parts(names, terms, counts, np.full(len(words), place), factors))
         else:
             columns = [str(model.reader.columns[j]) for j in at]
             whole = name if product else "all features together"
             found.append(_column_parts(density, X, table, at, columns, (whole, f"{name}: all else"), place, chain))
+    return joined(found)
+
+
+def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) -> Parts:
+    """Return the parts of experts that have a weight, by their scores (n, K) of each part."""
+    model, calibration = predictor.model, predictor.model.calibration
+    B = len(model.positions)
+    weights = calibration.calibrator.weights  # type: ignore[union-attr]  # the calibration uses experts
+    columns = [str(name) for name in model.reader.columns]
+    used = np.flatnonzero(weights > 0)
+    names, values = [], np.full((len(table), len(used)), None, dtype=object)
+    for place, e in enumerate(used):
+        family, key = expert_columns(model.family)[e]
+        expert = family.family if isinstance(family, Released) else family
+        names.append(expert_label(expert, key))
+        if isinstance(expert, Interactions) and len(key) == 2:
+            both = [np.asarray(table.pick([columns.index(str(name))])).astype(object)[:, 0] for name in key]
+            values[:, place] = [f"{_shown(one)}, {_shown(other)}" for one, other in zip(*both)]
+    return Parts(names, np.stack([scores[int(e)] for e in used], axis=2), values, B + used, np.ones(len(used)))
+
+
+def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
+    """Return what the part of an expert is called: "age with occupation"."""
+    if isinstance(expert, Gaps):
+        return f"{', '.join(map(str, key))}: missing or not"
+    if len(key) == 1:
+        return f"{key[0]}, by itself"
+    if len(key) == 2:
+        return f"{key[0]} with {key[1]}"
+    return f"{len(key)} columns, {'each with all others' if isinstance(expert, Interactions) else 'together'}"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def joined(found: Sequence[Parts]) -> Parts:
+    """Return all parts, one after the other."""
     return Parts(
         [label for part in found for label in part.names],
         np.concatenate([part.log_density for part in found], axis=2),
         np.concatenate([np.asarray(part.values).astype(object) for part in found], axis=1),
         np.concatenate([part.block for part in found]).astype(np.intp),
+        np.concatenate([part.factors for part in found]),
     )
 
 
@@ -162,4 +210,5 @@ def _column_parts(
         terms.append(rest[:, :, None])
         values.append(np.full((len(table), 1), None, dtype=object))
     held = [np.asarray(v.toarray() if sp.issparse(v) else v).astype(object) for v in values]
-    return Parts(names, np.concatenate(terms, axis=2), np.concatenate(held, axis=1), np.full(len(names), place))
+    block = np.full(len(names), place)
+    return Parts(names, np.concatenate(terms, axis=2), np.concatenate(held, axis=1), block, np.ones(len(names)))

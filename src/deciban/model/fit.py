@@ -14,27 +14,30 @@ from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import Block, Product, as_key, blocks_of
+from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
 from deciban.model.choose import ASKED, choose_blocks
 from deciban.model.cross_fit import fit_calibration
+from deciban.model.experts import InteractionsLike, check_interactions, table_experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import PLACES
+from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import Reservoir, chosen_rows
+from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
 
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
+ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
 FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
@@ -50,6 +53,7 @@ class Request:
     calibrate: str | None = "auto"
     key: Key | None = None  # of the ledger; None for no ledger
     kinds: Mapping[Any, Any] | None = None
+    interactions: InteractionsLike = "auto"
 
 
 def fit(
@@ -58,6 +62,7 @@ def fit(
     """Choose what is open from the first rows, sum over all rows, and calibrate."""
     if request.rule not in RULES:
         check_rule(request.rule)
+    check_interactions(request.interactions)
     fitted = _fit(request, X, y, sample_weight, vary_together=True)
     # a block whose columns vary together has a gap after the first rows: fit again without such blocks
     return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
@@ -74,6 +79,7 @@ def _fit(
     with first.table.located():
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
         family, blocks = asked_family(request.families, first, given.schema, request.kinds, rule, readable_twice)
+        family = with_experts(family, request, first, given.schema)
         method = calibration_method(request, family)
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
@@ -95,12 +101,29 @@ def _fit(
         chosen_family, stats, ledger, sample = sums.family, sums.total(), sums.ledger, sums.sample()
         del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
-    model = Model(chosen_family, stats, Reader(columns, given.schema), rule, family, reasons, ledger=ledger)
-    predictor = Predictor(model, model.density())
-    if method is not None and len(stats.rows) > 1:
-        calibration = calibrate(predictor, start, method, request.calibrate == "auto")
-        predictor = Predictor(replace(model, calibration=calibration), predictor.density)
-    return predictor, given
+    reader, chosen_on = Reader(columns, given.schema), float(stats.rows.sum())
+    model = Model(chosen_family, stats, reader, rule, family, reasons, ledger=ledger, chosen_on=chosen_on)
+    return calibrated(model, start, method, request.calibrate == "auto"), given
+
+
+def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable[[Family[Any]], Lesson]) -> Predictor:
+    """Choose, sum and calibrate as `fit` does, from rows in memory that are typed already.
+
+    `encoded(family)` gives the rows of the batch as the family takes them.
+    """
+    family, blocks = asked_family(request.families, batch, reader.schema, request.kinds, request.rule)
+    family = with_experts(family, request, batch, reader.schema)
+    start = encoded(family)
+    chosen_family, stats = fit_rows(family, start.rows, start.members, reader.columns, request.rule)
+    reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
+    model = Model(chosen_family, stats, reader, request.rule, family, reasons, chosen_on=float(stats.rows.sum()))
+    return calibrated(model, start, calibration_method(request, family), request.calibrate == "auto")
+
+
+def fit_batch(request: Request, batch: Batch, schema: Schema | None) -> Predictor:
+    """Fit rows that were read already, typed by the schema where there is one."""
+    reader = Reader(batch.table.columns, schema)
+    return fit_lesson(request, batch, reader, lambda family: lesson(family, batch, None, request.classes))
 
 
 class Accumulator:
@@ -241,12 +264,32 @@ def asked_family(
             return block.family, [block]
         features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
         asked = {key: _family(value) for key, value in features.items() if not _is_kind(value)}
-        blocks = choose_blocks(first, schema, asked, rule, together)
+        chosen_blocks = choose_blocks(first, schema, asked, rule, together)
+        blocks = [block for block in chosen_blocks if not block.expert]
         keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
-        return Product({key: block.family for key, block in zip(keys, blocks)}), blocks
+        beside = [block for block in chosen_blocks if block.expert]
+        experts = {_expert_name(block): Expert(block.columns, block.family, len(block.columns) > 1) for block in beside}
+        return Product({key: block.family for key, block in zip(keys, blocks)}, experts), blocks
     raise InputError(
         f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
     )
+
+
+def with_experts(family: Family[Any], request: Request, first: Batch, schema: Schema | None) -> Family[Any]:
+    """Add experts to a product that deciban chose itself, or where interactions are asked for."""
+    chosen_here = isinstance(request.families, str)
+    if schema is None or not isinstance(family, Product) or not (chosen_here or request.interactions != "auto"):
+        return family
+    if request.calibrate is None or needs_all_rows(family):
+        return replace(family, experts={})  # experts are parts of calibrated scores
+    K = len(encode_labels(first.labels, len(first.table))[0])
+    more = table_experts(first.table, first.weight, schema, K, request.interactions)
+    return replace(family, experts={**more, **family.experts})
+
+
+def _expert_name(block: Block) -> str:
+    """Return the name of a block beside others: "together", or its only column."""
+    return "together" if len(block.columns) > 1 else f"{block.columns[0]} alone"
 
 
 def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
@@ -333,12 +376,21 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
     own = next((part.calibration for part in parts if part is not None), None)
     if not isinstance(request.families, str):
         return None if own is None else "blocks"
-    return (own or "offsets") if len(parts) == 1 else "blocks"
+    return (own or "offsets") if len(parts) == 1 and not family.experts else "blocks"
+
+
+def calibrated(model: Model, start: Lesson, method: str | None, automatic: bool) -> Predictor:
+    """Return the predictor of a model, calibrated on learnt rows unless there is no method or only one class."""
+    predictor = Predictor(model, model.density())
+    if method is None or len(model.stats.rows) < 2:
+        return predictor
+    calibration = calibrate(predictor, start, method, automatic)
+    return Predictor(replace(model, calibration=calibration), predictor.density)
 
 
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
     """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
-    at = chosen_rows(len(start.members))
+    at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
     return fit_calibration(predictor, start, method, automatic)
@@ -347,8 +399,11 @@ def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool)
 def automatic_method(model: Model) -> str:
     """Return the calibrator that suits the blocks of a model."""
     parts = blocks_of(model.family)
-    if len(parts) > 1:
+    if len(parts) > 1 or (isinstance(model.family, Product) and model.family.experts):
         return "blocks"
+    offers = ability(parts[0][0], HasCandidates)
+    if offers is not None:
+        return offers.calibration
     return "offsets" if ability(parts[0][0], Counts) is None else "length"
 
 

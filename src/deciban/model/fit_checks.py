@@ -2,7 +2,8 @@
 
 Five statistics of a column (standard deviation, skewness, kurtosis, share of zeros, share of repeated values) are
 compared with those of samples of the same size. A statistic far from those of the samples is a finding. If another
-family has a higher leave-one-out density, in the same measure, the finding names it and the difference in decibans.
+family has a higher density in k-fold cross-validation, in the same measure, the finding names it and the difference in
+decibans, with its interval.
 
 Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 6.3.
 """
@@ -15,12 +16,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
+from deciban.evaluate.intervals import standard_error
 from deciban.evidence.scores import convert
 from deciban.families.gaussian import Gaussian
 from deciban.families.poisson import Poisson
 from deciban.families.product import BlockRows
 from deciban.families.protocol import Rows
+from deciban.model.folds import stratified
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
 from deciban.read.labels import Labels, place_labels
@@ -69,15 +73,17 @@ class Finding:
     label: Any
     statistic: str
     surprise: float  # difference from the mean of the samples, in their standard deviations
-    better: str | None  # a family with a higher leave-one-out density
+    better: str | None  # a family with a higher density of rows that it was not fitted to
     decibans: float  # by how much higher, over all rows of the class
+    interval: tuple[float, float] = (0.0, 0.0)  # of the difference, at 95 %
 
     def __str__(self) -> str:
         what = WORDS[self.statistic][self.surprise > 0]
         text = f"column {self.column!r} in class {self.label!r} {what} than samples of the model"
         if self.better is None:
             return f"{text}. Consider Binned(), or leave the column out; calibration cannot correct this."
-        return f"{text}; {self.better} fits {self.decibans:,.0f} decibans better."
+        low, high = (f"{end:,.0f}".replace("-", "−") for end in self.interval)
+        return f"{text}; {self.better} fits {self.decibans:,.0f} [{low}, {high}] decibans better."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,8 +122,8 @@ def check_fit(predictor: Predictor, table: Table, y: ArrayLike | Labels | None, 
                 continue
             found = _surprises(seen, samples.reshape(REPLICATES, -1)[:, : len(seen)])
             if found is not None:
-                better, gain = _alternative(seen, len(rows), int((codes == k).sum()))
-                findings.append(Finding(name, label, *found, better, gain))
+                better, gain, ends = _alternative(seen, int((codes == k).sum()) / len(rows))
+                findings.append(Finding(name, label, *found, better, gain, ends))
     return FitReport(tuple(sorted(findings, key=lambda f: -abs(f.surprise))), checked)
 
 
@@ -143,20 +149,33 @@ def _surprises(values: Array, samples: Array) -> tuple[str, float] | None:
     return worst
 
 
-def _alternative(values: Array, judged: int, total: int) -> tuple[str | None, float]:
-    """Return a family with a higher leave-one-out density than a Gaussian, and the gain in decibans; or None and 0."""
+def _alternative(values: Array, share: float) -> tuple[str | None, float, tuple[float, float]]:
+    """Return a family with a higher density than a Gaussian in k-fold, the gain in decibans and its interval; or None.
+
+    The gain is that of `share` times as many rows.
+    """
+    nothing = None, 0.0, (0.0, 0.0)
     if np.ptp(values) == 0:
-        return None, 0.0
+        return nothing
     column = values[:, None]
-    base = Gaussian().fit(column).leave_one_out(column).sum()
-    scores = {}
+    offered: dict[str, Array] = {}
     if (values > 0).all():
         logs = np.log(column)
-        scores["log-Gaussian (take its logarithm)"] = (Gaussian().fit(logs).leave_one_out(logs) - logs[:, 0]).sum()
+        offered["log-Gaussian (take its logarithm)"] = _k_fold_density(Gaussian(), logs) - logs[:, 0]
     if (values >= 0).all() and (values == np.round(values)).all():
-        scores["Poisson()"] = Poisson().fit(column).leave_one_out(column).sum()
-    if not scores:
-        return None, 0.0
-    best = max(scores, key=lambda name: scores[name])
-    gain = float(convert(scores[best] - base, "decibans")) * total / judged
-    return (best, gain) if gain > 10 else (None, 0.0)
+        offered["Poisson()"] = _k_fold_density(Poisson(), column)
+    if not offered:
+        return nothing
+    best = max(offered, key=lambda name: float(offered[name].sum()))
+    each = np.asarray(convert(offered[best] - _k_fold_density(Gaussian(), column), "decibans"))
+    gain, error = float(each.sum()) * share, standard_error(each) * len(each) * share
+    reach = float(ndtri(0.975)) * error
+    return (best, gain, (gain - reach, gain + reach)) if gain > 10 else nothing
+
+
+def _k_fold_density(family: Any, column: Array) -> Array:
+    """Return the log density of each value under the family fitted to the values of other folds, shape (n,)."""
+    fold, scores = stratified(np.zeros(len(column), dtype=np.intp)), np.empty(len(column))
+    for k in range(fold.max() + 1):
+        scores[fold == k] = family.fit(column[fold != k]).log_density(column[fold == k])
+    return scores

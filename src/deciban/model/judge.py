@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
-from deciban.families.product import blocks_of, footprint, without_ability
-from deciban.families.protocol import Rows
+from deciban.families.product import blocks_of, footprint, left_out_experts, without_ability
+from deciban.families.protocol import Density, Rows, Rule
+from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor
@@ -33,7 +34,7 @@ S = TypeVar("S", bound=Stats)
 class LeftOut(NamedTuple):
     """Scores of learnt rows by models that have not learnt them."""
 
-    blocks: list[Array]  # (n, K) log-likelihoods of each block, not calibrated
+    blocks: list[Array]  # (n, K) log-likelihoods of each block, not calibrated, then the parts of the experts
     log_prior: Array  # (n, K) the learnt log prior without the row
     lesson: Lesson
 
@@ -64,17 +65,32 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
 
 
 def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[Array]:
-    """Return the leave-one-out scores of each block, shape (n, K)."""
+    """Return the leave-one-out scores of each block, then of the parts of the experts, shape (n, K) each."""
     model = predictor.model
     each = blocks_of(model.family, model.stats.family, rows, predictor.density)
-    return [
-        family.leave_one_out(stats, encoded, members, model.rule, density) for family, stats, encoded, density in each
-    ]
+    given = members, model.rule
+    blocks = [_left_out(family, stats, encoded, density, *given) for family, stats, encoded, density in each]
+    return blocks + left_out_experts(model.family, model.stats.family, rows, *given, predictor.density)
+
+
+def _left_out(family: Any, stats: Any, rows: Rows, density: Density, members: Members, rule: Rule) -> Array:
+    """Return the leave-one-out scores of a block, (n, K), with their source where they are sums over words."""
+    scores, words = family.leave_one_out(stats, rows, members, rule, density), ability(family, HasLeftOutWords)
+    return scores if words is None else WordScores.of(scores, words.left_out_words(stats, rows, members, rule))
 
 
 def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = None, key: Key | None = None) -> LeftOut:
     """Score learnt rows as if each, or each group, had never been learnt; refuse rows that were not."""
-    model = predictor.model
+    model, learnt = predictor.model, learnt_lesson(predictor.model, batch, key)
+    rows, members = learnt.rows, learnt.members
+    if groups is not None:
+        return LeftOut(*_leave_groups_out(predictor, rows, members, np.asarray(groups)), learnt)
+    prior = left_out_prior(model.stats.rows, members.codes, members.row_weights())
+    return LeftOut(left_out_blocks(predictor, rows, members), prior, learnt)
+
+
+def learnt_lesson(model: Model, batch: Batch, key: Key | None = None) -> Lesson:
+    """Encode learnt rows; refuse rows that the ledger or the sums show were not learnt."""
     if model.ledger is not None:
         batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)[1]  # with the weights that decay has left
     learnt = known_lesson(model, batch)
@@ -83,10 +99,7 @@ def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = Non
         sums = footprint(model.family, rows, members)
     finite(sums, model.family, rows, model.reader.columns)
     model.stats.require(ModelStats({"class": members.classes}, members.weights(), sums), NotLearntError)
-    if groups is not None:
-        return LeftOut(*_leave_groups_out(predictor, rows, members, np.asarray(groups)), learnt)
-    prior = left_out_prior(model.stats.rows, members.codes, members.row_weights())
-    return LeftOut(left_out_blocks(predictor, rows, members), prior, learnt)
+    return learnt
 
 
 def known_lesson(model: Model, batch: Batch) -> Lesson:
@@ -110,7 +123,8 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
     model, columns = predictor.model, predictor.model.reader.columns
     family = model.family.resolve(model.stats.family)
     _, codes = np.unique(groups, return_inverse=True)
-    scores = [np.empty((len(members), members.K)) for _ in blocks_of(model.family)]
+    scores: list[list[Array]] = []
+    places: list[Array] = []
     prior = np.empty((len(members), members.K))
     for group in range(codes.max() + 1):
         at = np.flatnonzero(codes == group)
@@ -119,11 +133,11 @@ def _leave_groups_out(predictor: Predictor, rows: Rows, members: Members, groups
             density = estimate(family, left, model.rule, columns)
         except DecibanError as error:
             raise error.but(f"without group {groups[at[0]]!r}: ", *error.args) from None
-        for part, found in zip(scores, predictor.block_scores(rows[at], density)):
-            part[at] = found
+        scores.append(predictor.block_scores(rows[at], density))
+        places.append(at)
         weight = np.maximum(left.rows, 0)
         prior[at] = score.log_probability(weight / weight.sum())
-    return scores, prior
+    return [JoinedSource.joined(parts, places) for parts in zip(*scores)], prior
 
 
 def cross_validate(
@@ -165,7 +179,7 @@ def llr_interval(
     if not 0 < level < 1:
         raise InputError(f"level={level}: give a probability between 0 and 1.")
     model = predictor.model
-    family = ability(model.family.resolve(model.stats.family), HasDraws)
+    family = ability(model.family, HasDraws)  # not resolved: whether a prior is derived matters to its certainty
     if family is None:
         raise NotAvailableError(
             f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "

@@ -31,6 +31,7 @@ from deciban.families.product import Product, ProductStats, as_key, subset, with
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
+from deciban.model.expert_pairs import common_experts, kept_pairs
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch
@@ -136,6 +137,8 @@ class Model:
         Log loss of batches that were scored before they were learnt.
     decayed, unlearnt : bool
         Whether rows have decayed, or were unlearnt, since the first fit.
+    chosen_on : float or None
+        Weight of the rows when a fit made the choices; None where it is not known, or choices were replaced since.
     """
 
     family: Family[Any]
@@ -149,6 +152,7 @@ class Model:
     prequential: Prequential | None = None
     decayed: bool = False
     unlearnt: bool = False
+    chosen_on: float | None = None
 
     # -- reading ---------------------------------------------------------------------------------------------------
     @property
@@ -226,6 +230,7 @@ class Model:
         if keep not in (None, "left", "right"):
             raise HyperparameterError(f"keep={keep!r} is not 'left', 'right' or None.")
         one, two = (self, other) if tuple(self.reader.columns) == tuple(other.reader.columns) else _widened(self, other)
+        one, two = with_common_experts(one, two)
         if keep is None and one.family != two.family:
             raise _different_choices(one, two)
         kept = two if keep == "right" else one
@@ -254,21 +259,24 @@ class Model:
         rule: Rule | None = None,
         classes: Sequence[Any] | None = None,
         columns: Sequence[Any] | None = None,
+        interactions: int | Sequence[tuple[Any, Any]] | None = None,
         **hyper: Any,
     ) -> Model:
-        """Return a model with another rule, other hyper-parameters, or some of the classes or columns."""
-        model = replace(self, calibration=None)  # it was fitted to the densities as they are
+        """Return a model with another rule, other hyper-parameters, or some of the classes, columns or pairs."""
+        model = self if interactions is None else with_interactions(self, interactions)
+        # calibration and choices were made for the densities as they are
+        model = replace(model, calibration=None, chosen_on=None)
         if rule is not None:
             check_rule(rule)
             model = replace(model, rule=rule)
         if hyper and is_released(self.family):
             refuse()
         if hyper:
-            family = with_hyperparameters(self.family, **hyper).choose(self.stats.family, None, model.rule)
+            family = with_hyperparameters(model.family, **hyper).choose(self.stats.family, None, model.rule)
             model = replace(model, family=family)
         if classes is not None:
             at = _places(classes, self.classes, "class")
-            model = replace(model, stats=self.stats.select("class", at))
+            model = replace(model, stats=model.stats.select("class", at))
         return model if columns is None else model.select(columns)
 
     def select(self, columns: Sequence[Any]) -> Model:
@@ -297,7 +305,7 @@ class Model:
 
     def rechoose(self, family: Family[Any]) -> Model:
         """Return the model with choices made again: `family` has them."""
-        return replace(self, family=family, unlearnt=False)
+        return replace(self, family=family, unlearnt=False, chosen_on=None)
 
     def rechosen_from_sums(self) -> Model:
         """Make the choices again that sums can make; the others stay."""
@@ -325,6 +333,29 @@ class Model:
                 "Nothing was changed: unlearn before decay, refit, or keep a ledger (ledger=True) from the start."
             )
         return None, batch
+
+
+def with_common_experts(one: Model, two: Model) -> tuple[Model, Model]:
+    """Return two models of products with the experts, and of these the pairs of columns, that both have."""
+    if not isinstance(one.family, Product) or not isinstance(two.family, Product):
+        return one, two
+    if one.family.experts == two.family.experts:
+        return one, two
+    first, second = common_experts((one.family, one.stats.family), (two.family, two.stats.family))
+    return _with_experts(one, *first), _with_experts(two, *second)
+
+
+def with_interactions(model: Model, wanted: int | Sequence[tuple[Any, Any]]) -> Model:
+    """Return a model with some of the pairs of columns that were summed: so many, the heaviest first, or these."""
+    if is_released(model.family):
+        refuse()
+    if not isinstance(model.family, Product):
+        raise InputError("the model has no blocks of columns, so that no pairs of columns were summed.")
+    return _with_experts(model, *kept_pairs(model.family, model.stats.family, wanted, model.calibration))
+
+
+def _with_experts(model: Model, family: Product, sums: ProductStats) -> Model:
+    return replace(model, family=family, stats=replace(model.stats, family=sums))
 
 
 def _different_choices(one: Model, two: Model) -> MergeError:
@@ -483,7 +514,7 @@ def _with_blocks_of(own: Model, other: Model, reader: Reader) -> Model:
         none = other.stats.family.blocks[columns].select("class", np.zeros(0, dtype=np.intp)).pruned()
         blocks[columns], families[key] = none.relabelled({"class": own.stats.axis}), family
         reasons.append(why)
-    sums = replace(own.stats.family, blocks=blocks)
+    sums = replace(own.stats.family, blocks=blocks, experts=None)
     return replace(
         own,
         family=Product(families),

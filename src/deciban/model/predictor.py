@@ -10,13 +10,18 @@ import numpy as np
 
 from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, ability
-from deciban.families.product import blocks_of
+from deciban.families.product import blocks_of, expert_columns, expert_scores
 from deciban.families.protocol import Density, Family, Rows
+from deciban.families.word_scores import HasWords, WordScores
 from deciban.model.calibration import total
 from deciban.model.model import Lesson, Model
 from deciban.model.prequential import Prequential
+from deciban.read.batches import Rows as GivenRows
 from deciban.read.labels import encode_labels
+from deciban.read.numbers import run_of_rows
 from deciban.statistics import Array
+
+PART_SCORES = 2**23  # scores of experts that are computed at a time
 
 
 @dataclass(eq=False)
@@ -34,11 +39,15 @@ class Predictor:
         The density of the model, where it is known already.
     check : callable, optional
         Checks the numbers of a model that came from a file; called once, before the density is estimated.
+    learnt : Rows, optional
+        The rows that a fit in memory has learnt, or a sample of them; not written to files, and not kept once the model
+        changes.
     """
 
     model: Model
     known: Density | None = None
     check: Callable[[Model], Density] | None = None
+    learnt: GivenRows | None = None
 
     def next(self, model: Model) -> Predictor:
         """Return the predictor of another model, with the checks that are still to be made."""
@@ -60,29 +69,41 @@ class Predictor:
             self.check = None  # only now: another thread must not use numbers that are not checked yet
 
     # -- scores ----------------------------------------------------------------------------------------------------
-    def block_scores(self, rows: Rows, density: Density | None = None) -> list[Array]:
-        """Return the log densities of each block, shape (n, K); a bad value in the rows is reported."""
+    def block_scores(self, rows: Rows, density: Density | None = None, experts: bool = True) -> list[Array]:
+        """Return the log densities of each block, then the parts of the experts if asked for, shape (n, K) each.
+
+        A bad value in the rows is reported. Experts always have the density of the model: none is drawn for them.
+        """
         pairs = blocks_of(self.model.family, self.density if density is None else density, rows)
         with np.errstate(invalid="ignore", over="ignore"):
-            scores = [part.log_density(encoded) for _, part, encoded in pairs]
+            scores = [with_source(part, encoded) for _, part, encoded in pairs]
             finite = all(np.isfinite(each.sum()) for each in scores)
         if not finite:
             self.model.family.check(rows, self.model.reader.labels)
-        return scores
+        if not experts:
+            return scores
+        held = density is not None and getattr(density, "experts", None)
+        return scores + expert_scores(self.model.family, density if held else self.density, rows)  # type: ignore[arg-type]
 
     def scores(self, rows: Rows, raw: bool = False) -> Array:
         """Return calibrated log-likelihoods up to terms that all classes share, shape (n, K)."""
-        return self.calibrated(self.block_scores(rows), rows, raw)
+        calibration = self.model.calibration
+        experts = not raw and calibration is not None and calibration.uses_experts
+        if not experts:
+            return self.calibrated(self.block_scores(rows, experts=False), rows, raw)
+        step = max(1, PART_SCORES // (len(self.model.classes) * len(expert_columns(self.model.family))))
+        runs = (run_of_rows(rows, start, start + step) for start in range(0, rows.shape[0], step))
+        return np.concatenate([self.calibrated(self.block_scores(run), run) for run in runs])
 
     def log_likelihood(self, rows: Rows, raw: bool = False) -> Array:
         """Return calibrated log-likelihoods with every constant, shape (n, K)."""
         return self.scores(rows, raw) + np.reshape(self.density.log_base(rows), (-1, 1))
 
     def calibrated(self, scores: list[Array], rows: Rows, raw: bool = False) -> Array:
-        """Add the scores of the blocks, calibrated unless `raw`."""
+        """Add the scores of the blocks and the parts of the experts, calibrated; the blocks alone if `raw`."""
         model = self.model
         if raw or model.calibration is None:
-            return total(scores)
+            return total(scores[: len(blocks_of(model.family))])
         return model.calibration.apply(scores, block_lengths(model.family, rows), model.classes)
 
     @property
@@ -101,6 +122,12 @@ class Predictor:
         place = np.array([known.get(name, -1) for name in names], dtype=np.intp)[codes]
         own = np.where(place < 0, np.nan, log_p[np.arange(len(place)), place])
         return (model.prequential or Prequential()).add(own, lesson.batch.weight)
+
+
+def with_source(density: Density, rows: Rows) -> Array:
+    """Return the log densities of rows, shape (n, K), with their source where they are sums over words."""
+    scores, words = density.log_density(rows), ability(density, HasWords)
+    return scores if words is None else WordScores.of(scores, words.word_source(rows))
 
 
 def block_lengths(family: Family[Any], rows: Rows) -> list[Array | None]:

@@ -11,7 +11,9 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.evaluate.calibration import LengthAware
 from deciban.evidence.scores import log_posterior
 from deciban.families.protocol import Density
+from deciban.families.word_scores import plain
 from deciban.model.calibration import Calibration
+from deciban.model.predictor import with_source
 from deciban.statistics import Array
 from deciban.text.counting import TextRows
 from deciban.text.density import TextDensity
@@ -52,7 +54,7 @@ class DocumentScorer:
     >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
     >>> score = clf.scorer()
     >>> score("prize").round(1), score.predict("see you at noon")
-    (array([-1.8, -0.2]), 'ham')
+    (array([-2.1, -0.1]), 'ham')
     """
 
     def __init__(
@@ -63,7 +65,9 @@ class DocumentScorer:
         self._given = density, classes, log_prior, calibration
         self.classes, self.log_prior = classes.tolist(), log_prior
         self._density, self._calibration = density, calibration
-        scorer, finish = density.scorer, _finish(calibration, tuple(self.classes), log_prior)
+        factors = None if calibration is None else calibration.word_factors(0)
+        scorer = density.scorer if factors is None else density.rescaled_scorer(factors)
+        finish = _finish(calibration, tuple(self.classes), log_prior)
         self._one: Any = self._general if scorer is None or finish is None else scorer.finished(finish)
 
     def __reduce__(self) -> Any:
@@ -123,11 +127,11 @@ class DocumentScorer:
     def _general(self, text: str) -> tuple[Array, None]:
         """Score as the classifier does; for calibrations and readings that the kernel does not have."""
         rows = TextRows.of([text])
-        scores = self._density.log_density(rows)
+        scores = with_source(self._density, rows)
         if self._calibration is not None:
             lengths = rows.lengths(self._density.text.tokens)
             scores = self._calibration.apply([scores], [lengths], tuple(self.classes))
-        return log_posterior(scores, self.log_prior)[0], None
+        return log_posterior(plain(scores), self.log_prior)[0], None
 
     def __repr__(self) -> str:
         return f"DocumentScorer({len(self.classes)} classes, {self._density.axis.size:,} words)"
@@ -137,7 +141,7 @@ def _finish(calibration: Calibration | None, classes: tuple[Any, ...], log_prior
     """Return the last step of the kernel: scale, offsets and prior; None where it does not have the calibration."""
     if calibration is None:
         return Finish(np.empty(0), log_prior, log_prior)
-    made = calibration.calibrator
+    made = calibration.common
     if not isinstance(made, LengthAware):
         return None
     law = made.log_scale, made.shrinkage, log(made.reference_length), made.shortest

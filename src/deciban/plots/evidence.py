@@ -251,7 +251,7 @@ def _parts(clf: GenerativeClassifier, table: Table, cells: Array, one: int, othe
     numbers = table.pick().dtype.kind in "iufb"
     rows = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
     predictor = clf.predictor_
-    names, parts, _, of_block = parts_of(predictor, rows, predictor.model.encode(rows))
+    names, parts, _, of_block, _ = parts_of(predictor, rows, predictor.model.encode(rows))
     if names == [str(name) for name in clf.columns_]:
         return _calibrated(clf, parts[:, one] - parts[:, other], 0.0, one, other, of_block)
     formula = clf.discriminant(clf.classes_[one], clf.classes_[other])

@@ -19,6 +19,7 @@ from deciban.evidence.scores import convert
 from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, ability
 from deciban.families.product import Product, blocks_of
 from deciban.model.predictor import Predictor
+from deciban.read.tables import Columns
 from deciban.read.typed import TypedColumns, TypedTable
 from deciban.statistics import Array
 
@@ -60,16 +61,17 @@ def column_scales(predictor: Predictor, points: int) -> Scales:
     chosen = {j: _typical(values, points) for j, values in sampled.items()}
     if not chosen:
         return Scales([], np.zeros(K), np.zeros(K), names, "no column is a number or a category")
-    rows = model.encode(_table(predictor, chosen))
+    table = _table(predictor, chosen)
     scales, offsets, reason = calibration_terms(predictor)
     found: dict[int, ColumnScale] = {}
     base, left_out = np.zeros(K), []
-    blocks = zip(blocks_of(model.family, density, rows), model.positions)
-    for place, ((_, block, X), at) in enumerate(blocks):
+    blocks = zip(blocks_of(model.family, density, model.stats.family), model.positions)
+    for place, ((family, block, sums), at) in enumerate(blocks):
         if ability(block, HasNamedParts) is not None or not all(j in chosen for j in at):
             left_out += [names[j] for j in at]
             continue
-        logs, evidence = _block_logs(block, X, len(at), K)
+        X = family.encode(Columns(table, at), [names[j] for j in at], sums)
+        logs, evidence = _block_logs(block, X, len(at))
         if logs is None:
             left_out += [names[j] for j in at]
             continue
@@ -96,6 +98,8 @@ def calibration_terms(predictor: Predictor) -> tuple[Array, Array, str]:
     model = predictor.model
     calibration: Any = model.calibration
     fitted, zero = getattr(calibration, "calibrator", None), np.zeros(len(model.classes))
+    if fitted is not None and isinstance(model.family, Product) and model.family.experts:
+        return np.ones(1), zero, "pairs of columns add evidence of their own"
     if fitted is None:
         return np.ones(1), zero, ""
     if isinstance(fitted, Affine):
@@ -156,7 +160,7 @@ def _table(predictor: Predictor, chosen: dict[int, tuple[str, list[Any]]]) -> Ty
     return TypedTable(TypedColumns(n, tuple(filled)), columns, all(isinstance(name, str) for name in columns))
 
 
-def _block_logs(density: Any, X: Any, D: int, K: int) -> tuple[Array | None, Array | None]:
+def _block_logs(density: Any, X: Any, D: int) -> tuple[Array | None, Array | None]:
     """Marginal log densities (m, K, D) of a block, and the parts of its log density, where it is a sum over columns."""
     parts, selection = ability(density, HasParts), ability(density, HasSelection)
     if parts is not None:

@@ -167,7 +167,7 @@ def data_warnings(
     repeated = 0 if ledger is None else int((ledger.count - 1).sum())
     if repeated:
         copies = "1 row is an exact copy" if repeated == 1 else f"{repeated:,} rows are exact copies"
-        found.append(f"{copies} of another: when a row is left out, its copy stays in the model")
+        found.append(f"{copies} of another: drop copies that were made by mistake")
     return found
 
 

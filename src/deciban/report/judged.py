@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from deciban.evaluate.intervals import Interval, bootstrap, jackknife
 from deciban.evaluate.report import Evaluation
 from deciban.evaluate.two_class import cllr, eer
 from deciban.evidence.scores import log_ratio
+from deciban.model.folds import JUDGED_ROWS
 from deciban.read.batches import Batch
 from deciban.read.reservoir import Reservoir, chosen_rows
 from deciban.read.tables import Table
@@ -35,24 +37,53 @@ class Judged:
     evaluation: Evaluation
     rows: Table  # (s,) the sample
     labels: Array  # (s,)
-    positions: Array  # (s,) of the sample within all rows, from 0
+    positions: Array  # (s,) of the sample within the evaluation
+    numbers: Array  # (s,) of the sample within all rows, from 0
 
 
 def judge_rows(clf: Classifier, batches: Iterable[Batch], learnt: bool | None) -> Judged:
-    """Evaluate rows batch by batch, and sample them.
+    """Evaluate rows, and sample them.
 
-    With learnt=None, the rows are scored by leave-one-out if the ledger of the model holds those of the first batch.
+    With learnt=None, the rows are judged as learnt ones if the ledger of the model holds those of the first batch.
     """
-    sample, parts = Reservoir(SAMPLED), []
-    for batch in batches:
-        with batch.located():
-            if learnt is None:
-                learnt = _is_learnt(clf, batch)
-            parts.append(clf.evaluate(batch.table, batch.labels, learnt=learnt))
-        sample.add(batch.table, batch.labels, None)
+    sample = Reservoir(SAMPLED)
+
+    def sampled() -> Iterator[Batch]:
+        for batch in batches:
+            sample.add(batch.table, batch.labels, None)
+            yield batch
+
+    given = sampled()
+    first = next(given)
+    if learnt is None:
+        learnt = _is_learnt(clf, first)
+    every = chain((first,), given)
+    whole = evaluate_learnt(clf, every, {}) if learnt else joined([evaluated(clf, one, {}) for one in every])
     rows, labels, _ = sample.rows()
-    whole = joined(parts)
-    return Judged(whole, rows, labels, chosen_rows(len(whole), SAMPLED))
+    numbers = chosen_rows(sample.seen, SAMPLED)
+    judged = np.arange(sample.seen) if len(whole) == sample.seen else chosen_rows(sample.seen, len(whole))
+    return Judged(whole, rows, labels, np.searchsorted(judged, numbers), numbers)
+
+
+def evaluated(clf: Classifier, batch: Batch, options: dict[str, Any]) -> Evaluation:
+    """Evaluate the rows of a batch."""
+    with batch.located():
+        return clf.evaluate(batch.table, batch.labels, **options)
+
+
+def evaluate_learnt(clf: Classifier, batches: Iterator[Batch], options: dict[str, Any]) -> Evaluation:
+    """Judge the rows of one batch, or a sample of the rows of several; each batch must have been learnt."""
+    first = next(batches)
+    second = next(batches, None)
+    if second is None:
+        return evaluated(clf, first, {"learnt": True, **options})
+    judged = Reservoir(JUDGED_ROWS)
+    for batch in (first, second, *batches):
+        with batch.located():
+            clf.check_learnt(batch.table, batch.labels)
+        judged.add(batch.table, batch.labels, None)
+    rows, labels, _ = judged.rows()
+    return clf.evaluate(rows, labels, learnt=True, **options)
 
 
 def joined(parts: Sequence[Evaluation]) -> Evaluation:
@@ -73,7 +104,7 @@ def _is_learnt(clf: Classifier, batch: Batch) -> bool:
     if clf.model_.ledger is None:
         return False
     try:
-        clf.evaluate(batch.table, batch.labels, learnt=True)
+        clf.check_learnt(batch.table, batch.labels)
     except (NotLearntError, NotAvailableError):
         return False
     return True

@@ -295,9 +295,9 @@ def _figures_section(material: Material) -> str:
             )
         )
     how = (
-        "Each row was scored as if it had never been learnt, by exact leave-one-out, with a calibrator that has not seen it."
+        "Each row was scored as if it had never been learnt, by a model without the rows of its fold (k-fold)."
         if evaluation.learnt
-        else "The rows are taken as new. If they were learnt, these figures are too good: ask for leave-one-out."
+        else "The rows are taken as new. If they were learnt, these figures are too good: say that they were."
     )
     chosen = f" Chosen on these rows: {', '.join(evaluation.selected_on)}." if evaluation.selected_on else ""
     impossible = (
@@ -305,7 +305,9 @@ def _figures_section(material: Material) -> str:
         if evaluation.impossible
         else ""
     )
-    note = f"<p>{escape(how + chosen + impossible)} Intervals are at {LEVEL:.0%}.</p>"
+    verdict = evaluation.verdict()
+    warned = "" if verdict is None else f"<p class='warn'>{escape(verdict)}</p>"
+    note = f"{warned}<p>{escape(how + chosen + impossible)} Intervals are at {LEVEL:.0%}.</p>"
     folded = _curves(evaluation)
     more = f"<details id='more-curves'><summary>ROC, DET and figures of each class</summary><div class='figures'>{folded}</div>{_class_figures(evaluation)}</details>"
     return f"{note}{_cards(cards)}<div class='pair'><div>{_confusion(evaluation)}</div><div>{_reliability(evaluation)}</div></div>{more}"
@@ -799,8 +801,8 @@ def _row_article(material: Material, judged: Judged, i: int, nats: Array, rival:
     text = f"{decibans_text(float(nats[i]))} dban for its class “{short(own, 40)}” over “{short(other, 40)}”"
     verdict = "predicted right" if decided == own else f"predicted “{short(decided, 40)}”"
     return (
-        f"<article><p><b>Row {at + 1:,}</b>, {escape(verdict)}: {escape(text)}</p><p class='cells'>{escape(cells)}</p>"
-        f"<details><summary>Evidence of its features<span class='hidden'> in row {at + 1:,}</span></summary>{table}</details></article>"
+        f"<article><p><b>Row {int(judged.numbers[i]) + 1:,}</b>, {escape(verdict)}: {escape(text)}</p><p class='cells'>{escape(cells)}</p>"
+        f"<details><summary>Evidence of its features<span class='hidden'> in row {int(judged.numbers[i]) + 1:,}</span></summary>{table}</details></article>"
     )
 
 

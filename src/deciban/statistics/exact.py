@@ -48,8 +48,8 @@ class ExactSums(Stats):
 
     @property
     def empty(self) -> bool:
-        """Whether there are no entries."""
-        return not len(self.group)
+        """Whether there are no entries; the sums of a released model are None."""
+        return self.group is None or not len(self.group)
 
     @property
     def finite(self) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 from deciban.errors import DecibanError, ModelFileError
 from deciban.evaluate.calibration import Calibrator
 from deciban.families.abilities import HasCandidates, ability
+from deciban.families.interactions import InteractionDensity, Interactions, InteractionStats
 from deciban.families.known import KnownDensities
-from deciban.families.product import Product, ProductStats, blocks_of
+from deciban.families.product import Expert, Product, ProductStats, blocks_of, experts_of, places_of
 from deciban.families.protocol import Density, Family, check_rule
 from deciban.families.released import Released
 from deciban.model.calibration import Calibration
@@ -178,6 +179,7 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
         require(fits, "a product", "the sums of its blocks")
         for at, (part, sums) in zip(places, blocks_of(family, stats)):
             _check_sums(part, sums, K, [columns[j] for j in at])
+        _check_experts(family, stats, K, columns)  # type: ignore[arg-type]  # see `fits`
         return
     require(isinstance(stats, Stats), type(family).__name__, "sums")
     require(stats.labels["class"].size == K, type(family).__name__, f"sums of {K} classes")
@@ -201,11 +203,36 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
             require(size == D, type(family).__name__, f"sums of {D} columns")
 
 
+def _check_experts(family: Product, stats: ProductStats, K: int, columns: Sequence[Any]) -> None:
+    """Check that the experts of a product have columns of the model, and sums of their own."""
+    right = isinstance(family.experts, dict) and all(isinstance(each, Expert) for each in family.experts.values())
+    require(right and (stats.experts is None or isinstance(stats.experts, dict)), "a product", "experts by their names")
+    require(list(stats.experts or {}) == list(family.experts), "a product", "the sums of its experts")
+    for name, (columns_of, expert) in {name: (one.columns, one.family) for name, one in family.experts.items()}.items():
+        require(type(columns_of) is tuple, "a product", "columns of each expert")
+        at, sums = places_of([columns_of], columns)[0], (stats.experts or {})[name]
+        inner, held = (expert.family, expert.names) if isinstance(expert, Released) else (expert, sums)
+        require(isinstance(inner, Family), "a product", "experts that are families")
+        if isinstance(inner, Interactions):
+            names = held.labels.get("cell") if isinstance(held, InteractionStats) else None
+            right = len(inner.cuts) == len(at) and isinstance(names, Ragged)
+            require(right and names == inner.layout.axis, "interactions", "counts of their levels")
+        else:
+            _check_sums(expert, sums, K, [columns[j] for j in at])
+
+
 def _check_density(family: Family[Any], density: Density, K: int, columns: Sequence[Any]) -> None:
     """Check that a density has the classes and columns of the model; compiled code does not check sizes."""
     if isinstance(family, Product):
         for at, (part, inner) in zip(family.positions(columns), blocks_of(family, density)):
             _check_density(part, inner, K, at)
+        for held, (part, inner) in zip(family.experts.values(), experts_of(family, density)):
+            if isinstance(inner, InteractionDensity):
+                own: Any = part.family if isinstance(part, Released) else part
+                right = inner.table.shape == (own.layout.cells, K) and np.array_equal(inner.pairs, own.layout.pairs)
+                require(right and np.array_equal(inner.levels, own.layout.levels), "interactions", f"{K} classes")
+            else:
+                _check_density(part, inner, K, held.columns)
         return
     found = sizes(density)
     if not density.shapes and not type(density).__module__.startswith("deciban."):

@@ -308,6 +308,8 @@ class Decoder:
         values = {
             name: self.decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
+        absent = {f.name: f.metadata["absent"] for f in fields(cls) if "absent" in f.metadata}
+        values = {name: value for name, value in absent.items() if name not in values} | values
         checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
         made = cls(**values)
         checks.structure(made)

@@ -2,7 +2,8 @@
 
 **The names of dataclasses and of their fields are part of the file format.** To rename one, list its former name in
 `FORMERLY`, so that files written before can still be read. A class may move to another module of deciban freely: files
-contain its name without the module. A new field needs a default, which models of older files get. The files in
+contain its name without the module. A new field needs a default, which models of older files get, or the value that its
+metadata names as "absent". The files in
 `tests/store/golden` were written by former versions and must stay readable.
 
 A family, statistic or density defined outside deciban is stored as module and name, and can be loaded once its module

@@ -27,6 +27,7 @@ from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, 
 from deciban.text.stats import UNK, idf_of, vocabulary_along
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary
+from deciban.text.word_evidence import NewWords, WordEvidence, WordFactors, evidence_of
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
@@ -201,6 +202,7 @@ class LogTable:
     make: Callable[[], tuple[Axis, Density]]  # the words and the density of their counts
     _made: tuple[Axis, Density] | None = None
     _ready: tuple[Vocabulary, Array | None, Scorer | None] | None = None
+    _rescaled: tuple[WordFactors, Array, Scorer | None] | None = None
 
     def made(self) -> tuple[Axis, Density]:
         """Return the words and the density of their counts."""
@@ -216,6 +218,17 @@ class LogTable:
             idf = idf_of(text, vocabulary)
             self._ready = vocabulary, idf, _scorer(text, vocabulary, inner, idf)
         return self._ready
+
+    def rescaled(self, text: Text, factors: WordFactors) -> tuple[Array, Scorer | None]:
+        """Return the factor of each column (V,), and the scorer with the weights of words multiplied by them."""
+        if self._rescaled is None or self._rescaled[0] is not factors:
+            vocabulary, _, scorer = self.ready(text)
+            each = factors.of(vocabulary)
+            if scorer is not None:
+                weights = scorer.weights * each[:, None]
+                scorer = Scorer(vocabulary, weights, scorer.bias, scorer.tokens, scorer.binary, scorer.steps)
+            self._rescaled = factors, each, scorer
+        return self._rescaled[1:]
 
     def __reduce__(self) -> Any:
         return _fixed_table, self.made()
@@ -300,10 +313,26 @@ class TextDensity(Density):
 
     def log_density(self, X: TextRows) -> Array:
         """Return (n, K): sums while reading where possible, else from counts; 0 for missing documents."""
+        return self._log_density(X, None)
+
+    def rescaled(self, X: TextRows, factors: WordFactors) -> Array:
+        """Return (n, K) scores with the evidence of each word multiplied by its factor."""
+        return self._log_density(X, factors)
+
+    def rescaled_scorer(self, factors: WordFactors) -> Scorer | None:
+        """Return the scorer with the weights of words multiplied by their factors."""
+        return self.table.rescaled(self.text, factors)[1]
+
+    def _log_density(self, X: TextRows, factors: WordFactors | None) -> Array:
         here, at = X.without_missing()
         vocabulary, idf, scorer = self.table.ready(self.text)
+        each = None
+        if factors is not None:
+            each, scorer = self.table.rescaled(self.text, factors)
         if scorer is None or here.counted(self.text.tokens):
             terms = self.text.terms.weighted_rows(here.count_by(vocabulary, self.text.tokens).matrix, idf)
+            if each is not None:
+                terms = sp.csr_array((terms.data * each[terms.indices], terms.indices, terms.indptr), terms.shape)
             scores = self.inner.log_density(terms)
         else:
             scores, lengths = scorer.scores_and_lengths(here.documents)
@@ -313,6 +342,19 @@ class TextDensity(Density):
         whole = np.zeros((len(X), self.K))
         whole[at] = scores
         return whole
+
+    # -- words ---------------------------------------------------------------------------------------------------------
+    def word_source(self, X: TextRows) -> NewWords | None:
+        """Return the source of these documents' scores, where they are sums over words with a probability each."""
+        return NewWords(self, X) if isinstance(self.inner, MultinomialDensity) else None
+
+    def word_evidence(self, X: TextRows) -> WordEvidence:
+        """Return the evidence of each word in each document; a missing document is an empty row."""
+        inner = self.inner
+        assert isinstance(inner, MultinomialDensity)
+        vocabulary, idf, _ = self.table.ready(self.text)
+        terms = self.text.terms.weighted_rows(X.count_by(vocabulary, self.text.tokens).matrix, idf)
+        return evidence_of(vocabulary, terms, inner.log_p, np.zeros((len(X), self.K)), None, None)
 
     # -- explanations --------------------------------------------------------------------------------------------------
     def parts(self, X: TextRows) -> Array:

@@ -35,20 +35,24 @@ from deciban.text.stats import (
     Kind,
     Terms,
     TextStats,
+    base_measure,
     count_family,
     idf_of,
     require_words,
     rule_of,
     text_stats,
     word_sums,
+    word_totals,
 )
 from deciban.text.tokens import TWO_OR_MORE, Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
+from deciban.text.word_evidence import LeftOutWords, by_word
 
 READINGS = ("multinomial", "bernoulli", "polya")
 PSEUDO_COUNTS = (1.0, 0.3, 0.1, 0.03, 0.01)  # candidates, the strongest prior first
+POOLED_COUNTS = (3.0, 1.0, 0.3, 0.1, 0.03)  # likewise, where they are spread as the words of all classes are
+BASES = ("flat", "pooled", "auto")
 TRANSFORMS = {"multinomial": ("log", "counts"), "polya": ("log", "counts"), "bernoulli": ("binary",)}
-TRANSFORMS_OF_PAIRS = ("log", "binary", "log+idf+unit")  # candidates where pairs of words are counted too
 IN_SUMS = ("transform", "ngrams", "min_df", "words", "idf")  # hyper-parameters under which sums are collected
 
 
@@ -100,6 +104,10 @@ class Text(Family[TextStats]):
         Vocabulary that `min_df`, `max_df` and `most` left at the first fit.
     idf : Idf or None, default=None
         Inverse document frequencies of the first fit.
+    base : {"flat", "pooled", "auto"}, default="auto"
+        How pseudo-counts are spread over words: all alike, or in proportion to the frequencies of the words in all
+        classes together, with `pseudo_count` as their mean. "auto" chooses if `pseudo_count` is "auto", and is flat
+        otherwise.
 
     Attributes
     ----------
@@ -143,6 +151,7 @@ class Text(Family[TextStats]):
     unk: float | None = None
     words: tuple[str, ...] | None = None
     idf: Idf | None = None
+    base: Literal["flat", "pooled", "auto"] = "auto"
 
     # set at construction, from the options above
     tokens: ClassVar[Tokens]
@@ -156,6 +165,8 @@ class Text(Family[TextStats]):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 object.__setattr__(self, name, tuple(sorted(value) if name == "stop_words" else value))
+        if self.base == "auto" and self.pseudo_count != "auto":
+            object.__setattr__(self, "base", "flat")
         _check_options(self)
         given = isinstance(self.vocabulary, tuple)
         kind = "given" if given or self.most is not None else self.vocabulary
@@ -171,7 +182,8 @@ class Text(Family[TextStats]):
 
     def __repr__(self) -> str:
         """Show the options that differ from their default, and not what was frozen."""
-        shown = [f for f in fields(self) if f.name not in ("_", "words", "idf")]
+        hidden = {"_", "words", "idf", *(["base"] if self.base == "flat" else [])}
+        shown = [f for f in fields(self) if f.name not in hidden]
         set_ = [(f.name, getattr(self, f.name)) for f in shown if getattr(self, f.name) != f.default]
         return f"Text({', '.join(f'{name}={_shown(value)}' for name, value in set_)})"
 
@@ -250,7 +262,7 @@ class Text(Family[TextStats]):
 
         def make() -> tuple[Axis, Density]:
             words = word_sums(self, stats)
-            return words.axis, count_family(self, words.axis.size).estimate(words.sums, inner_rule)  # type: ignore[arg-type]
+            return words.axis, count_family(self, words.sums).estimate(words.sums, inner_rule)  # type: ignore[arg-type]
 
         table = LogTable(make)
         if rule == "map":
@@ -273,7 +285,7 @@ class Text(Family[TextStats]):
             The density with these probabilities.
         """
         words = word_sums(self, stats)
-        inner = count_family(self, words.axis.size).draw(words.sums, rng)  # type: ignore[arg-type]
+        inner = count_family(self, words.sums).draw(words.sums, rng)  # type: ignore[arg-type]
         return TextDensity(self, _mean_lengths(stats), words.axis, inner)
 
     def leave_one_out(
@@ -284,6 +296,27 @@ class Text(Family[TextStats]):
         if stats.counts.size <= LARGE_MODEL or X.counts.any(self.tokens):
             return scores(self)
         return scores.in_parts()
+
+    def left_out_words(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeftOutWords | None:
+        """Return the source of leave-one-out scores, from which evidence word by word can be had.
+
+        Parameters
+        ----------
+        stats : TextStats
+            The sums.
+        X : TextRows
+            Encoded documents that were learnt.
+        members : Members
+            Their classes.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the posterior.
+
+        Returns
+        -------
+        LeftOutWords or None
+            The source; None where scores are not sums over words with a probability each.
+        """
+        return LeftOutWords(self, stats, X, members, rule) if by_word(self, rule) else None
 
     # -- choices -------------------------------------------------------------------------------------------------------
     @property
@@ -299,8 +332,8 @@ class Text(Family[TextStats]):
 
     @property
     def calibration(self) -> str:
-        """By the length of the document."""
-        return "length"
+        """By word, and by the length of the document; by the length alone where words have no probability each."""
+        return "features" if self.reading == "multinomial" else "length"
 
     @property
     def not_mixable(self) -> str:
@@ -328,14 +361,27 @@ class Text(Family[TextStats]):
         lines: list[list[Text]] = []
         for ngrams in ((1, 1), (1, 2)) if self.ngrams == "auto" else (self.ngrams,):
             runs = self if ngrams == self.ngrams else replace(self, ngrams=ngrams)
-            pairs = self.ngrams == "auto" and ngrams == (1, 2) and self.reading == "multinomial"
-            transforms: Sequence[str] = TRANSFORMS_OF_PAIRS if pairs else TRANSFORMS[self.reading]
-            strengths = PSEUDO_COUNTS if self.pseudo_count == "auto" else (self.pseudo_count,)
+            pairs = self.ngrams == "auto" and ngrams == (1, 2)
+            transforms: Sequence[str] = TRANSFORMS[self.reading][: 1 if pairs else None]
             runs = runs._with_words(X, members)
             for transform in transforms if self.transform == "auto" else (self.transform,):
-                first = replace(runs, transform=transform, pseudo_count=strengths[0])._with_idf(X, members)
-                lines.append([first, *(first._with_pseudo_count(strength) for strength in strengths[1:])])
+                chosen = replace(runs, transform=transform)._with_idf(X, members)
+                lines += [chosen._line(base) for base in self._bases()]
         return lines
+
+    def _bases(self) -> tuple[str, ...]:
+        """Return the candidates for how pseudo-counts are spread."""
+        if self.base != "auto":
+            return (self.base,)
+        return ("flat", "pooled") if self.pseudo_count == "auto" and self.reading != "bernoulli" else ("flat",)
+
+    def _line(self, base: Any) -> list[Text]:
+        """Return candidates that differ in the pseudo-count, the strongest prior first."""
+        if self.pseudo_count != "auto":
+            return [replace(self, base=base)]
+        first, *others = POOLED_COUNTS if base == "pooled" else PSEUDO_COUNTS
+        made = replace(self, base=base, pseudo_count=first)
+        return [made, *(made._with_pseudo_count(strength) for strength in others)]
 
     def _with_pseudo_count(self, pseudo_count: float) -> Text:
         """Copy with another pseudo-count; the other options were checked."""
@@ -406,7 +452,9 @@ class Text(Family[TextStats]):
             chosen = self._usual() if rows is None else self.without_labels(*rows)
         if chosen.pseudo_count not in ("evidence", "loo"):
             return chosen
-        prior = Multinomial(chosen.pseudo_count).resolve(word_sums(chosen, stats).sums)  # type: ignore[arg-type]
+        sums = word_sums(chosen, stats).sums
+        base = base_measure(word_totals(sums)) if chosen.base == "pooled" else None
+        prior = Multinomial(chosen.pseudo_count, base=base).resolve(sums)  # type: ignore[arg-type]
         return replace(chosen, pseudo_count=prior.pseudo_count)
 
     def chosen_by_labels(self) -> list[str]:
@@ -419,6 +467,11 @@ class Text(Family[TextStats]):
         """
         names = {"transform": "transform", "pseudo_count": "pseudo-count", "ngrams": "runs of words"}
         return [said for name, said in names.items() if getattr(self, name) == "auto"]
+
+    @property
+    def shared(self) -> bool:
+        """Whether a document changes the densities of other classes: through pseudo-counts spread as all words are."""
+        return self.base == "pooled"
 
     def keep_choices(self, chosen: Text, with_rows: bool) -> Text:
         """Copy the choices that cannot be made again: those under which the sums were collected.
@@ -437,13 +490,13 @@ class Text(Family[TextStats]):
         """
         kept = {name: getattr(chosen, name) for name in IN_SUMS}
         if not with_rows and self.pseudo_count == "auto":
-            kept["pseudo_count"] = chosen.pseudo_count
+            kept |= {"pseudo_count": chosen.pseudo_count, "base": chosen.base}
         return replace(self, **kept)
 
     def _usual(self) -> Text:
         """Return the family with the usual choices for what is open, except words and idf."""
         transform = "binary" if self.reading == "bernoulli" else "counts"
-        usual: dict[str, Any] = {"ngrams": (1, 1), "transform": transform, "pseudo_count": 1.0}
+        usual: dict[str, Any] = {"ngrams": (1, 1), "transform": transform, "pseudo_count": 1.0, "base": "flat"}
         left_open = {name: value for name, value in usual.items() if getattr(self, name) == "auto"}
         return replace(self, **left_open) if left_open else self
 
@@ -505,6 +558,8 @@ def _check_options(text: Text) -> None:
         raise HyperparameterError("a Bernoulli reading takes a number as pseudo_count, or 'auto'.")
     if text.unk is not None:
         check_strength("Text", text.unk, None)
+    if text.base not in BASES or (text.base == "pooled" and text.reading == "bernoulli"):
+        raise HyperparameterError(f"base={text.base!r} must be one of {', '.join(BASES)}, and flat for Bernoulli.")
     if isinstance(text.vocabulary, str) and text.vocabulary not in ("learnt", "growing"):
         raise HyperparameterError(f"vocabulary={text.vocabulary!r} must be 'learnt', 'growing' or a list of words.")
     limited = not (text.min_df in (0, 1) and text.max_df == 1.0 and text.most is None)

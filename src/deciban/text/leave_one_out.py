@@ -1,12 +1,15 @@
 """Leave-one-out scores of documents: a document's own words lose its counts in its own class.
 
 A model that had never seen the document would not know the words that only it holds. They are not in its vocabulary, so
-they have no share of the prior in any class, and they score as any unknown word does: not at all, or as <unk>. With V
-words, of which g leave the vocabulary with the document, and L the terms of the words that stay,
+they have no share of the prior in any class, and they score as any unknown word does: not at all, or as <unk>. With A
+the pseudo-counts α_j of all words, less those that leave the vocabulary with the document, and L the terms of the words
+that stay,
 
-    multinomial   Σ x log(N_j + α) − L log(N + (V − g)α)
-    polya         Σ log (N_j + α)^(x) − log (N + (V − g)α)^(L)
+    multinomial   Σ x log(N_j + α_j) − L log(N + A)
+    polya         Σ log (N_j + α_j)^(x) − log (N + A)^(L)
     bernoulli     words that leave are neither present nor absent
+
+Pseudo-counts that are spread as the words of all classes are held: they depend on no label.
 """
 
 from __future__ import annotations
@@ -22,7 +25,6 @@ from deciban.families.bernoulli import Bernoulli, BernoulliDensity
 from deciban.families.counts import PolyaDensity
 from deciban.families.dirichlet import (
     ROUNDING,
-    denominator,
     left_over,
     log_in_place,
     log_rising,
@@ -188,14 +190,14 @@ class PlainRemoval:
         if candidate.reading == "bernoulli":
             if self.rule in ("ml", "map") and self.left.gone.nnz:  # an absence may be impossible
                 return Family.leave_one_out(candidate, self.stats, self.X, self.members, self.rule)
-            family: Bernoulli = count_family(candidate, V)  # type: ignore[assignment]
+            family: Bernoulli = count_family(candidate, self.learnt.sums)  # type: ignore[assignment]
             return _bernoulli(family, self.learnt.sums, self.left, self.rule)
-        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, self.learnt.totals), None, V)
         if self.predictive:
             scores = _polya(alpha, alpha0, self.learnt.sums, self.left)
         else:
             words = _word_scores(alpha, self.learnt.sums, self.left, self.rule)
-            scores = _normalised(words, self.learnt, self.left.codes, alpha, alpha0, self.rule)
+            scores = _normalised(words, self.learnt, self.left.codes, prior_total(alpha0, V, self.rule))
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
 
@@ -207,7 +209,7 @@ class WordScores:
     scores: Array  # (n, K)  Σ x log of the word's count and prior
     length: Array  # (n,)  Σ x of the words that stay
     lost: Array  # (n,)  what the own class loses in all
-    gone: Array  # (n,)  words that leave
+    gone: Array  # (n,)  what the prior adds to the counts of words that leave
 
 
 def _word_scores(alpha: Array, sums: TextStats, left: LeftOut, rule: Rule) -> WordScores:
@@ -218,16 +220,31 @@ def _word_scores(alpha: Array, sums: TextStats, left: LeftOut, rule: Rule) -> Wo
     own = left_over(sums.counts[left.codes[left.row], word], left.removed)
     own_scores = np.bincount(left.row, x * log_in_place(numerator(own, alpha[word], rule)), n)
     scores[np.arange(n), left.codes] = own_scores
-    return WordScores(scores, np.bincount(left.row, x, n), left.lost, np.diff(left.gone.indptr))
+    return WordScores(scores, np.bincount(left.row, x, n), left.lost, left.gone @ shift_of(alpha, rule))
 
 
-def _normalised(words: WordScores, learnt: LearntWords, codes: Array, alpha: Array, alpha0: float, rule: Rule) -> Array:
+def shift_of(alpha: Array, rule: Rule) -> Array:
+    """Return what the prior adds to the count of each word under a rule."""
+    return {"ml": np.zeros(len(alpha)), "map": alpha - 1.0}.get(rule, alpha)
+
+
+def prior_total(alpha0: float, V: int, rule: Rule) -> float:
+    """Return what the prior adds to the counts of all V words under a rule."""
+    return {"ml": 0.0, "map": alpha0 - V}.get(rule, alpha0)
+
+
+def left_totals(learnt: LearntWords, codes: Array, lost: Array, gone: Array, prior: float) -> Array:
+    """Return the total count and prior of each class without each document, shape (n, K)."""
+    own = np.arange(len(codes)), codes
+    whole = np.broadcast_to(learnt.whole, (len(codes), len(learnt.whole))).copy()
+    whole[own] = left_over(whole[own], lost)
+    whole += (prior - gone)[:, None]
+    return whole
+
+
+def _normalised(words: WordScores, learnt: LearntWords, codes: Array, prior: float) -> Array:
     """Divide by the total counts without each document: (n, K) log densities."""
-    own, gone = (np.arange(len(codes)), codes), words.gone[:, None]
-    whole = np.broadcast_to(learnt.whole, words.scores.shape).copy()
-    whole[own] = left_over(whole[own], words.lost)
-    # unk never leaves, and all other words have one pseudo-count
-    whole = denominator(whole, alpha0 - gone * alpha[0], len(alpha) - gone, rule)
+    whole = left_totals(learnt, codes, words.lost, words.gone, prior)
     empty = whole <= 0
     whole[empty] = 1.0
     with np.errstate(invalid="ignore"):
@@ -295,9 +312,9 @@ class CompiledRemoval:
     def scores(self, candidate: Text) -> Array:
         """Return the log densities of the documents by a candidate, shape (n, K)."""
         V = len(self.learnt.totals)
-        alpha, alpha0 = word_prior(pseudo_counts(candidate, V), None, V)
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, self.learnt.totals), None, V)
         codes = self.members.own_codes()
-        scores = _normalised(self._word_scores(alpha), self.learnt, codes, alpha, alpha0, self.rule)
+        scores = _normalised(self._word_scores(alpha), self.learnt, codes, prior_total(alpha0, V, self.rule))
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
 
@@ -305,8 +322,8 @@ class CompiledRemoval:
         from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores, shifted_counts
 
         rows, learnt, codes = self.counted, self.learnt, self.members.own_codes()
-        (n, K), some = (len(codes), len(learnt.whole)), alpha[self.used]
-        shift = {"ml": np.zeros(len(some)), "map": some - 1.0}.get(self.rule, some)
+        n, K = len(codes), len(learnt.whole)
+        shift = shift_of(alpha[self.used], self.rule)
         factors = np.empty(0) if learnt.idf is None else learnt.idf[self.used]
         counts = learnt.sums.counts
         turned = counts.flags.f_contiguous
@@ -315,7 +332,7 @@ class CompiledRemoval:
         shifted_counts(flat, *steps, self.place, shift, self.table)
         times = rows.data.astype(np.int64, copy=False)
         room = np.diff(rows.indptr).max(initial=0) + 1
-        found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n, np.int64))
+        found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n))
         leave_one_out_scores(
             *(times, rows.indices, self.places, rows.indptr),
             *(codes.astype(np.int64), weights_or_empty(self.members.weight)),

@@ -300,17 +300,34 @@ def idf_of(text: Text, vocabulary: Vocabulary) -> Array | None:
     return np.append(values, text.idf.new) if vocabulary.unk else values
 
 
-def pseudo_counts(text: Text, V: int) -> float | Array:
-    """Return the pseudo-count of all V columns, or of each where <unk> has its own."""
+def base_measure(totals: Array) -> Array:
+    """Return the frequencies of words in all classes together, with mean 1; words without counts get the least of them.
+
+    >>> base_measure(np.array([6.0, 2.0, 0.0])).round(2)
+    array([1.8, 0.6, 0.6])
+    """
+    least = totals[totals > 0].min(initial=np.inf)
+    positive = np.where(totals > 0, totals, least if np.isfinite(least) else 1.0)
+    return positive / positive.mean()
+
+
+def pseudo_counts(text: Text, totals: Array) -> float | Array:
+    """Return the pseudo-count of all columns, or of each, given the counts (V,) of all classes together."""
     alpha = 1.0 if isinstance(text.pseudo_count, str) else text.pseudo_count
+    each: float | Array = alpha * base_measure(totals) if text.base == "pooled" else alpha
     if text.unk is None or text.kind == "learnt":
-        return alpha
-    return np.append(np.full(V - 1, float(alpha)), text.unk)
+        return each
+    return np.append(np.broadcast_to(each, len(totals))[:-1], text.unk)
 
 
-def count_family(text: Text, V: int) -> Multinomial | Bernoulli:
-    """Return the family that reads the counts of V columns."""
-    alpha = pseudo_counts(text, V)
+def word_totals(sums: TextStats) -> Array:
+    """Return the counts of each word in all classes together, shape (V,)."""
+    return np.ones(len(sums.counts)) @ sums.counts  # faster than a sum
+
+
+def count_family(text: Text, sums: TextStats) -> Multinomial | Bernoulli:
+    """Return the family that reads these sums."""
+    alpha = pseudo_counts(text, word_totals(sums))
     return Bernoulli(alpha, alpha) if text.reading == "bernoulli" else Multinomial(alpha)
 
 

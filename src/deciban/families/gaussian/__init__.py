@@ -2,7 +2,7 @@
 
     x | μ, Σ  ~  Normal(μ, Σ)
     μ | Σ     ~  Normal(m0, Σ/κ0)
-    Σ         ~  InverseWishart(ν0, Ψ0)              ν0 = strength + D + 1, Ψ0 = strength × target
+    Σ         ~  InverseWishart(ν0, Ψ0)              ν0 = strength + D − 1 + dof, Ψ0 = strength × target
     Σ | D     ~  InverseWishart(ν0 + n, Ψ)           Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ
     μ | Σ, D  ~  Normal(m, Σ/κ)                      κ = κ0 + n, m = (κ0·m0 + n·x̄)/κ
     x | D     ~  Student(ν−D+1, m, Ψ(κ+1)/(κ(ν−D+1)))

@@ -88,6 +88,9 @@ class Gaussian(
         Prior mean. If None, the mean of all rows.
     scale : array-like of shape (n_features,) or (n_features, n_features), optional
         Target covariance, or its diagonal. If None, it is computed by `target` from all rows.
+    dof : float, default=0.0
+        Further degrees of freedom of the prior of a covariance, beyond those of `strength` rows. Models of older files,
+        which do not hold it, have 2.
     origin : array-like of shape (n_features,), optional
         Point about which sums are collected. If None, the medians of the first rows, once there are 32.
     reach : array-like of shape (n_features,), optional
@@ -115,6 +118,7 @@ class Gaussian(
     keep: Literal["structure", "full"] = "structure"
     mean: Array | None = None  # (D,) m0
     scale: Array | None = field(default=None, metadata={"follows": "target"})  # (D,) or (D, D)
+    dof: float = field(default=0.0, metadata={"absent": 2.0})  # of the prior: ν0 = strength + D − 1 + dof
     # sums about different origins can be added, so that families that differ in these alone are equal
     origin: Array | None = field(default=None, compare=False)  # (D,)
     reach: Array | None = field(default=None, compare=False)  # (D,)
@@ -125,6 +129,8 @@ class Gaussian(
                 raise HyperparameterError(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}.")
         if not (self.strength > 0 and self.kappa > 0):
             raise HyperparameterError(f"Gaussian(strength={self.strength}, kappa={self.kappa}): both must be > 0.")
+        if not self.dof >= 0:
+            raise HyperparameterError(f"Gaussian(dof={self.dof}): must be ≥ 0.")
         for name in ("mean", "scale", "origin", "reach"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
@@ -253,7 +259,7 @@ class Gaussian(
             mean = pooled_mean(stats) if self.mean is None else self.mean
             scale = pooled_target(stats, self.target) if self.scale is None else self.scale
             target = scale if scale.ndim == 2 else np.broadcast_to(scale, D)
-            prior = Prior(self.kappa, self.strength, np.broadcast_to(mean - stats.origin, D), target)
+            prior = Prior(self.kappa, self.strength, np.broadcast_to(mean - stats.origin, D), target, self.dof)
         if not matrix:
             return CellPosterior.of(stats, prior, tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
@@ -328,13 +334,16 @@ class Gaussian(
             )
         D = density.shift.shape[1]
         target = self.scale if self.scale.ndim == 2 else np.broadcast_to(self.scale, D)
-        prior = Prior(self.kappa, self.strength, np.broadcast_to(self.mean, D) - density.origin, target)
+        prior = Prior(self.kappa, self.strength, np.broadcast_to(self.mean, D) - density.origin, target, self.dof)
         if isinstance(density, DiagonalNormal):
             return _axis_log_prior(prior, density, self._tied, "spherical" in self.structure)
         return _matrix_log_prior(prior, density)
 
     def posterior(self, stats: AnyGaussianStats) -> Posterior:
         """Describe the posterior of means and covariances.
+
+        Where the target covariance is derived from the same sums, the degrees of freedom are those of the variance
+        estimates: intervals of the mean then hold as often as they say, also after a few rows.
 
         Parameters
         ----------
@@ -346,10 +355,15 @@ class Gaussian(
         Posterior
             Marginals of "mean", shape (K, D), and "variance"; for full covariances also "covariance", by draws.
         """
-        return Posterior(self._posterior(stats).marginals())
+        return Posterior(self._certainty(stats).marginals())
 
     def draw(self, stats: AnyGaussianStats, rng: np.random.Generator) -> Density:
-        return self._posterior(stats).draw(rng)
+        return self._certainty(stats).draw(rng)
+
+    def _certainty(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
+        """Return the posterior, corrected where its target was derived from the same sums."""
+        found = self._posterior(stats)
+        return found.corrected() if self.scale is None else found
 
     @staticmethod
     def of(mean: ArrayLike, covariance: ArrayLike) -> Density:
@@ -389,7 +403,7 @@ def _matrix_log_prior(prior: Prior, density: NormalDensity) -> float:
     log_det = root.log_det - 2 * D * np.log(spread)
     trace = np.einsum("kde,df,kfe->k", whitener, prior.strength * prior.matrix, whitener)
     inner = np.einsum("kd,kde->ke", density.shift - prior.mean, np.broadcast_to(whitener, (density.K, D, D)))
-    covariances = ((prior.strength + 2 * D + 2) * log_det + trace).sum()
+    covariances = ((prior.strength + 2 * D + prior.dof) * log_det + trace).sum()
     means = np.broadcast_to(log_det, density.K).sum() + prior.kappa * (inner**2).sum()
     return float(-0.5 * (covariances + means))
 
@@ -398,7 +412,7 @@ def _axis_log_prior(prior: Prior, density: DiagonalNormal, tied: bool, pooled: b
     """Return the log prior of diagonal or spherical variances; `prior.mean` is relative to the density's origin."""
     D = density.shift.shape[1]
     own = density.variance[: 1 if tied else None, : 1 if pooled else None]  # each variance once
-    nu = prior.strength * (D if pooled else 1) + 2
+    nu = prior.strength * (D if pooled else 1) + prior.dof
     psi = prior.strength * (prior.variances.sum(keepdims=True) if pooled else prior.variances)
     variances = ((nu + 2) * np.log(own) + psi / own).sum()
     off = (density.shift - prior.mean) ** 2 / density.variance

@@ -11,7 +11,7 @@ Reference: Murphy, Conjugate Bayesian analysis of the Gaussian distribution (200
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -55,15 +55,16 @@ MOST_DRAWN = 2e7  # values in all draws of covariances
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Normal–inverse-Wishart prior with ν0 = strength + D + 1 and Ψ0 = strength × target.
+    """Normal–inverse-Wishart prior with ν0 = strength + D − 1 + dof and Ψ0 = strength × target.
 
-    The posterior mean of a covariance is then (strength × target + scatter)/(strength + n).
+    With dof = 0, the variance of each column by itself has ν0 = strength and ψ0 = strength × target: as many rows.
     """
 
     kappa: float
     strength: float
     mean: Array  # (D,) m0, from the origin of the sums
     target: Array  # (D,) variances, or (D, D)
+    dof: float = 0.0
 
     @property
     def matrix(self) -> Array:
@@ -74,6 +75,33 @@ class Prior:
     def variances(self) -> Array:
         """(D,) target variances."""
         return self.target if self.target.ndim == 1 else self.target.diagonal()
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Degrees of freedom of variances that are shrunk to a target derived from the same sums.
+
+    The target S/f, with f = Σ(n_j − 1), contains the scatter of the class itself, so that its rows would count twice.
+    The variance of class c is v = (S_c + strength·S/f)/(n_c − 1 + strength) = Σ a_j S_j, which is unbiased; by
+    Satterthwaite's rule it is as certain as 1/Σ a_j²(n_j − 1) degrees of freedom. For a single class v = S/(n − 1) with
+    n − 1 of them: Student's interval of the mean.
+    """
+
+    dof: Array  # of each variance
+    rows: Array  # n_c − 1 + strength, the divisor of the scatter
+    more: Array  # n/f − 1: what turns the target S/n into S/f
+
+    @classmethod
+    def of(cls, n: Array, own: Array, f: Array, strength: float) -> Estimated | None:
+        """Compute them from the rows of each class, own degrees of freedom n_c − 1, and f; None if a column has f = 0.
+
+        `f` has the shape of one class.
+        """
+        if not np.all(f > 0):
+            return None
+        rows = own + strength
+        mine, others = (1 + strength / f) / rows, strength / f / rows
+        return cls(1 / (mine**2 * own + others**2 * (f - own)), rows, n.sum(axis=0) / f - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +128,7 @@ class MatrixPosterior:
         off = mean - prior.mean
         psi = psi + np.einsum("k,ki,kj->kij", prior.kappa * n / kappa, off, off)
         mean = (stats.first + prior.kappa * prior.mean) / kappa[:, None]
-        nu = prior.strength + mean.shape[1] + 1 + _pooled(n, tied)
+        nu = prior.strength + mean.shape[1] - 1 + prior.dof + _pooled(n, tied)
         return cls(stats, prior, tied, kappa, mean, nu, _pooled(psi, tied) + prior.strength * prior.matrix)
 
     @cached_property
@@ -142,8 +170,9 @@ class MatrixPosterior:
         D, K = self.psi.shape[1], len(self.mean)
         if rule == "predictive":
             return (nu - D + 1) * kappa / (kappa + 1), nu - D + 1 + 0 * kappa
-        divisors = {"ml": nu, "map": nu + D + 1 + (K if self.tied else 1), "mean": nu - D - 1}
-        return divisors[rule] + 0 * kappa, None
+        if rule == "mean":
+            return nu - D + 1 - _given(self.prior).dof + 0 * kappa, None  # strength + n
+        return (nu if rule == "ml" else nu + D + 1 + (K if self.tied else 1)) + 0 * kappa, None
 
     def density(self, rule: Rule) -> MatrixDensity:
         """Return normal densities, or under rule "predictive" Student densities."""
@@ -203,6 +232,15 @@ class MatrixPosterior:
         mean = self.mean + noise / np.sqrt(self.kappa)[:, None]
         return NormalDensity(self.stats.origin, mean, scale, np.ones(K))
 
+    def corrected(self) -> MatrixPosterior:
+        """Return the posterior for a target that was derived from the same sums; see `Estimated`."""
+        prior, n, D = _given(self.prior), self.stats.weight, self.mean.shape[1]
+        found = Estimated.of(n, _pooled(np.maximum(n - 1, 0), self.tied), np.maximum(n - 1, 0).sum(), prior.strength)
+        if found is None:
+            return self
+        matrix = self.psi + found.more * prior.strength * prior.matrix
+        return replace(self, nu=found.dof + D - 1, psi=matrix * (found.dof / found.rows)[:, None, None])
+
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
         variance = np.diagonal(self.psi, axis1=1, axis2=2) / self.nu[:, None]
@@ -212,7 +250,7 @@ class MatrixPosterior:
     def log_evidence(self) -> Array:
         """Return the log evidence, shape (K,) or, if tied, (1,): posterior normaliser over prior normaliser."""
         prior, D, n = _given(self.prior), self.mean.shape[1], _pooled(self.stats.weight, self.tied)
-        nu0 = prior.strength + D + 1
+        nu0 = prior.strength + D - 1 + prior.dof
         before = whiten((prior.strength * prior.matrix)[None]).log_det
         means = _pooled(np.log(prior.kappa) - np.log(self.kappa), self.tied)
         gammas = multigammaln_each(self.nu / 2, D) - multigammaln(nu0 / 2, D)
@@ -240,9 +278,9 @@ class MatrixPosterior:
                 np.reshape(sps.invwishart(nu, psi).rvs(draws, rng), (draws, D, D)) for nu, psi in zip(self.nu, self.psi)
             ]
             mode = self.psi / (self.nu + D + 1)[:, None, None]
-            out["covariance"] = Marginal.sampled(
-                np.stack(sampled, axis=1), mode, self.psi / (self.nu - D - 1)[:, None, None]
-            )
+            excess = (self.nu - D - 1)[:, None, None]
+            mean_of = np.where(excess > 0, self.psi / np.where(excess > 0, excess, 1.0), np.inf)
+            out["covariance"] = Marginal.sampled(np.stack(sampled, axis=1), mode, mean_of)
         return out
 
 
@@ -290,7 +328,7 @@ class CellPosterior:
             psi = psi + prior.kappa * n / kappa * (mean - prior.mean) ** 2
             mean = (stats.first + prior.kappa * prior.mean) / kappa
             pseudo = prior.variances.sum(keepdims=True) if pooled else prior.variances
-            nu = nu + prior.strength * (n.shape[1] if pooled else 1) + 2
+            nu = nu + prior.strength * (n.shape[1] if pooled else 1) + prior.dof
             n, psi = kappa, psi.sum(axis=axes, keepdims=True) + prior.strength * pseudo
         if complete:  # no value is missing: broadcasting is cheaper
             n, nu = n[:, :1], nu[:, :1]
@@ -302,7 +340,9 @@ class CellPosterior:
             return nu * kappa / (kappa + 1), nu
         K, D = self.mean.shape
         means = (K if self.tied else 1) * (D if self.pooled else 1)
-        return {"ml": nu, "map": nu + 2 + means, "mean": nu - 2}[rule], None
+        if rule == "mean":
+            return nu - _given(self.prior).dof, None  # strength + n
+        return nu if rule == "ml" else nu + 2 + means, None
 
     @cached_property
     def log_psi(self) -> Array:
@@ -341,6 +381,20 @@ class CellPosterior:
         mean = self.mean + rng.standard_normal(self.mean.shape) * np.sqrt(variance / self.kappa)
         return DiagonalNormal(self.stats.origin, mean, variance, self.tied)
 
+    def corrected(self) -> CellPosterior:
+        """Return the posterior for a target that was derived from the same sums; see `Estimated`."""
+        prior, n, D = _given(self.prior), self.stats.weight, self.mean.shape[1]
+        rest = np.maximum(n - 1, 0)
+        if self.pooled:
+            n, rest = n.sum(axis=1, keepdims=True), rest.sum(axis=1, keepdims=True)
+        strength = prior.strength * (D if self.pooled else 1)
+        own = rest.sum(axis=0, keepdims=True) if self.tied else rest
+        found = Estimated.of(n, own, rest.sum(axis=0), strength)
+        if found is None:
+            return self
+        pseudo = prior.strength * (prior.variances.sum(keepdims=True) if self.pooled else prior.variances)
+        return replace(self, nu=found.dof, psi=(self.psi + found.more * pseudo) * (found.dof / found.rows))
+
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
         return float((self.mean**2 / (self.psi / self.nu)).max(initial=0.0))
@@ -351,7 +405,7 @@ class CellPosterior:
         prior = _given(self.prior)
         axes = (0,) * self.tied + (1,) * self.pooled
         n = self.stats.weight.sum(axis=axes, keepdims=True)
-        nu0 = prior.strength * (self.mean.shape[1] if self.pooled else 1) + 2
+        nu0 = prior.strength * (self.mean.shape[1] if self.pooled else 1) + prior.dof
         variances = prior.variances.sum(keepdims=True) if self.pooled else prior.variances
         kappa = np.broadcast_to(self.kappa, self.mean.shape)
         means = (np.log(prior.kappa) - np.log(kappa)).sum(axis=axes, keepdims=True)

@@ -26,6 +26,7 @@ Target: TypeAlias = Literal["diagonal", "spherical", "tied"]
 AUTO_FEATURES = 200  # with more features, only diagonal structures are candidates: products of columns cost too much
 MOST_WORK = 3e8  # multiplications per candidate; with more rows, an even selection of them is left out
 MOST_KEPT = 2**22  # numbers in the sums without each far row that are kept for all candidates
+ROWS_PER_FEATURE = 2  # of every class, without which a class has no covariance of its own that is not shrunk
 GAIN = 1.0  # nats, over all rows: the least gain for which a structure with more parameters is preferred
 
 
@@ -34,10 +35,12 @@ def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Ga
 
     A target covariance is worth a tenth of the rows of a class, or as many; for tied structures a hundredth or a tenth
     of all rows. Shrinkage to the tied covariance lies between a quadratic and a linear discriminant; shrinkage to the
-    spherical one helps where columns hardly vary. A scale that was given is the only target.
+    spherical one helps where columns hardly vary. A scale that was given is the only target. The covariance of a class
+    is a candidate without shrinkage only if every class has twice as many rows as it has columns.
     """
     own_scale = family.scale is not None
     K, full = stats.weight.shape[0], not isinstance(stats, DiagonalStats)
+    each_class = stats.weight.reshape(K, -1).max(axis=1, initial=0.0)
     rows = float(np.max(stats.weight.reshape(K, -1).sum(axis=0), initial=0.0))
     some, many = max(rows / K / 10, 0.1), max(rows / K, 1.0)
     targets: list[Target] = [family.target] if own_scale else ["diagonal", "spherical"]
@@ -48,9 +51,12 @@ def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Ga
         shrinkage += [("full", [some, many], targets), ("full", [some, many, 4 * many], [] if own_scale else ["tied"])]
     found: list[Gaussian] = []
     for structure, strengths, aims in shrinkage:
-        if K == 1 and (structure.startswith("tied") or "tied" in aims):
+        tied = structure.startswith("tied")
+        if K == 1 and (tied or "tied" in aims):
             continue
-        each: list[tuple[float, Target]] = [(family.strength, family.target)]
+        needed = ROWS_PER_FEATURE * (len(stats.origin) if structure == "full" else 1)
+        alone = tied or K == 1 or bool((each_class > needed).all())
+        each: list[tuple[float, Target]] = [(family.strength, family.target)] if alone or rule == "ml" else []
         each += [(strength, aim) for aim in aims for strength in strengths if rule != "ml" and strength > 0]
         found += [replace(family, structure=structure, strength=s, target=t) for s, t in each]
     return found

@@ -74,7 +74,8 @@ def leave_one_out_scores(
     An entry's word has a column among all V words, whose counts are flat with the strides given, and a number among the
     U words that occur; logs is (U, K), factors, limits and shift are (U,). A word that occurs t times counts x =
     amounts[t], times its factor if there are factors. If w x reaches the limit of a word, removing the row deletes the
-    word: it is skipped, and counted in gone[i]. length[i] is Σ x of the other words, lost[i] is Σ w x of all words.
+    word: it is skipped, and its shift is added to gone[i]. length[i] is Σ x of the other words, lost[i] is Σ w x of all
+    words.
 
     The logarithm is taken of products of counts with the same x. `products` is a buffer for these, `words` and `kept`
     are buffers for a row.
@@ -86,7 +87,7 @@ def leave_one_out_scores(
         begin, end, start = indptr[i], indptr[i + 1], c * class_stride
         for p in range(begin, min(begin + DISTANCE, end)):
             prefetch(counts, start + columns[p] * word_stride)
-        m, own, long, less, deleted = 0, 0.0, 0.0, 0.0, 0
+        m, own, long, less, deleted = 0, 0.0, 0.0, 0.0, 0.0
         products[:] = 1.0
         for p in range(begin, end):
             prefetch(counts, start + columns[min(p + DISTANCE, last)] * word_stride)
@@ -95,7 +96,7 @@ def leave_one_out_scores(
             removed = x * w
             less += removed
             if removed >= limits[word]:
-                deleted += 1
+                deleted += shift[word]
                 continue
             words[m], kept[m] = places[p], x
             m += 1

@@ -1,0 +1,229 @@
+"""The service under load: answers and lessons per second, latencies, visibility of lessons, memory, unsure rows.
+
+    python benchmarks/service_load.py                 about a minute
+    python benchmarks/service_load.py --hours 1       and an hour of mixed load
+
+The client runs beside the server: `wrk` where it is installed, else asyncio. Loopback only. CPU time of the server per
+request is printed too, because another process on the machine changes rates, but hardly that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import deciban
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from service.conftest import animals, texts
+from service.running import Running
+
+PREDICT = 'wrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = [[{body}]]\n'
+LEARN = (
+    'wrk.headers["Content-Type"] = "application/json"\nlocal n = 0\n'
+    "request = function() n = n + 1\n"
+    'return wrk.format("POST", "/learn", nil, \'{"text":"lunch at noon number\' .. n .. \'","label":"ham"}\') end\n'
+)
+ROW = {"weight": 3.5, "legs": 4, "coat": "grey"}
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid: int) -> float:
+    """MiB."""
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+
+
+def wrk(service: Running, script: str, path: str, connections: int, seconds: int) -> dict[str, float]:
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script)
+        file.flush()
+        before = cpu_seconds(service.process.pid)
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{connections}",
+            f"-d{seconds}",
+            "--latency",
+            "-s",
+            file.name,
+            service.address + path,
+        ]
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        used = cpu_seconds(service.process.pid) - before
+    n = int(re.search(r"(\d+) requests in", out)[1])
+    scale = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+    late = re.search(r"99%\s+([\d.]+)(us|ms|s)", out)
+    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    return {
+        "per second": float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1]),
+        "p99 ms": float(late[1]) * scale[late[2]],
+        "CPU µs": 1e6 * used / n,
+        "refused": int(failed[1]) if failed else 0,
+    }
+
+
+async def post(reader, writer, path: str, body: dict) -> dict:
+    """One request on an open connection."""
+    data = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    size = int(re.search(rb"content-length: (\d+)", answer)[1])
+    content = json.loads(await reader.readexactly(size))
+    assert answer.startswith(b"HTTP/1.1 200"), content
+    return content
+
+
+async def mixed(service: Running, seconds: float, connections: int = 16) -> dict[str, float]:
+    """Answers, lessons and undos together."""
+    host, port = service.address.removeprefix("http://").split(":")
+    end, rng = time.monotonic() + seconds, random.Random(0)
+    counts = {"answers": 0, "lessons": 0, "undone": 0}
+    late: list[float] = []
+
+    async def client(k: int) -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        n = 0
+        while time.monotonic() < end:
+            n += 1
+            begun = time.monotonic()
+            kind = rng.random()
+            if kind < 0.8:
+                await post(reader, writer, "/predict", {"text": f"free lunch at noon {rng.randrange(1000)}"})
+                counts["answers"] += 1
+                late.append(time.monotonic() - begun)
+            else:
+                text = f"lunch with client{rng.randrange(50)} free"
+                lesson = await post(reader, writer, "/learn", {"text": text, "label": rng.choice(["ham", "spam"])})
+                counts["lessons"] += 1
+                if kind > 0.9:
+                    await post(reader, writer, "/undo", {"id": lesson["id"]})
+                    counts["undone"] += 1
+        writer.close()
+
+    await asyncio.gather(*(client(k) for k in range(connections)))
+    return {**counts, "p99 ms": 1e3 * float(np.quantile(late, 0.99))}
+
+
+def rates(folder: Path, seconds: int) -> None:
+    if shutil.which("wrk") is None:
+        print("wrk is not installed: rates are not measured")
+        return
+    text = PREDICT.format(body='{"text":"win a free prize now, call me at noon"}')
+    row = PREDICT.format(body=json.dumps({"row": ROW}))
+    for name, script, path, model in (
+        ("answers, text", text, "/predict", "texts"),
+        ("answers, table", row, "/predict", "animals"),
+        ("lessons, text", LEARN, "/learn", "texts"),
+    ):
+        with Running(folder / f"{model}.deciban") as service:
+            wrk(service, script, path, 32, 1)
+            found = wrk(service, script, path, 128 if path == "/learn" else 64, seconds)
+            print(f"{name:<16}", ", ".join(f"{what} {value:,.0f}" for what, value in found.items()), flush=True)
+
+
+def large(folder: Path) -> None:
+    """Visibility of a lesson, and unsure rows, at 200,000 words and 20 classes."""
+    rng = np.random.default_rng(0)
+    V, K, n = 200_000, 20, 20_000
+    words = np.array([f"w{i}" for i in range(V)])
+    documents = [" ".join(words[rng.integers(0, V, 60)]) for _ in range(n)]
+    labels = rng.integers(0, K, n)
+    deciban.GenerativeClassifier(deciban.Text(), ledger=True, calibrate=None).fit(documents, labels).save(
+        folder / "large.deciban"
+    )
+    with Running(folder / "large.deciban", "--most-mb", "64") as service:
+        for kind in ("known words", "two new words"):
+            visible, answered = [], []
+            for k in range(30):
+                text = documents[k] if kind == "known words" else f"{documents[k]} new{k} unseen{k}"
+                begun = time.perf_counter()
+                lesson = service.post("/learn", {"text": text, "label": int(labels[k])})
+                service.post("/predict", {"text": text, "after": lesson["id"]})
+                visible.append(time.perf_counter() - begun)
+                begun = time.perf_counter()
+                service.post("/predict", {"text": text})
+                answered.append(time.perf_counter() - begun)
+            print(
+                f"lesson visible, {kind}: median {1e3 * np.median(visible):.0f} ms, largest {1e3 * max(visible):.0f} "
+                f"ms (V = {V:,}, K = {K}); an answer {1e3 * np.median(answered):.1f} ms"
+            )
+    from deciban.service.teacher import Teacher
+    from deciban.service.unsure import UnsureRows
+
+    teacher = Teacher(folder / "large.deciban")
+    pile = UnsureRows()
+    pile.add(documents[:10_000], teacher.published)
+    pile.next(teacher.published)
+    scored = []
+    for _ in range(5):
+        pile._pile = type(pile._pile)(pile._pile.rows, pile._pile.keys)
+        begun = time.perf_counter()
+        pile.next(teacher.published)
+        scored.append(time.perf_counter() - begun)
+    print(f"10,000 unsure rows median {1e3 * np.median(scored):.0f} ms", flush=True)
+    teacher.close()
+
+
+def learnt_rows(service: Running) -> float:
+    """Rows of a model that contains every lesson that was acknowledged."""
+    latest = service.get("/history?most=1")["lessons"]
+    return service.get(f"/model?after={latest[0]['id'] if latest else 0}")["rows"]
+
+
+def endurance(folder: Path, seconds: float) -> None:
+    """Mixed load: memory must not grow without bound, and no lesson may be lost."""
+    shutil.copy(folder / "texts.deciban", folder / "long.deciban")
+    before = deciban.load(folder / "long.deciban").model_.weight
+    with Running(folder / "long.deciban") as service:
+        asyncio.run(mixed(service, min(20, seconds / 4)))
+        start, rows = memory(service.process.pid), learnt_rows(service)
+        found = asyncio.run(mixed(service, seconds))
+        end = memory(service.process.pid)
+        learnt = learnt_rows(service) - rows
+        print(
+            f"{seconds / 60:.0f} minutes mixed: {found['answers']:,} answers, {found['lessons']:,} lessons, "
+            f"{found['undone']:,} undone, p99 of answers {found['p99 ms']:.0f} ms; "
+            f"memory {start:.0f} → {end:.0f} MiB; lessons lost {found['lessons'] - found['undone'] - learnt:.0f}"
+        )
+        total = learnt_rows(service)
+    assert deciban.load(folder / "long.deciban").model_.weight == total > before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--hours", type=float, default=0.0)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    try:
+        animals().write_csv(folder / "animals.csv")
+        deciban.GenerativeClassifier(ledger=True).fit(*texts()).save(folder / "texts.deciban")
+        table = deciban.GenerativeClassifier(ledger=True).fit(folder / "animals.csv", "kind")
+        table.save(folder / "animals.deciban")
+        rates(folder, given.seconds)
+        large(folder)
+        if given.hours:
+            endurance(folder, 3600 * given.hours)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

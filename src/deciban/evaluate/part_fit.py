@@ -1,0 +1,176 @@
+"""The fit of weights ≥ 0 for parts of a score, beside a score whose scales were fitted before.
+
+    P(c|x) = softmax_c( v·g_0(x|c) + Σ_e w_e·g_e(x|c) + b_c + log π_c ),      v ≥ v_least, w ≥ 0
+    minimise  − Σ_i log P(c_i|x_i)  +  λ/2·(Σ_e w_e² + (v − 1)²)  +  Σ_c b_c²/(2·OFFSET_SD²)
+
+Weights are ≥ 0: a negative weight on left-out evidence reads off the label, since a row that is taken out of the counts
+of its own class makes the evidence for that class weaker. Parts enter in rounds: those along whose weights the loss
+falls most, by gradient² / curvature, and then all weights are fitted by projected Newton steps. The objective is
+convex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from deciban.evaluate.checks import Codes
+from deciban.evaluate.scale_fit import OFFSET_SD
+from deciban.evidence.scores import Array, log_probability
+from deciban.kernels.choice import one_thread
+
+ROUNDS = 3
+PARTS_PER_ROUND = 10
+LEAST_MAIN = 0.01  # weight v of the score that was fitted before
+LEAST_GAIN = 3.0  # nats over all rows that a part must promise
+MAX_STEPS = 50
+TOLERANCE = 1e-3  # nats over all rows that a step still gains
+
+
+class Weights(NamedTuple):
+    """Weights of the main score and of E parts, and offsets of K classes."""
+
+    main: float
+    parts: Array  # (E,) ≥ 0
+    offsets: Array  # (K,) nats; mean 0, and 0 for classes without rows
+
+
+def fit_weights(
+    main: Array, parts: Sequence[Array], codes: Codes, prior: Array, penalties: Sequence[float]
+) -> list[Weights]:
+    """Fit weights of parts (n, K) beside a main score (n, K), for each of several penalties λ that decrease.
+
+    Each fit begins with the parts of the one before.
+
+    >>> rng = np.random.default_rng(0)
+    >>> codes = rng.integers(0, 2, 500)
+    >>> truth = np.where(np.eye(2)[codes] > 0, 1.0, 0.0) + rng.normal(0, 1, (500, 2))
+    >>> parts = [truth, rng.normal(0, 1, (500, 2))]
+    >>> fit_weights(np.zeros((500, 2)), parts, codes, np.array([.5, .5]), [100.0, 1.0])[-1].parts.round(1)
+    array([1., 0.])
+    """
+    usable = np.isfinite(main[np.arange(len(codes)), codes]) & (prior[codes] > 0)
+    kept, own = np.unique(codes[usable], return_inverse=True)
+    given = main[usable][:, kept].T  # (K, n)
+    possible = np.where(np.isneginf(given), -np.inf, 0.0) if np.isneginf(given).any() else None
+    given = np.where(np.isneginf(given), 0.0, given)
+    every = np.stack([part[usable][:, kept].T for part in parts]) if parts else np.zeros((0, *given.shape))
+    share = prior[kept] / prior[kept].sum()
+    path = _Path(given, every, possible, own, log_probability(share))
+    found = []
+    with np.errstate(all="ignore"), one_thread(0):
+        for penalty in penalties:
+            x = path.fit(penalty)
+            weights, offsets = np.zeros(len(parts)), np.zeros(len(prior))
+            P = 1 + len(path.chosen)
+            weights[path.chosen] = x[1:P]
+            offsets[kept] = x[P:] - x[P:].mean()
+            found.append(Weights(float(x[0]), weights, offsets))
+    return found
+
+
+class _Path:
+    """The parts chosen so far, and their weights; mutable."""
+
+    def __init__(self, main: Array, every: Array, possible: Array | None, own: Codes, log_prior: Array) -> None:
+        self.main, self.every, self.given = main, every, (possible, own, log_prior)
+        self.chosen: list[int] = []
+        self.x = np.r_[1.0, np.zeros(len(log_prior))]
+
+    def fit(self, penalty: float) -> Array:
+        """Return the weights under a penalty: of the main score, of the parts chosen, and the offsets."""
+        for _ in range(ROUNDS):
+            problem = self._problem(penalty)
+            self.x = problem.minimise(self.x)
+            gains = problem.gains(self.x, self.every)
+            gains[self.chosen] = 0.0
+            best = np.argsort(-gains, kind="stable")[:PARTS_PER_ROUND]
+            more = [int(e) for e in best if gains[e] > LEAST_GAIN]
+            if not more:
+                return self.x
+            P = 1 + len(self.chosen)
+            used = np.flatnonzero(self.x[1:P] > 0)
+            self.x = np.r_[self.x[0], self.x[1:P][used], np.zeros(len(more)), self.x[P:]]
+            self.chosen = [self.chosen[at] for at in used] + more
+        self.x = self._problem(penalty).minimise(self.x)
+        return self.x
+
+    def _problem(self, penalty: float) -> _Problem:
+        return _Problem(np.concatenate([self.main[None], self.every[self.chosen]]), *self.given, penalty)
+
+
+class _Problem:
+    """The objective of P parts, the first of which is the main score."""
+
+    def __init__(self, scores: Array, possible: Array | None, own: Codes, log_prior: Array, penalty: float) -> None:
+        self.scores, self.possible, self.own, self.log_prior = scores, possible, own, log_prior  # (P, K, n)
+        P, K = len(scores), len(log_prior)
+        self.centre = np.r_[1.0, np.zeros(P - 1 + K)]
+        self.precision = np.r_[np.full(P, penalty), np.full(K, 1 / OFFSET_SD**2)]
+        self.least = np.r_[LEAST_MAIN, np.zeros(P - 1), np.full(K, -np.inf)]
+
+    def posterior(self, x: Array) -> tuple[float, Array]:
+        """Return the penalised loss and the posteriors (K, n)."""
+        P, K, n = self.scores.shape
+        logits = (x[:P] @ self.scores.reshape(P, K * n)).reshape(K, n) + (x[P:] + self.log_prior)[:, None]
+        if self.possible is not None:
+            logits += self.possible
+        logits -= logits.max(axis=0)
+        lost = -logits[self.own, np.arange(n)]
+        posterior = np.exp(logits, out=logits)
+        total = posterior.sum(axis=0)
+        posterior /= total
+        away = x - self.centre
+        return float((lost + np.log(total)).sum() + away @ (self.precision * away) / 2), posterior
+
+    def slopes(self, x: Array, posterior: Array) -> tuple[Array, Array]:
+        """Return the gradient and the curvature."""
+        P, K, n = self.scores.shape
+        excess = posterior.copy()
+        excess[self.own, np.arange(n)] -= 1.0
+        gradient = np.r_[self.scores.reshape(P, -1) @ excess.ravel(), excess.sum(axis=1)]
+        gradient += self.precision * (x - self.centre)
+        mean = np.einsum("ci,pci->pi", posterior, self.scores)
+        pulled = (self.scores * posterior).reshape(P, -1)
+        curvature = np.diag(self.precision)
+        curvature[:P, :P] += pulled @ self.scores.reshape(P, -1).T - mean @ mean.T
+        curvature[:P, P:] = pulled.reshape(P, K, n).sum(axis=2) - mean @ posterior.T
+        curvature[P:, :P] = curvature[:P, P:].T
+        curvature[P:, P:] += np.diag(posterior.sum(axis=1)) - posterior @ posterior.T
+        return gradient, curvature
+
+    def minimise(self, x: Array) -> Array:
+        """Projected Newton steps; each is halved until the objective falls."""
+        loss, posterior = self.posterior(x)
+        for _ in range(MAX_STEPS):
+            gradient, curvature = self.slopes(x, posterior)
+            free = (x > self.least) | (gradient < 0)
+            step = np.zeros(len(x))
+            step[free] = -np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+            size = 1.0
+            while size > 1e-9:
+                further = np.maximum(x + size * step, self.least)
+                lower, there = self.posterior(further)
+                if lower <= loss:
+                    break
+                size /= 2
+            gain, x, loss, posterior = loss - lower, further, lower, there
+            if not gain > TOLERANCE:
+                break
+        return x
+
+    def gains(self, x: Array, parts: Array) -> Array:
+        """Return by how much the loss may fall along the weight of each further part (E, K, n), from weight 0."""
+        _, posterior = self.posterior(x)
+        excess = posterior.copy()
+        excess[self.own, np.arange(len(self.own))] -= 1.0
+        slopes = parts.reshape(len(parts), -1) @ excess.ravel()
+        found = np.zeros(len(parts))
+        for e in np.flatnonzero(slopes < 0):
+            pulled = parts[e] * posterior
+            mean = pulled.sum(axis=0)
+            bend = np.vdot(pulled, parts[e]) - mean @ mean
+            found[e] = slopes[e] ** 2 / (2 * bend) if bend > 0 else 0.0
+        return found

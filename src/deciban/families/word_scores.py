@@ -1,0 +1,112 @@
+"""Scores of a block of words, which can be computed again with a factor for each word.
+
+A calibrator that has a factor for each word needs more than the total scores (n, K) of a block. `WordScores` are these
+totals together with their source, so that code which handles blocks need not know about words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, cast, runtime_checkable
+
+import numpy as np
+
+from deciban.errors import NotAvailableError
+from deciban.statistics import Array, Members
+
+
+class WordSource(Protocol):
+    """Where the scores of n documents come from."""
+
+    def take(self, rows: Any) -> Self:
+        """Return the source of some of the documents."""
+
+    def rescaled(self, factors: Any) -> Array:
+        """Return the scores with the evidence of each word multiplied by its factor, shape (n, K)."""
+
+    def evidence(self) -> Any:
+        """Return the evidence of each word in each document."""
+
+
+class WordScores(np.ndarray):
+    """Log-likelihoods (n, K) of a block of words, and their source.
+
+    A selection of rows keeps the source; every other operation returns an array without one.
+    """
+
+    source: WordSource | None
+
+    @classmethod
+    def of(cls, scores: Array, source: WordSource | None) -> Array:
+        """Return scores with their source; the scores as they are if there is none."""
+        if source is None:
+            return scores
+        found = np.asarray(scores).view(cls)
+        found.source = source
+        return found
+
+    def __array_finalize__(self, obj: Any) -> None:
+        self.source = None
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if self.source is not None and isinstance(found, WordScores) and not isinstance(key, tuple) and found.ndim == 2:
+            found.source = self.source.take(key)
+        return found
+
+
+def source_of(scores: Array) -> WordSource | None:
+    """Return the source of the scores of a block of words; None for other blocks."""
+    return scores.source if isinstance(scores, WordScores) else None
+
+
+def plain(scores: Array) -> Array:
+    """Return scores without their source."""
+    return cast(Array, scores.view(np.ndarray)) if isinstance(scores, WordScores) else scores
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedSource:
+    """Documents whose scores come from several sources, such as models without one group each."""
+
+    sources: Sequence[WordSource]
+    at: Array  # (n,) position of each document among those of all sources, one after the other
+
+    @classmethod
+    def joined(cls, parts: Sequence[Array], rows: Sequence[Array]) -> Array:
+        """Return the scores of several parts at their rows; together with their sources, if all parts have one."""
+        every = np.concatenate(parts)
+        at = np.argsort(np.concatenate(rows), kind="stable")
+        sources = [source_of(part) for part in parts]
+        known = [source for source in sources if source is not None]
+        return WordScores.of(plain(every)[at], cls(known, at) if len(known) == len(sources) else None)
+
+    def take(self, rows: Any) -> JoinedSource:
+        """Return the source of some of the documents."""
+        return JoinedSource(self.sources, self.at[rows])
+
+    def rescaled(self, factors: Any) -> Array:
+        """Return the scores with the evidence of each word multiplied by its factor, shape (n, K)."""
+        return np.concatenate([source.rescaled(factors) for source in self.sources])[self.at]
+
+    def evidence(self) -> Any:
+        """Refuse: documents of different models have no evidence in common."""
+        raise NotAvailableError("scales of words cannot be fitted to scores by several models.")
+
+
+# -- abilities ---------------------------------------------------------------------------------------------------------
+@runtime_checkable
+class HasLeftOutWords(Protocol):
+    """Families whose leave-one-out scores are sums over words."""
+
+    def left_out_words(self, stats: Any, X: Any, members: Members, rule: Any) -> WordSource | None:
+        """Return the source of the leave-one-out scores of learnt documents; None where they are no such sums."""
+
+
+@runtime_checkable
+class HasWords(Protocol):
+    """Densities whose logarithm is a sum over words."""
+
+    def word_source(self, X: Any) -> WordSource | None:
+        """Return the source of the scores of documents; None where they are no such sums."""

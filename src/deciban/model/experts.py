@@ -1,0 +1,175 @@
+"""Experts of a typed table: pairs of columns and gaps, beside the families of the columns.
+
+Levels and pairs are chosen from the first rows without their labels, so that figures on the same rows need not make
+these choices again: frequent categories and quantiles of numbers are levels; all pairs are summed, or, of many columns,
+those with the highest mutual information, all classes together. Labels weigh the experts when the model is calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from deciban.errors import HyperparameterError, InputError
+from deciban.families.binned import find_edges
+from deciban.families.gaps import Gaps, missing
+from deciban.families.interactions import Cut, Interactions
+from deciban.families.product import Expert
+from deciban.model.expert_pairs import PAIRS
+from deciban.read.categories import encode_categories
+from deciban.read.columns import NAMES, NUMBERS
+from deciban.read.reservoir import chosen_rows
+from deciban.read.schema import Schema
+from deciban.read.tables import Columns, Table
+from deciban.statistics import Array
+
+InteractionsLike: TypeAlias = str | int | Sequence[tuple[Any, Any]]  # "auto", how many, or which pairs
+
+CUT_ROWS = 20_000  # rows from which levels are chosen
+FEWEST_ROWS = 40  # with fewer, no pair is summed unless asked for
+LEVELS = 24  # of a column, at most
+ROWS_PER_LEVEL = 5  # of a category that has its own level
+MOST_PAIRS = 120
+ROWS_WITH_GAPS = 5  # in a column, and without, that are needed
+GAPS = "gaps"  # the name of the expert of missing values
+PAIR_SCORES = 2**23  # rows × classes × pairs in calibration
+
+
+def check_interactions(asked: InteractionsLike) -> None:
+    """Refuse what is neither "auto", nor a number ≥ 0, nor a list of pairs of columns."""
+    if isinstance(asked, str) and asked == "auto":
+        return
+    if isinstance(asked, int) and not isinstance(asked, bool) and asked >= 0:
+        return
+    if isinstance(asked, str | bytes | int | float) or not all(len(tuple(pair)) == 2 for pair in asked):
+        raise HyperparameterError(
+            f"interactions={asked!r} is neither 'auto', nor a number of pairs, nor a list of pairs of columns."
+        )
+
+
+def table_experts(
+    table: Table, weight: Array | None, schema: Schema, K: int, asked: InteractionsLike = "auto"
+) -> dict[str, Expert]:
+    """Return the experts of a typed table with K classes, by their names: pairs of columns, and gaps.
+
+    Parameters
+    ----------
+    table : Table
+        The first rows.
+    weight : ndarray of shape (n,) or None
+        Their weights.
+    schema : Schema
+        The kinds of the columns.
+    K : int
+        Number of classes.
+    asked : "auto", int or list of pairs
+        How many pairs are summed at most, or which.
+
+    Returns
+    -------
+    dict of {str: Expert}
+        The experts for which the table has columns.
+    """
+    rows = chosen_rows(len(table), CUT_ROWS)
+    if K < 2 or (asked == "auto" and len(rows) < FEWEST_ROWS):
+        return {}
+    given = table.take(rows) if len(rows) < len(table) else table
+    weights = np.ones(len(rows)) if weight is None else weight[rows]
+    found = {PAIRS: interactions(given, weights, schema, K, asked), GAPS: gaps(given, weights, schema)}
+    return {name: expert for name, expert in found.items() if expert is not None}
+
+
+def gaps(table: Table, weight: Array, schema: Schema) -> Expert | None:
+    """Return the expert of missing values, of columns with some values missing; None where there are none."""
+    names = []
+    for at, (name, kind) in enumerate(schema.kinds.items()):
+        if kind in (*NUMBERS, *NAMES):
+            lost = weight @ missing(table, at)
+            if min(lost, weight.sum() - lost) >= ROWS_WITH_GAPS:
+                names.append(name)
+    return Expert(tuple(names), Gaps()) if names else None
+
+
+def interactions(
+    table: Table, weight: Array, schema: Schema, K: int, asked: InteractionsLike = "auto"
+) -> Expert | None:
+    """Return the expert of pairs of columns; None where no pair is possible."""
+    if isinstance(asked, int) and asked == 0:
+        return None
+    wanted = None if isinstance(asked, str | int) else _named(asked, schema)
+    names, cuts = [], []
+    for at, (name, kind) in enumerate(schema.kinds.items()):
+        if kind in (*NUMBERS, *NAMES) and (wanted is None or any(name in pair for pair in wanted)):
+            cut = cut_column(table, at, kind in NUMBERS, weight)
+            if cut.levels > 1:
+                names.append(name)
+                cuts.append(cut)
+    place = {name: at for at, name in enumerate(names)}
+    if wanted is not None:
+        known = [(place[a], place[b]) for a, b in wanted if a in place and b in place]
+        pairs = [(min(pair), max(pair)) for pair in known]
+    else:
+        most = asked if isinstance(asked, int) else MOST_PAIRS
+        most = min(most, max(1, PAIR_SCORES // (len(table) * K)))
+        pairs = list(combinations(range(len(names)), 2))
+        if len(pairs) > most:
+            pairs = _most_dependent(table, schema, names, cuts, most)
+    if not pairs:
+        return None
+    return Expert(tuple(names), Interactions(tuple(cuts), tuple(dict.fromkeys(pairs))))
+
+
+def cut_column(table: Table, column: int, numbers: bool, weight: Array) -> Cut:
+    """Choose the levels of a column: quantiles of numbers, or frequent categories."""
+    most = levels_for(len(table))
+    if numbers:
+        x = np.asarray(table.pick([column])[:, 0], dtype=float)
+        return Cut(tuple(find_edges(x, weight, [most])[0][1:-1]))
+    found = encode_categories(Columns(table, [column]), [str(table.columns[column])]).named()
+    codes, names = found.values[:, 0], (found.names or ((),))[0]
+    counts = np.bincount(codes[codes >= 0], weight[codes >= 0], len(names))
+    frequent = np.argsort(-counts, kind="stable")[:LEVELS]
+    frequent = np.sort(frequent[counts[frequent] >= ROWS_PER_LEVEL])
+    return Cut(names=tuple(names[at] for at in frequent))
+
+
+def levels_for(n: int) -> int:
+    """Return into how many levels numbers are split, by the number of rows."""
+    return int(np.clip(np.sqrt(n) / 2, 4, LEVELS))
+
+
+def _named(asked: Sequence[tuple[Any, Any]], schema: Schema) -> list[tuple[str, str]]:
+    """Return pairs of columns that the table has."""
+    pairs = [(str(a), str(b)) for a, b in asked]
+    for pair in pairs:
+        for name in pair:
+            if name not in schema.kinds:
+                raise InputError(f"interactions: the table has no column {name!r}.", columns=(name,))
+    return pairs
+
+
+def _most_dependent(
+    table: Table, schema: Schema, names: Sequence[str], cuts: Sequence[Cut], most: int
+) -> list[tuple[int, int]]:
+    """Return the pairs of columns with the highest mutual information, all classes together."""
+    features = list(schema.kinds)
+    codes = [cut.codes(table, features.index(name), name) for name, cut in zip(names, cuts)]
+    sizes = np.array([cut.levels for cut in cuts])
+    starts = np.cumsum(sizes) - sizes
+    flags = np.zeros((len(table), int(sizes.sum())), dtype=np.float32)
+    for code, start in zip(codes, starts):
+        seen = np.flatnonzero(code >= 0)
+        flags[seen, start + code[seen]] = 1.0
+    together = (flags.T @ flags).astype(float) / len(table)
+    share = np.diag(together)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.nan_to_num(together * np.log(together / np.outer(share, share)), nan=0.0, posinf=0.0, neginf=0.0)
+    information = np.add.reduceat(np.add.reduceat(terms, starts, axis=0), starts, axis=1)
+    # the expected information of independent columns, which is larger for more levels
+    information -= np.outer(sizes - 1, sizes - 1) / (2 * len(table))
+    first, second = np.triu_indices(len(names), 1)
+    best = np.sort(np.argsort(-information[first, second], kind="stable")[:most])
+    return [(int(first[p]), int(second[p])) for p in best]

@@ -1,0 +1,261 @@
+"""Answers as JSON has them: predictions, decisions, explanations and evaluations of rows by a published model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import InputError, UnknownLabelError, shortlist
+from deciban.evaluate.report import Evaluation
+from deciban.evidence.decisions import decide, expected_cost, resolve_cost, resolve_prior, with_unsure
+from deciban.evidence.explanation import Explanation, plain
+from deciban.evidence.scores import UNITS, convert, llr_over_runner_up, log_posterior, log_probability
+from deciban.model.explain import explain
+from deciban.service.classes import Grouping
+from deciban.service.published import Published
+from deciban.service.rows import Row
+from deciban.statistics import Array
+
+
+@dataclass(frozen=True)
+class Options:
+    """How answers are wanted: the library's own arguments."""
+
+    prior: Any = None  # "learnt", "uniform" or an object by class; None for the model's own
+    cost: Any = None  # a list of [true, decided, cost]
+    unsure: float | None = None
+    reject_cost: float | None = None
+    unit: str = "decibans"
+    over: str | None = None
+    against: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise InputError(f"unit {self.unit!r:.40} is unknown.", remedy=f"Use one of {', '.join(UNITS)}.")
+
+
+PLAIN = Options()
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Prior and costs of some answers."""
+
+    grouping: Grouping
+    weight: Array  # (K,) prior of the model's classes
+    log_prior: Array  # (G,) of the shown classes
+    cost: Array  # (G, G)
+
+    @classmethod
+    def of(cls, published: Published, options: Options) -> Setting:
+        """Resolve prior and costs as the library does, by the names that are shown."""
+        grouping = published.grouping
+        counts = published.counts
+        shown = grouping.sums(counts)
+        names = np.array(grouping.names, dtype=object)
+        if options.prior is None:
+            own = resolve_prior(published.prior, np.array(published.model.classes), counts)
+            prior, weight = grouping.sums(own), own
+        else:
+            prior = resolve_prior(options.prior, names, shown)
+            weight = counts if counts.sum() > 0 else np.ones(len(counts))
+        own_cost = published.cost if grouping.plain else None  # its classes may be merged
+        if isinstance(own_cost, Mapping):
+            own_cost = {(str(true), str(decided)): value for (true, decided), value in own_cost.items()}
+        matrix = resolve_cost(own_cost if options.cost is None else _cost(options.cost), names)
+        return cls(grouping, weight, log_probability(prior), matrix)
+
+
+def scores(published: Published, rows: Sequence[Row], *, strict: bool = True) -> Array:
+    """Return calibrated log-likelihoods of the model's classes, (n, K)."""
+    predictor = published.predictor
+    return predictor.scores(predictor.model.encode(published.reader.table(rows, strict=strict)))
+
+
+def predictions(published: Published, likelihood: Array, options: Options = PLAIN) -> list[dict[str, Any]]:
+    """Return for each row the prediction, its probability, the evidence for it, and the probability of every class."""
+    setting = Setting.of(published, options)
+    shown = setting.grouping.likelihood(likelihood, setting.weight)
+    log_p = log_posterior(shown, setting.log_prior)
+    decided = decide(log_p, setting.cost)
+    evidence = convert(llr_over_runner_up(shown, decided, setting.log_prior), options.unit).tolist()
+    names = setting.grouping.names
+    doubtful = _unsure(log_p, decided, options, setting.cost)
+    return [
+        {
+            "prediction": None if unsure else names[k],
+            "probability": p[k],
+            "evidence": number(llr),
+            "probabilities": dict(zip(names, p)),
+            "unsure": unsure,
+        }
+        for k, p, llr, unsure in zip(decided.tolist(), np.exp(log_p).tolist(), evidence, doubtful)
+    ]
+
+
+def decided(published: Published, likelihood: Array, options: Options) -> list[dict[str, Any]]:
+    """Return for each row the decision, its posterior, llr and expected cost."""
+    setting = Setting.of(published, options)
+    shown = setting.grouping.likelihood(likelihood, setting.weight)
+    log_p = log_posterior(shown, setting.log_prior)
+    chosen = decide(log_p, setting.cost)
+    each = np.arange(len(chosen))
+    costs = expected_cost(log_p, setting.cost)
+    evidence = convert(llr_over_runner_up(shown, chosen, setting.log_prior), options.unit).tolist()
+    names = setting.grouping.names
+    doubtful = _unsure(log_p, chosen, options, setting.cost)
+    return [
+        {
+            "label": None if unsure else names[k],
+            "posterior": p,
+            "llr": number(llr),
+            "expected_cost": cost,
+            "expected_costs": dict(zip(names, every)),
+        }
+        for k, p, llr, cost, every, unsure in zip(
+            chosen.tolist(),
+            np.exp(log_p[each, chosen]).tolist(),
+            evidence,
+            costs[each, chosen].tolist(),
+            costs.tolist(),
+            doubtful,
+        )
+    ]
+
+
+def explanations(published: Published, rows: Sequence[Row], options: Options, most: int = 200) -> list[dict[str, Any]]:
+    """Return for each row the parts of the evidence for one class over another, which sum to the posterior log-odds."""
+    setting = Setting.of(published, options)
+    grouping, predictor = setting.grouping, published.predictor
+    if len(grouping.names) < 2:
+        raise InputError("the model has one class, so there is nothing to compare.", remedy="Teach a second class.")
+    table = published.reader.table(rows)
+    raw = predictor.scores(predictor.model.encode(table))
+    shown = grouping.likelihood(raw, setting.weight)
+    joint = log_posterior(shown, setting.log_prior)
+    found = []
+    for at in range(len(rows)):
+        one, other = _pair(grouping.names, joint[at], options)
+        pair = tuple(int(grouping.strongest(raw[[at]], setting.weight, g)[0]) for g in (one, other))
+        log_weight = log_probability(setting.weight)
+        made = explain(predictor, table.take(slice(at, at + 1)), pair, log_weight)  # type: ignore[arg-type]
+        found.append(_explained(made, shown[at], setting, one, other, options, most))
+    return found
+
+
+def _explained(
+    made: Explanation, shown: Array, setting: Setting, one: int, other: int, options: Options, most: int
+) -> dict[str, Any]:
+    unit, names = options.unit, setting.grouping.names
+    parts = [
+        {"name": name, "value": plain(value), "evidence": number(convert(float(nats), unit))}
+        for name, value, nats in zip(made.names, made.values[0], made.parts[0])
+        if nats != 0
+    ]
+    parts.sort(key=lambda part: -abs(float(part["evidence"])))
+    rest = parts[most:]
+    if rest:
+        total = math.fsum(float(part["evidence"]) for part in rest)
+        parts = [*parts[:most], {"name": f"{len(rest)} more", "value": None, "evidence": number(total)}]
+    parts += [
+        {"name": name, "value": None, "evidence": number(convert(float(nats[0]), unit)), "kind": "other"}
+        for name, nats in made.other.items()
+    ]
+    evidence = _difference(shown[one], shown[other])
+    merged = _difference(evidence, float(made.total[0]))
+    if not setting.grouping.plain and abs(merged) > 1e-9:
+        name = "classes shown as one"
+        parts.append({"name": name, "value": None, "evidence": number(convert(merged, unit)), "kind": "other"})
+    prior = _difference(setting.log_prior[one], setting.log_prior[other])
+    odds = evidence + prior if math.isfinite(prior) else prior
+    return {
+        "over": names[one],
+        "against": names[other],
+        "unit": unit,
+        "parts": parts,
+        "evidence": number(convert(evidence, unit)),
+        "prior": number(convert(prior, unit)),
+        "posterior": number(convert(odds, unit)),
+    }
+
+
+def evaluation(published: Published, likelihood: Array, labels: Sequence[Any], options: Options) -> dict[str, Any]:
+    """Return the figures of rows whose classes are known."""
+    setting = Setting.of(published, options)
+    names = setting.grouping.names
+    place = {name: at for at, name in enumerate(names)}
+    codes = []
+    for row, label in enumerate(labels):
+        at = place.get(published.names.name(label)) if isinstance(label, str | int) else None
+        at = place.get(str(label)) if at is None else at
+        if at is None:
+            raise UnknownLabelError(
+                f"the model has no class {str(label)[:80]!r}; it has {shortlist(names, 10)}.",
+                row=row,
+                remedy="Correct the spelling, or teach the class first.",
+            )
+        codes.append(at)
+    shown = setting.grouping.likelihood(likelihood, setting.weight)
+    made = Evaluation(shown, np.array(codes, dtype=np.intp), names, np.exp(setting.log_prior), setting.cost)
+    return cleaned(made.to_dict())
+
+
+def cleaned(value: Any) -> Any:
+    """Return values as JSON has them: NaN as null, infinities as text, keys as text."""
+    if isinstance(value, Mapping):
+        return {str(key): cleaned(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [cleaned(item) for item in value]
+    if hasattr(value, "tolist"):
+        return cleaned(value.tolist())
+    return number(value) if isinstance(value, float) else value
+
+
+def number(value: float) -> float | str | None:
+    """Return a number as JSON has it: NaN as null, infinities as "inf" and "-inf".
+
+    >>> number(float("-inf")), number(1.5)
+    ('-inf', 1.5)
+    """
+    if math.isfinite(value):
+        return value
+    return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _difference(a: float, b: float) -> float:
+    return 0.0 if a == b else float(a) - float(b)
+
+
+def _unsure(log_p: Array, chosen: Array, options: Options, cost: Array) -> list[bool]:
+    if options.unsure is None and options.reject_cost is None:
+        return [False] * len(chosen)
+    return with_unsure(log_p, chosen, options.unsure, reject_cost=options.reject_cost, cost=cost).tolist()
+
+
+def _cost(given: Any) -> dict[tuple[str, str], float]:
+    """Return costs by (true, decided), of a list of [true, decided, cost]."""
+    return {(str(true), str(decided)): cost for true, decided, cost in given}
+
+
+def _pair(names: Sequence[str], log_p: Array, options: Options) -> tuple[int, int]:
+    """Return the class that evidence is for and the one against: as wanted, else the most probable two."""
+    place = {name: at for at, name in enumerate(names)}
+    for name in (options.over, options.against):
+        if name is not None and name not in place:
+            raise UnknownLabelError(
+                f"the model has no class {name[:80]!r}; it has {shortlist(names, 10)}.", remedy="Correct the spelling."
+            )
+    ranked = np.argsort(-log_p, kind="stable").tolist()
+    one = place[options.over] if options.over is not None else None
+    other = place[options.against] if options.against is not None else None
+    if one is None:
+        one = next(k for k in ranked if k != other)
+    if other is None:
+        other = next(k for k in ranked if k != one)
+    if one == other:
+        raise InputError(f"the evidence for {names[one]!r} over itself is 0.", remedy="Name two different classes.")
+    return one, other

@@ -1,0 +1,601 @@
+"""The application: routes, and what each of them answers."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from deciban import __version__
+from deciban.errors import DecibanError
+from deciban.families.product import blocks_of
+from deciban.service import answers
+from deciban.service.answers import PLAIN
+from deciban.service.figures import live_figures
+from deciban.service.guard import Guard, Policy, require_teacher
+from deciban.service.journal import Entry
+from deciban.service.lessons import ASK_ONE_IN, Lesson
+from deciban.service.metrics import Metrics
+from deciban.service.openapi import ROUTES, description
+from deciban.service.problems import RequestError, of_error, problem
+from deciban.service.published import Published
+from deciban.service.requests import (
+    CSV,
+    LINES,
+    MOST_WHO,
+    Asked,
+    body_digest,
+    idempotency_key,
+    json_object,
+    media_type,
+    member,
+    no_other,
+    parse,
+    read_body,
+)
+from deciban.service.rows import Row
+from deciban.service.teacher import Teacher, deliver_here
+from deciban.service.unsure import UnsureRows, lessons_to_change
+from deciban.statistics import Ragged
+
+SMALL_ROWS, SMALL_BYTES = 64, 2**16  # requests up to this size are answered together, in the event loop
+WAIT_SECONDS = 5.0  # for a lesson to be visible, if the request asks for it
+MOST_EXPLAINED = 100  # rows
+UNSURE_BELOW = 0.9  # probability below which a row that is collected goes to the unsure pile
+MOST_HISTORY = 200
+PAGE = {"/": "index.html", "/page/app.js": "app.js", "/page/view.js": "view.js", "/page/service.js": "service.js",
+        "/page/style.css": "style.css"}  # fmt: skip
+TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+log = logging.getLogger("deciban.service")
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class Json(Response):
+    """A response of JSON, or of problem+json."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Encode the content."""
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+class SmallRequests:
+    """Answers small requests for predictions together: those that arrive in one turn of the event loop."""
+
+    def __init__(self, teacher: Teacher) -> None:
+        self.teacher = teacher
+        self._waiting: list[tuple[Asked, asyncio.Future[Any]]] = []
+
+    def ask(self, asked: Asked) -> asyncio.Future[Any]:
+        """Return the future of (version, answers)."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._answer)
+        self._waiting.append((asked, future))
+        return future
+
+    def _answer(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        published = self.teacher.published
+        start = 0
+        while start < len(waiting):
+            end, rows = start, 0
+            while end < len(waiting) and (end == start or rows + len(waiting[end][0].rows) <= SMALL_ROWS):
+                rows += len(waiting[end][0].rows)
+                end += 1
+            self._answer_some(waiting[start:end], published)
+            start = end
+
+    def _answer_some(self, group: list[tuple[Asked, asyncio.Future[Any]]], published: Published) -> None:
+        try:
+            likelihood = answers.scores(published, [row for asked, _ in group for row in asked.rows])
+            plain = all(asked.options == PLAIN for asked, _ in group)
+            together = answers.predictions(published, likelihood) if plain else None
+        except DecibanError as error:
+            if len(group) == 1:
+                self._settle(group[0][1], error)
+                return
+            for one in group:
+                self._answer_some([one], published)
+            return
+        except Exception as error:
+            for _, future in group:
+                self._settle(future, error)
+            return
+        at = 0
+        for asked, future in group:
+            rows = slice(at, at + len(asked.rows))
+            at = rows.stop
+            try:
+                made = (
+                    together[rows]
+                    if together is not None
+                    else answers.predictions(published, likelihood[rows], asked.options)
+                )
+                self._settle(future, (published, made))
+            except DecibanError as error:
+                self._settle(future, error)
+
+    @staticmethod
+    def _settle(future: asyncio.Future[Any], result: Any) -> None:
+        if future.done():
+            return
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+
+class Service:
+    """One model behind HTTP."""
+
+    def __init__(self, teacher: Teacher, policy: Policy, threads: int = 2) -> None:
+        self.teacher, self.policy = teacher, policy
+        self.limits = policy.limits
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")
+        self.metrics = Metrics()
+        self.unsure = UnsureRows()
+        self.small = SmallRequests(teacher)
+        self.started = time.time()
+        self.assets = _assets()
+        teacher.on_erase = self.unsure.remove
+
+    # -- the application -------------------------------------------------------------------------------------------
+    def application(self) -> Any:
+        """Return the ASGI application."""
+        made = {info.path: self._handlers(info.path) for info in ROUTES}
+        routes = [
+            Route(path, self._endpoint(path, handlers), methods=list(handlers)) for path, handlers in made.items()
+        ]
+        routes += [Route(path, self._endpoint(path, {"GET": self._page}), methods=["GET"]) for path in PAGE]
+        routes.append(Route("/favicon.ico", self._endpoint("/favicon.ico", {"GET": self._no_icon}), methods=["GET"]))
+        app = Starlette(
+            routes=routes,
+            exception_handlers={404: _not_found, 405: _not_allowed},
+        )
+        app.router.redirect_slashes = False
+        return Guard(app, self.policy)
+
+    def attach(self) -> None:
+        """Deliver the results of lessons in the running event loop."""
+        loop = asyncio.get_running_loop()
+
+        def deliver(results: list[tuple[Any, Any]]) -> None:
+            loop.call_soon_threadsafe(deliver_here, results)
+
+        self.teacher.deliver = deliver
+
+    def _handlers(self, path: str) -> dict[str, Answer]:
+        return {info.method: getattr(self, f"_{info.name}") for info in ROUTES if info.path == path}
+
+    def _endpoint(self, path: str, handlers: dict[str, Answer]) -> Answer:
+        async def answer(request: Request) -> Response:
+            begun = time.perf_counter()
+            handler = handlers.get(request.method) or handlers["GET"]
+            try:
+                response = await handler(request)
+            except RequestError as refusal:
+                response = _problem(refusal.status, refusal.content(), refusal.headers)
+            except DecibanError as error:
+                response = _problem(*of_error(error))
+            except ClientDisconnect:
+                response = Response(status_code=400)
+            except (TimeoutError, asyncio.CancelledError):
+                raise
+            except Exception:
+                log.exception("internal error at %s", path)
+                detail = "this is a bug in deciban; the log of the service has the details."
+                response = _problem(500, problem(500, detail), {})
+            self.metrics.count(path, response.status_code, time.perf_counter() - begun)
+            return response
+
+        return answer
+
+    async def _asked(self, request: Request) -> Asked:
+        form = media_type(request.headers.get("content-type"))
+        body = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+        if len(body) <= SMALL_BYTES:
+            return parse(body, form, request.query_params, self.limits)
+        return await self._thread(parse, body, form, request.query_params, self.limits)
+
+    async def _thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+
+    async def _published(self, given: Any) -> Published:
+        """Return the published model; with `after`, once it contains that lesson."""
+        after = given.get("after")
+        if after is None:
+            return self.teacher.published
+        if isinstance(after, str) and after.isdigit() and len(after) < 16:
+            after = int(after)
+        if isinstance(after, bool) or not isinstance(after, int):
+            raise RequestError(422, "after is not the id of a lesson.")
+        if after > self.teacher.last:
+            raise RequestError(409, f"there is no lesson {after}; the last one is {self.teacher.last}.")
+        until = time.monotonic() + WAIT_SECONDS
+        while self.teacher.published.version < after:
+            if time.monotonic() > until:
+                raise RequestError(503, f"lesson {after} is not visible yet.", **{"Retry-After": "1"})
+            await asyncio.sleep(0.003)
+        return self.teacher.published
+
+    def _is_small(self, asked: Asked) -> bool:
+        return len(asked.rows) <= SMALL_ROWS and asked.size <= SMALL_BYTES
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+    async def _predict(self, request: Request) -> Response:
+        asked = await self._asked(request)
+        no_other(asked.given, {"after", "collect"})
+        given = asked.given or request.query_params
+        collect = given.get("collect") in (True, "true")
+        if collect:
+            require_teacher(request.scope, self.policy)
+        await self._published(given)
+        if self._is_small(asked) and asked.form != CSV:
+            published, made = await self.small.ask(asked)
+        else:
+            published = self.teacher.published
+            made = await self._thread(self._predicted, published, asked)
+        self.metrics.rows += len(made)
+        asks = [self.teacher.lessons.is_asked(row) for row in asked.rows]
+        if collect:
+            doubtful = [row for row, one in zip(asked.rows, made) if one["probability"] < UNSURE_BELOW]
+            await self._thread(self.unsure.add, doubtful, published)
+        if asked.form == CSV and CSV in request.headers.get("accept", ""):
+            text = await self._thread(_as_csv, asked, made)
+            return Response(text, media_type=f"{CSV}; charset=utf-8", headers={"X-Deciban-Rows": str(len(made))})
+        lines = [{**one, "asked": True} if ask else one for one, ask in zip(made, asks)]
+        if asked.form == LINES:
+            return _lines(lines, published.version)
+        return Json({"version": published.version, "answers": lines})
+
+    @staticmethod
+    def _predicted(published: Published, asked: Asked) -> list[dict[str, Any]]:
+        strict = asked.form != CSV
+        return answers.predictions(published, answers.scores(published, asked.rows, strict=strict), asked.options)
+
+    async def _decide(self, request: Request) -> Response:
+        asked = await self._asked(request)
+        no_other(asked.given, {"after"})
+        published = await self._published(asked.given or request.query_params)
+
+        def work() -> list[dict[str, Any]]:
+            strict = asked.form != CSV
+            return answers.decided(published, answers.scores(published, asked.rows, strict=strict), asked.options)
+
+        made = await self._thread(work)
+        self.metrics.rows += len(made)
+        if asked.form == LINES:
+            return _lines(made, published.version)
+        return Json({"version": published.version, "answers": made})
+
+    async def _explain(self, request: Request) -> Response:
+        asked = await self._asked(request)
+        no_other(asked.given, {"after"})
+        if len(asked.rows) > MOST_EXPLAINED:
+            raise RequestError(413, f"at most {MOST_EXPLAINED} rows are explained at a time.")
+        published = await self._published(asked.given or request.query_params)
+        made = await self._thread(answers.explanations, published, asked.rows, asked.options)
+        if asked.form == LINES:
+            return _lines(made, published.version)
+        return Json({"version": published.version, "answers": made})
+
+    async def _evaluate(self, request: Request) -> Response:
+        asked = await self._asked(request)
+        no_other(asked.given, {"after"})
+        if asked.labels is None or len(asked.labels) != len(asked.rows):
+            raise RequestError(422, "evaluate needs one label for each row.", remedy='Send "labels": […].')
+        published = await self._published(asked.given or request.query_params)
+
+        def work() -> dict[str, Any]:
+            likelihood = answers.scores(published, asked.rows, strict=asked.form != CSV)
+            return answers.evaluation(published, likelihood, asked.labels or [], asked.options)
+
+        return Json({"version": published.version, **await self._thread(work)})
+
+    async def _change(self, request: Request) -> Response:
+        asked = await self._asked(request)
+        no_other(asked.given, {"to", "after"})
+        name = member(asked.given, "to", (str, int))
+        if len(asked.rows) != 1 or name is None:
+            raise RequestError(422, "one row and the class `to` are needed.")
+        published = await self._published(asked.given)
+        made = await self._thread(lessons_to_change, published, asked.rows[0], str(name))
+        return Json({"version": published.version, "lessons": made})
+
+    # -- lessons ---------------------------------------------------------------------------------------------------
+    async def _learn(self, request: Request) -> Response:
+        return await self._taught(request, "learn", {"offered"})
+
+    async def _unlearn(self, request: Request) -> Response:
+        return await self._taught(request, "unlearn", set())
+
+    async def _correct(self, request: Request) -> Response:
+        return await self._taught(request, "correct", set())
+
+    async def _erase(self, request: Request) -> Response:
+        return await self._taught(request, "erase", {"id"})
+
+    async def _undo(self, request: Request) -> Response:
+        return await self._taught(request, "undo", {"id"})
+
+    async def _classes(self, request: Request) -> Response:
+        return await self._taught(request, "classes", {"rename", "to"})
+
+    async def _taught(self, request: Request, kind: str, members: set[str]) -> Response:
+        require_teacher(request.scope, self.policy)
+        key = idempotency_key(request.headers.get("idempotency-key"))
+        lesson = await self._lesson(request, kind, members, key)
+        future = asyncio.get_running_loop().create_future()
+        self.teacher.submit(lesson, future)
+        entry, repeated = await asyncio.shield(future)
+        if lesson.rows and entry.kind == "learn" and len(self.unsure):
+            self.unsure.remove([self.teacher.reader.kept(row) for row in lesson.rows])
+        return Json(acknowledgement(entry, repeated))
+
+    async def _lesson(self, request: Request, kind: str, members: set[str], key: str | None) -> Lesson:
+        """Return the lesson that a request asks for."""
+        if kind in ("undo", "classes"):
+            media_type(request.headers.get("content-type"))
+            body = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+            given = json_object(body)
+            asked = Asked([], given=given, digest=body_digest(body))
+        else:
+            asked = await self._asked_or_id(request, "id" in members)
+            given = dict(asked.given)
+        no_other(given, {"who", *members})
+        held = request.scope.get("deciban.token")
+        who = (held.name if held is not None else "") or member(given, "who", str, "")
+        if len(who) > MOST_WHO or not who.isprintable():
+            raise RequestError(422, f"who must be a name of at most {MOST_WHO} characters.")
+        digest = kind.encode() + asked.digest
+        id = member(given, "id", int)
+        if kind == "undo" and id is None:
+            raise RequestError(422, "the id of the lesson to undo is missing.")
+        if id is not None and not 0 < id < 2**53:
+            raise RequestError(422, "id is not the number of a lesson.")
+        if kind == "classes":
+            was, now = (member(given, name, (str, int)) for name in ("rename", "to"))
+            if was is None or now is None:
+                raise RequestError(422, "rename and to are needed: the name of a class, and its new name.")
+            return Lesson(kind, labels=[str(was), str(now)], who=who, key=key, request=digest)
+        if id is not None:
+            return Lesson(kind, who=who, undoes=id, key=key, request=digest)
+        if asked.labels is None or (kind == "correct" and asked.was is None):
+            need = '"was" and "now"' if kind == "correct" else '"label"'
+            raise RequestError(422, f"the class of the rows is missing: {need}.")
+        offered = member(given, "offered", bool, False)
+        return Lesson(kind, asked.rows, asked.labels, asked.was or [], who, offered, None, key, digest)
+
+    async def _asked_or_id(self, request: Request, with_id: bool) -> Asked:
+        form = media_type(request.headers.get("content-type"))
+        body = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+        if with_id and form == "application/json":
+            given = json_object(body)
+            if "id" in given:
+                return Asked([], given=given, digest=body_digest(body))
+        if len(body) <= SMALL_BYTES:
+            return parse(body, form, request.query_params, self.limits)
+        return await self._thread(parse, body, form, request.query_params, self.limits)
+
+    # -- unsure rows -----------------------------------------------------------------------------------------------
+    async def _next_unsure(self, request: Request) -> Response:
+        most = _number(request, "most", 1, 100)
+        published = await self._published(request.query_params)
+        rows = await self._thread(self.unsure.next, published, most)
+        return Json({"version": published.version, "rows": len(self.unsure), "next": rows})
+
+    async def _add_unsure(self, request: Request) -> Response:
+        require_teacher(request.scope, self.policy)
+        asked = await self._asked(request)
+        no_other(asked.given, set())
+        published = self.teacher.published
+        await self._thread(lambda: published.reader.table(asked.rows, strict=asked.form != CSV))  # refuses bad rows
+        return Json({"rows": await self._thread(self.unsure.add, asked.rows, published)})
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+    async def _model(self, request: Request) -> Response:
+        return Json(describe_model(await self._published(request.query_params), self))
+
+    async def _history(self, request: Request) -> Response:
+        most = _number(request, "most", 50, MOST_HISTORY)
+        before = _number(request, "before", 0, 2**53) or None
+        found = await self._thread(self.teacher.journal.history, before, most)
+        return Json({"lessons": [history_line(entry) for entry in found]})
+
+    async def _figures(self, request: Request) -> Response:
+        return Json(await self._thread(lambda: live_figures(self.teacher.journal.asked())))
+
+    async def _health(self, request: Request) -> Response:
+        return Json({"status": "ok", "version": __version__})
+
+    async def _ready(self, request: Request) -> Response:
+        alive = self.teacher.alive
+        content = {
+            "ready": alive,
+            "lesson": self.teacher.published.version,
+            "problem": self.teacher.snapshot_error or None,
+        }
+        return Json(content, status_code=200 if alive else 503)
+
+    async def _metrics(self, request: Request) -> Response:
+        teacher, published = self.teacher, self.teacher.published
+        gauges = {
+            "deciban_lesson": ("gauge", "Id of the last published lesson.", published.version),
+            "deciban_lessons_waiting": ("gauge", "Lessons in the queue.", teacher.waiting),
+            "deciban_lessons_refused_total": ("counter", "Lessons that were refused.", teacher.refused),
+            "deciban_commits_total": ("counter", "Groups of lessons that were processed.", teacher.groups),
+            "deciban_snapshot_lesson": ("gauge", "Last lesson in the model file.", teacher.saved),
+            "deciban_learnt_rows": ("gauge", "Weight of the rows learnt.", float(published.model.weight)),
+            "deciban_unsure_rows": ("gauge", "Rows in the unsure pile.", len(self.unsure)),
+            "deciban_uptime_seconds": ("gauge", "Seconds since the start.", time.time() - self.started),
+        }
+        return Response(self.metrics.text(gauges), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def _openapi(self, request: Request) -> Response:
+        return Json(description(__version__))
+
+    async def _page(self, request: Request) -> Response:
+        content, kind = self.assets[request.url.path]
+        return Response(content, media_type=kind)
+
+    async def _no_icon(self, request: Request) -> Response:
+        return Response(status_code=204)
+
+
+# -- parts of answers --------------------------------------------------------------------------------------------------
+def acknowledgement(entry: Entry, repeated: bool) -> dict[str, Any]:
+    """Return what the sender of a lesson is told."""
+    content = {
+        "id": entry.id,
+        "kind": entry.kind,
+        "rows": len(entry.rows or ()),
+        "repeated": repeated,
+        "asked": entry.asked is not None,
+        "offered": entry.offered,
+        "undoes": entry.undoes,
+        "receipt": entry.receipt,
+    }
+    return {name: value for name, value in content.items() if value is not None}
+
+
+def history_line(entry: Entry) -> dict[str, Any]:
+    """Return a lesson as the history shows it; long rows are shortened."""
+    rows = [_shortened(row) for row in (entry.rows or [])[:5]]
+    return {
+        "id": entry.id,
+        "kind": entry.kind,
+        "rows": rows,
+        "count": len(entry.rows or ()),
+        "labels": (entry.labels or [])[:5],
+        "was": None if entry.was is None else entry.was[:5],
+        "who": entry.who,
+        "time": entry.time,
+        "asked": entry.asked is not None,
+        "offered": entry.offered,
+        "undoes": entry.undoes,
+        "undone": entry.undone,
+        "erased": entry.kind != "classes" and (entry.rows is None or None in entry.rows),
+        "receipt": entry.receipt,
+    }
+
+
+def _shortened(row: Any, most: int = 300) -> Any:
+    if isinstance(row, str):
+        return row if len(row) <= most else f"{row[:most]}…"
+    if isinstance(row, dict):
+        return {name: _shortened(value) for name, value in list(row.items())[:50]}
+    return row[:50] if isinstance(row, list) else row
+
+
+def describe_model(published: Published, service: Service) -> dict[str, Any]:
+    """Return what the page and clients need to know of the model."""
+    model, reader, grouping = published.model, published.reader, published.grouping
+    schema = reader.reader.schema
+    counts, trusted = (grouping.sums(each).tolist() for each in (model.stats.rows, published.counts))
+    total = sum(trusted) or 1.0
+    kinds = {column.name: column.kind for column in schema.columns} if schema is not None else {}
+    known = _category_names(model)
+    return {
+        "name": service.teacher.file.path.name.removesuffix(".deciban"),
+        "version": published.version,
+        "form": reader.form,
+        "columns": [
+            {
+                "name": name,
+                "kind": kinds.get(name, "text" if reader.form == "text" else "number"),
+                "names": known.get(name),
+            }
+            for name in reader.columns[:1000]
+        ],
+        "label": None if schema is None else schema.label,
+        "classes": [
+            {"name": name, "rows": rows, "prior": share / total}
+            for name, rows, share in zip(grouping.names, counts, trusted)
+        ],
+        "rows": float(model.weight),
+        "lessons": published.version,
+        "ledger": model.ledger is not None,
+        "calibration": "none" if model.calibration is None else model.calibration.state(model.weight),
+        "asked_one_in": ASK_ONE_IN,
+        "unsure": len(service.unsure),
+        "tokens": bool(service.policy.tokens),
+    }
+
+
+def _category_names(model: Any, most: int = 200) -> dict[str, list[str]]:
+    """Return the names that columns of categories have had, by column."""
+    found: dict[str, list[str]] = {}
+    for at, (_, sums) in zip(model.positions, blocks_of(model.family, model.stats.family)):
+        axis = getattr(sums, "labels", {}).get("category")
+        if isinstance(axis, Ragged):
+            for j, part in zip(at, axis.parts):
+                names = [str(name) for name in list(part.names)[:most]]
+                found[str(model.reader.columns[j])] = names
+    return found
+
+
+def _number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= most):
+        raise RequestError(422, f"{name} must be a whole number from 0 to {most}.")
+    return int(text)
+
+
+def _lines(items: Sequence[Any], version: int) -> Response:
+    text = "".join(json.dumps(item, ensure_ascii=False, allow_nan=False) + "\n" for item in items)
+    return Response(text, media_type=LINES, headers={"X-Deciban-Version": str(version)})
+
+
+def _as_csv(asked: Asked, made: Sequence[dict[str, Any]]) -> str:
+    """Return the rows of a table with the answers behind them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = list(made[0]["probabilities"]) if made else []
+    writer.writerow([*asked.columns, "prediction", "probability", "evidence", *(f"P({name})" for name in names)])
+    for at, (row, one) in enumerate(zip(asked.rows, made)):
+        given = [_given(row, name, asked, at) for name in asked.columns]
+        shares = [f"{p:.6g}" for p in one["probabilities"].values()]
+        evidence = one["evidence"] if isinstance(one["evidence"], str) else f"{one['evidence']:.6g}"
+        writer.writerow([*given, one["prediction"] or "", f"{one['probability']:.6g}", evidence, *shares])
+    return out.getvalue()
+
+
+def _given(row: Row, name: str, asked: Asked, at: int) -> Any:
+    if isinstance(row, dict) and name in row:
+        return row[name] if row[name] is not None else ""
+    return asked.labels[at] if asked.labels else ""
+
+
+def _assets() -> dict[str, tuple[bytes, str]]:
+    """Read the files of the page once; requests never name a file."""
+    folder = files("deciban.service") / "page"
+    return {path: ((folder / name).read_bytes(), TYPES[name.rsplit(".", 1)[1]]) for path, name in PAGE.items()}
+
+
+def _problem(status: int, content: dict[str, Any], headers: dict[str, str]) -> Response:
+    return Json(content, status_code=status, headers=headers, media_type="application/problem+json")
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return _problem(404, problem(404, "there is no such address.", remedy="See /openapi.json."), {})
+
+
+async def _not_allowed(request: Request, error: Any) -> Response:
+    return _problem(405, problem(405, f"{request.method[:20]} is not answered here."), dict(error.headers or {}))

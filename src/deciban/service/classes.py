@@ -1,0 +1,107 @@
+"""Names of classes as people see them: renamed and merged classes are a view of the classes of the model.
+
+    f(x | A or B) = Σ_j P(j) f(x|j) / Σ_j P(j)        j in the classes that are shown as one
+
+The sums of the model, and the digests in its ledger, keep the labels that rows were learnt with. Renaming and merging
+therefore change no sum, and are undone exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from deciban.errors import InputError
+from deciban.evidence.scores import log_probability
+from deciban.kernels import log_sum_exp
+from deciban.statistics import Array
+
+
+@dataclass(frozen=True)
+class ClassNames:
+    """The name that each class of the model is shown with, where it is not its own.
+
+    >>> names = ClassNames().shown_as("spam", "junk")
+    >>> names.of(["ham", "spam"])
+    ('ham', 'junk')
+    """
+
+    shown: tuple[tuple[str, str], ...] = ()  # label in the model, as text → name
+
+    def name(self, label: Any) -> str:
+        """Return the name of a class of the model."""
+        return dict(self.shown).get(str(label), str(label))
+
+    def of(self, classes: Sequence[Any]) -> tuple[str, ...]:
+        """Return the names that are shown, in the order of the model's classes; a merged class occurs once."""
+        return tuple(dict.fromkeys(self.name(label) for label in classes))
+
+    def shown_as(self, was: str, now: str) -> ClassNames:
+        """Return the names after one class of the model is renamed."""
+        kept = {**dict(self.shown), was: now}
+        return ClassNames(tuple((label, name) for label, name in kept.items() if label != name))
+
+    def renamed(self, was: str, now: str, classes: Sequence[Any]) -> ClassNames:
+        """Return the names after the class that is shown as `was` is shown as `now`; it may be another class's name."""
+        labels = [str(label) for label in classes if self.name(label) == was]
+        if not labels:
+            raise InputError(
+                f"there is no class {was!r}.", label=was, remedy=f"Give one of {', '.join(self.of(classes))}."
+            )
+        names = self
+        for label in labels:
+            names = names.shown_as(label, now)
+        return names
+
+    def label(self, name: str, classes: Sequence[Any]) -> str | None:
+        """Return the class of the model that lessons under a shown name are learnt as; None if there is none."""
+        if str(name) in {str(label) for label in classes} and self.name(name) == str(name):
+            return str(name)
+        return next((str(label) for label in classes if self.name(label) == str(name)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Classes of the model that are shown as one, for a set of classes."""
+
+    classes: Sequence[Any]  # (K,) of the model
+    names: tuple[str, ...]  # (G,) shown
+    group: Array = field(repr=False)  # (K,) position in `names`
+
+    @classmethod
+    def of(cls, names: ClassNames, classes: Sequence[Any]) -> Grouping:
+        """Group the classes by their shown names."""
+        shown = names.of(classes)
+        place = {name: at for at, name in enumerate(shown)}
+        return cls(classes, shown, np.array([place[names.name(label)] for label in classes], dtype=np.intp))
+
+    @property
+    def plain(self) -> bool:
+        """Whether no classes are merged."""
+        return len(self.names) == len(self.classes)
+
+    def sums(self, values: Array) -> Array:
+        """Add values (K,) of the classes that are shown as one, (G,)."""
+        return np.bincount(self.group, values, len(self.names))
+
+    def likelihood(self, likelihood: Array, weight: Array) -> Array:
+        """Return log-likelihoods (n, G) of the shown classes; `weight` (K,) is the prior within each."""
+        if self.plain:
+            return likelihood
+        total = self.sums(weight)[self.group]
+        even = 1 / np.bincount(self.group)[self.group]
+        share = np.divide(weight, total, out=even, where=total > 0)
+        joint = likelihood + log_probability(share)
+        made = np.empty((len(likelihood), len(self.names)))
+        for g in range(len(self.names)):
+            made[:, g] = log_sum_exp(np.ascontiguousarray(joint[:, self.group == g]))
+        return made
+
+    def strongest(self, likelihood: Array, weight: Array, group: int) -> Array:
+        """Return for each row the class of the model that carries most of a shown class, (n,) positions."""
+        members = np.flatnonzero(self.group == group)
+        joint = likelihood[:, members] + log_probability(np.maximum(weight[members], 1e-300))
+        return members[joint.argmax(axis=1)]

@@ -1,0 +1,429 @@
+import { get, post, session, teach, upload } from "/page/service.js";
+import { $, bars, cells, decibans, download, element, fill, odds, percent, rowText, written } from "/page/view.js";
+
+const state = { model: null, row: null, explained: null, predicted: null, prior: null, costs: {}, version: 0, lesson: null, offered: false, unsure: null, turn: 0 };
+const MOST_FIELDS = 60;
+const MOST_FILE = 8 * 2 ** 20;
+
+function report(error) {
+  const problem = $("problem");
+  problem.hidden = !error;
+  if (!error) return;
+  if (error.status === 401) {
+    $("token-field").hidden = false;
+    $("token").focus();
+  }
+  const remedy = error.problem?.remedy;
+  const detail = error.message || String(error);
+  problem.textContent = remedy && !detail.includes(remedy) ? `${detail} ${remedy}` : detail;
+}
+
+async function attempt(work) {
+  try {
+    report(null);
+    return await work();
+  } catch (error) {
+    if (!("status" in error)) console.error(error);
+    report(error);
+    return null;
+  }
+}
+
+// -- the model ----------------------------------------------------------------------------------------------------
+async function loadModel() {
+  const first = state.model === null;
+  const model = await get(`/model?after=${state.version}`);
+  state.model = model;
+  state.version = Math.max(state.version, model.version);
+  document.title = `${model.name} – deciban`;
+  $("title").textContent = model.name;
+  const names = model.classes.slice(0, 6).map((one) => one.name).join(", ");
+  $("summary").textContent = `Tells ${model.classes.length} classes apart (${names}${model.classes.length > 6 ? ", …" : ""}). Learnt from ${model.rows.toLocaleString("en")} rows; ${model.lessons.toLocaleString("en")} ${model.lessons === 1 ? "lesson" : "lessons"} since. Calibration: ${model.calibration}.`;
+  $("token-field").hidden = !model.tokens;
+  if (first) makeFields(model);
+  showClasses(model);
+  showUnsureCount(model.unsure);
+}
+
+function makeFields(model) {
+  $("file-kinds").textContent = model.form === "table" ? "a table (CSV) to get all its answers." : model.form === "numbers" ? "no files are read by this model." : "a text, or a table (CSV) to get all its answers.";
+  if (model.form === "text" || model.form === "mail") {
+    const hint = model.form === "mail" ? "Paste a message with its headers" : "Type or paste a text";
+    fill($("fields"), element("div", { class: "wide" }, element("label", { for: "text", textContent: hint }), element("textarea", { id: "text" })));
+    return;
+  }
+  const paste = element("div", { class: "wide" },
+    element("label", { for: "line", textContent: "Paste a line of values, or JSON" }),
+    element("input", { id: "line", class: "line", placeholder: model.columns.slice(0, 4).map((column) => column.name).join(", ") + (model.columns.length > 4 ? ", …" : "") }));
+  paste.querySelector("input").addEventListener("input", pasteLine);
+  const fields = model.columns.slice(0, MOST_FIELDS).map((column, at) => {
+    const id = `field-${at}`;
+    const input = element("input", { id, name: column.name, autocomplete: "off" });
+    const parts = [element("label", { for: id, textContent: column.name }), input];
+    if (column.kind === "number" || column.kind === "count") input.inputMode = "decimal";
+    if (column.names) {
+      input.setAttribute("list", `${id}-names`);
+      parts.push(element("datalist", { id: `${id}-names` }, ...column.names.map((name) => element("option", { value: name }))));
+    }
+    return element("div", { class: column.kind === "text" ? "wide" : "" }, ...parts);
+  });
+  fill($("fields"), paste, ...fields);
+}
+
+function pasteLine(event) {
+  const text = event.target.value.trim();
+  const columns = state.model.columns;
+  let values = null;
+  if (text.startsWith("{")) {
+    try { values = JSON.parse(text); } catch { return; }
+  } else {
+    const found = cells(text);
+    if (found.length === columns.length) values = Object.fromEntries(columns.map((column, at) => [column.name, found[at]]));
+  }
+  if (values) setRow(values);
+}
+
+function setRow(row) {
+  if ($("text")) { $("text").value = typeof row === "string" ? row : rowText(row); return; }
+  state.model.columns.slice(0, MOST_FIELDS).forEach((column, at) => {
+    const value = Array.isArray(row) ? row[at] : row[column.name];
+    $(`field-${at}`).value = value === null || value === undefined ? "" : value;
+  });
+}
+
+function readRow() {
+  if ($("text")) return $("text").value;
+  const values = state.model.columns.slice(0, MOST_FIELDS).map((column, at) => [column, $(`field-${at}`).value.trim()]);
+  const typed = values.map(([column, value]) => {
+    if (value === "") return null;
+    const number = Number(value);
+    return (column.kind === "number" || column.kind === "count") && Number.isFinite(number) ? number : value;
+  });
+  return state.model.form === "numbers" ? typed : Object.fromEntries(values.map(([column], at) => [column.name, typed[at]]));
+}
+
+// -- the answer ---------------------------------------------------------------------------------------------------
+function options() {
+  const given = { after: state.version };
+  if (state.prior !== null) given.prior = { [state.prior.name]: state.prior.share };
+  return given;
+}
+
+function costList() {
+  return Object.entries(state.costs).map(([pair, cost]) => [...JSON.parse(pair), cost]);
+}
+
+async function ask(row) {
+  const given = options();
+  const pair = state.pair ? { over: state.pair[0], against: state.pair[1] } : {};
+  const [predicted, explained] = await Promise.all([
+    post("/predict", { row, ...given }),
+    post("/explain", { row, ...given, ...pair }),
+  ]);
+  return { predicted: predicted.answers[0], explained: explained.answers[0] };
+}
+
+async function classify(row, offered = false) {
+  state.row = row;
+  state.offered = offered;
+  state.prior = null;
+  state.costs = {};
+  state.pair = null;
+  $("taught").hidden = true;
+  const given = await attempt(() => ask(row));
+  if (!given) return;
+  state.pair = [given.explained.over, given.explained.against];
+  Object.assign(state, given);
+  $("answer").hidden = $("teach").hidden = false;
+  $("asked").hidden = !given.predicted.asked;
+  $("asked").textContent = `This row is in the random sample of one in ${state.model.asked_one_in}. Please teach its class, even if the prediction is right: the live figures rest on these rows.`;
+  showCosts();
+  show();
+  showTeachButtons();
+  decide();
+  countLessons();
+}
+
+function show() {
+  const { predicted, explained } = state;
+  const [best, share] = Object.entries(predicted.probabilities).sort((a, b) => b[1] - a[1])[0];
+  $("headline").textContent = `${best}: probability ${percent(share)}`;
+  const side = Number(explained.posterior) < 0 || explained.posterior === "-inf" ? explained.against : explained.over;
+  $("odds").textContent = `${decibans(explained.posterior)} decibans for ${explained.over} over ${explained.against}: ${odds(explained.posterior)} for ${side}.`;
+  $("over").textContent = explained.over;
+  $("against").textContent = explained.against;
+  bars($("bars"), explained);
+  for (const name of document.querySelectorAll(".prior-class")) name.textContent = explained.over;
+  const own = state.model.classes.find((one) => one.name === explained.over)?.prior ?? 0.5;
+  const prior = state.prior?.share ?? own;
+  const logit = 10 * Math.log10(prior / (1 - prior));
+  if (document.activeElement !== $("prior") || state.prior === null) $("prior").value = Number.isFinite(logit) ? logit : 0;
+  $("prior-value").textContent = `${percent(prior)}${state.prior === null ? " (as learnt)" : ""}`;
+  const shares = Object.entries(predicted.probabilities).sort((a, b) => b[1] - a[1]);
+  fill($("shares").tBodies[0], ...shares.slice(0, 50).map(([name, p]) => element("tr", {}, element("th", { scope: "row", textContent: name }), element("td", { class: "number", textContent: percent(p) }))));
+  $("shares-fold").hidden = shares.length < 3;
+}
+
+async function movePrior() {
+  const logit = Number($("prior").value);
+  state.prior = { name: state.pair[0], share: 1 / (1 + 10 ** (-logit / 10)) };
+  $("prior-value").textContent = percent(state.prior.share);
+  await refresh();
+}
+
+async function refresh() {
+  const turn = (state.turn += 1);
+  const given = await attempt(() => ask(state.row));
+  if (!given || turn !== state.turn) return;
+  Object.assign(state, given);
+  show();
+  await decide();
+}
+
+function showCosts() {
+  const [over, against] = state.pair;
+  const pairs = [[against, over], [over, against]];
+  fill($("costs"), ...pairs.map(([truth, decided], at) => {
+    const input = element("input", { type: "number", min: "0", step: "any", value: "1", id: `cost-${at}` });
+    input.addEventListener("input", () => {
+      const cost = Number(input.value);
+      if (input.value === "" || !(cost >= 0)) return;
+      state.costs[JSON.stringify([truth, decided])] = cost;
+      decide();
+    });
+    return element("label", { for: `cost-${at}` }, `of deciding ${decided} where ${truth} is right`, input);
+  }));
+}
+
+async function decide() {
+  const cost = costList();
+  const given = await attempt(() => post("/decide", { row: state.row, ...options(), ...(cost.length ? { cost } : {}) }));
+  if (!given) return;
+  const made = given.answers[0];
+  $("decision").textContent = `Decide ${made.label}: expected cost ${made.expected_cost < 0.001 ? made.expected_cost.toExponential(1) : made.expected_cost.toFixed(3)}.`;
+}
+
+// -- teaching -----------------------------------------------------------------------------------------------------
+function classButtons(parent, act, preferred) {
+  const shown = state.model.classes.slice(0, 30);
+  fill(parent, ...shown.map((one) => {
+    const button = element("button", { type: "button", textContent: one.name, "data-class": one.name, class: one.name === preferred ? "main" : "" });
+    button.addEventListener("click", () => act(one.name));
+    return button;
+  }));
+}
+
+function showTeachButtons() {
+  $("teach-question").textContent = `Which class is right? The prediction is ${state.predicted.prediction}.`;
+  classButtons($("teach-classes"), teachRow, state.predicted.prediction);
+}
+
+async function teachRow(label) {
+  if (state.busy) return;
+  state.busy = true;
+  const before = { explained: state.explained, predicted: state.predicted };
+  const lesson = await attempt(() => teach("/learn", { row: state.row, label, offered: state.offered }));
+  state.busy = false;
+  if (!lesson) return;
+  state.version = lesson.id;
+  state.lesson = lesson;
+  const after = await attempt(() => ask(state.row));
+  if (!after) return;
+  Object.assign(state, after);
+  show();
+  showLesson(label, before, after, lesson);
+  $("asked").hidden = true;
+  await attempt(loadModel);
+  showTeachButtons();
+  await Promise.all([showUnsure(), showHistory(), showFigures(), decide()]);
+}
+
+function showLesson(label, before, after, lesson) {
+  $("taught").hidden = false;
+  $("undo").disabled = false;
+  $("undone").textContent = "";
+  const [over, against] = state.pair;
+  $("taught-text").textContent = `Learnt as ${label}: ${decibans(before.explained.posterior)} → ${decibans(after.explained.posterior)} decibans for ${over} over ${against}.`;
+  const parts = new Map();
+  for (const part of before.explained.parts) parts.set(part.name, [Number(part.evidence), 0]);
+  for (const part of after.explained.parts) parts.set(part.name, [(parts.get(part.name) || [0, 0])[0], Number(part.evidence)]);
+  const changed = [...parts].map(([name, [was, now]]) => [name, was, now]).filter(([, was, now]) => Math.abs(now - was) >= 0.05)
+    .sort((a, b) => Math.abs(b[2] - b[1]) - Math.abs(a[2] - a[1])).slice(0, 6);
+  const lines = changed.map(([name, was, now]) => [`evidence of ${name}`, decibans(was), decibans(now)]);
+  lines.push(["prior", decibans(before.explained.prior), decibans(after.explained.prior)]);
+  lines.push(["answer in decibans", decibans(before.explained.posterior), decibans(after.explained.posterior)]);
+  for (const name of [over, against]) lines.push([`probability of ${name}`, percent(before.predicted.probabilities[name] ?? 0), percent(after.predicted.probabilities[name] ?? 0)]);
+  fill($("changes"), ...lines.map(([name, was, now]) => element("tr", {}, element("th", { scope: "row", textContent: name }), element("td", { class: "number", textContent: was }), element("td", { class: "number", textContent: now }))));
+  $("undo").dataset.id = lesson.id;
+}
+
+async function undo(id) {
+  const lesson = await attempt(() => teach("/undo", { id }));
+  if (!lesson) return;
+  state.version = lesson.id;
+  await attempt(loadModel);
+  if (Number($("undo").dataset.id) === id && !$("taught").hidden) {
+    $("undo").disabled = true;
+    $("undone").textContent = "Undone: the model is as it was before.";
+  }
+  if (state.row !== null && !$("answer").hidden) {
+    if (state.pair.some((name) => !state.model.classes.some((one) => one.name === name))) state.pair = null;
+    await refresh();
+    state.pair = [state.explained.over, state.explained.against];
+    showTeachButtons();
+  }
+  await Promise.all([showUnsure(), showHistory(), showFigures()]);
+}
+
+async function countLessons() {
+  const { explained, predicted } = state;
+  const other = Object.entries(predicted.probabilities).sort((a, b) => b[1] - a[1])[1];
+  $("change").textContent = "";
+  if (!other || explained === null) return;
+  const row = state.row;
+  try {
+    const found = await post("/change", { row, to: other[0], after: state.version });
+    if (row !== state.row) return;
+    $("change").textContent = found.lessons === null ? `No number of such lessons up to 4,096 would change this to ${other[0]}.` : `About ${found.lessons} such ${found.lessons === 1 ? "lesson" : "lessons"} would change this to ${other[0]}.`;
+  } catch { /* an estimate: the page works without it */ }
+}
+
+// -- unsure rows --------------------------------------------------------------------------------------------------
+function showUnsureCount(rows) {
+  $("unsure-count").textContent = rows ? `${rows.toLocaleString("en")} ${rows === 1 ? "row waits" : "rows wait"} for a class.` : "None yet. Upload a table: its unsure rows are collected here.";
+}
+
+async function showUnsure() {
+  const found = await attempt(() => get(`/unsure?most=1&after=${state.version}`));
+  if (!found) return;
+  showUnsureCount(found.rows);
+  state.unsure = found.next[0] || null;
+  $("unsure-next").hidden = !state.unsure;
+  if (!state.unsure) return;
+  $("unsure-row").textContent = rowText(state.unsure.row);
+  $("unsure-guess").textContent = `Most probable: ${state.unsure.prediction} (${percent(state.unsure.probability)}).`;
+  classButtons($("unsure-classes"), teachUnsure, "");
+}
+
+async function teachUnsure(label) {
+  const row = state.unsure.row;
+  const lesson = await attempt(() => teach("/learn", { row, label, offered: true }));
+  if (!lesson) return;
+  state.version = lesson.id;
+  await attempt(loadModel);
+  await Promise.all([showUnsure(), showHistory(), showFigures()]);
+  if (state.row !== null && !$("answer").hidden) await refresh();
+}
+
+// -- tables -------------------------------------------------------------------------------------------------------
+async function takeFile(file) {
+  if (!file) return;
+  if (file.size > MOST_FILE) { report(new Error(`${file.name} has ${(file.size / 2 ** 20).toFixed(1)} MB; at most 8 MB are read here. Use deciban predict for larger files.`)); return; }
+  const text = await file.text();
+  const table = /\.(csv|tsv)$/i.test(file.name) || file.type === "text/csv";
+  if ($("text") && !table) { setRow(text); await classify(text); return; }
+  const answers = await attempt(() => upload(text, "text/csv"));
+  if (answers === null) return;
+  const button = element("button", { type: "button", class: "main", textContent: "Download the answers" });
+  const name = `${file.name.replace(/\.[^.]*$/, "")}-answers.csv`;
+  button.addEventListener("click", () => download(name, answers.text, "text/csv"));
+  $("upload").hidden = false;
+  fill($("upload"), element("p", { textContent: `${file.name}: ${answers.rows.toLocaleString("en")} rows answered. Unsure rows were collected.` }), button);
+  await showUnsure();
+}
+
+// -- classes, history, figures ------------------------------------------------------------------------------------
+function showClasses(model) {
+  fill($("class-list"), ...model.classes.slice(0, 100).map((one) => element("tr", {},
+    element("th", { scope: "row", textContent: one.name }),
+    element("td", { class: "number", textContent: one.rows.toLocaleString("en") }),
+    element("td", { class: "number", textContent: percent(one.prior) }))));
+  const kept = $("rename-was").value;
+  fill($("rename-was"), ...model.classes.map((one) => element("option", { value: one.name, textContent: one.name })));
+  if (model.classes.some((one) => one.name === kept)) $("rename-was").value = kept;
+  fill($("class-names"), ...model.classes.map((one) => element("option", { value: one.name })));
+}
+
+async function rename() {
+  const lesson = await attempt(() => teach("/classes", { rename: $("rename-was").value, to: $("rename-now").value.trim() }));
+  if (!lesson) return;
+  $("rename-now").value = "";
+  state.version = lesson.id;
+  await attempt(loadModel);
+  await Promise.all([showHistory(), showUnsure()]);
+  if (state.row !== null && !$("answer").hidden) await classify(state.row, state.offered);
+}
+
+const VERBS = { learn: "learnt", unlearn: "unlearnt", correct: "corrected", classes: "renamed", erase: "erased" };
+
+function lessonLine(lesson) {
+  const what = lesson.kind === "classes" ? `${lesson.labels[0]} shown as ${lesson.labels[1]}`
+    : lesson.kind === "correct" ? `${lesson.was?.[0]} → ${lesson.labels[0]}` : `as ${[...new Set(lesson.labels)].join(", ")}`;
+  const rows = lesson.kind === "classes" ? "" : lesson.erased ? "[rows erased]" : rowText(lesson.rows[0]).slice(0, 120) + (lesson.count > 1 ? ` … and ${lesson.count - 1} more` : "");
+  const flags = [lesson.asked ? "random sample" : "", lesson.offered ? "offered as unsure" : "", lesson.undoes ? `undoes ${lesson.undoes}` : "", lesson.undone ? `undone by ${lesson.undone}` : ""].filter(Boolean).join("; ");
+  const when = new Date(lesson.time * 1000).toLocaleString();
+  const made = element("li", { id: `lesson-${lesson.id}` },
+    element("p", {}, element("b", { textContent: `${lesson.id} ${VERBS[lesson.kind] || lesson.kind} ${lesson.kind === "erase" ? "" : what}` })),
+    rows ? element("p", { class: "small", textContent: rows }) : null,
+    element("p", { class: "quiet small", textContent: `${when}${lesson.who ? `, by ${lesson.who}` : ""}${flags ? `; ${flags}` : ""}` }));
+  if (!lesson.undone && !lesson.erased && lesson.kind !== "erase") {
+    const button = element("button", { type: "button", textContent: "Undo", "aria-label": `Undo lesson ${lesson.id}` });
+    button.addEventListener("click", () => undo(lesson.id));
+    made.append(button);
+  }
+  if (lesson.receipt) {
+    const button = element("button", { type: "button", textContent: "Receipt", "aria-label": `Download the receipt of lesson ${lesson.id}` });
+    button.addEventListener("click", () => download(`receipt-${lesson.id}.json`, JSON.stringify(lesson.receipt, null, 2), "application/json"));
+    made.append(button);
+  }
+  return made;
+}
+
+async function showHistory(before = null) {
+  const found = await attempt(() => get(`/history?most=10${before ? `&before=${before}` : ""}`));
+  if (!found) return;
+  const lines = found.lessons.map(lessonLine);
+  if (before) $("lessons").append(...lines);
+  else fill($("lessons"), ...lines);
+  $("history-empty").hidden = $("lessons").children.length > 0;
+  $("more").hidden = found.lessons.length < 10;
+  $("more").dataset.before = found.lessons.at(-1)?.id ?? "";
+}
+
+async function showFigures() {
+  const figures = await attempt(() => get("/figures"));
+  if (!figures) return;
+  $("figures-text").textContent = figures.rows ? `${figures.errors} of ${figures.rows} predictions were wrong: error ${percent(figures.error_rate)}, 95 % interval ${percent(figures.interval[0])} to ${percent(figures.interval[1])}; log loss ${figures.log_loss.toFixed(3)}.` : "No row of the random sample was taught yet.";
+}
+
+// -- start --------------------------------------------------------------------------------------------------------
+function wire() {
+  $("row-form").addEventListener("submit", (event) => { event.preventDefault(); const row = readRow(); if (typeof row === "string" && !row.trim()) { report(new Error("Type or paste a text first.")); return; } classify(row); });
+  $("clear").addEventListener("click", () => { $("row-form").reset(); $("answer").hidden = $("teach").hidden = true; state.row = null; report(null); });
+  let timer = 0;
+  $("prior").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(movePrior, 40); });
+  $("prior-reset").addEventListener("click", () => { state.prior = null; refresh(); });
+  $("new-class").addEventListener("submit", (event) => { event.preventDefault(); const name = $("new-class-name").value.trim(); if (name) { $("new-class-name").value = ""; teachRow(name); } });
+  $("undo").addEventListener("click", () => undo(Number($("undo").dataset.id)));
+  $("unsure-look").addEventListener("click", () => { const { row } = state.unsure; setRow(row); classify(row, true); $("ask").scrollIntoView(); });
+  $("rename").addEventListener("submit", (event) => { event.preventDefault(); rename(); });
+  $("more").addEventListener("click", () => showHistory($("more").dataset.before));
+  $("identity").addEventListener("submit", (event) => { event.preventDefault(); start(); });
+  $("who").value = session.who;
+  $("who").addEventListener("change", () => { session.who = $("who").value.trim(); });
+  $("token").addEventListener("change", () => { session.token = $("token").value.trim(); start(); });
+  $("file").addEventListener("change", () => takeFile($("file").files[0]));
+  const drop = $("drop");
+  for (const name of ["dragover", "dragenter"]) document.addEventListener(name, (event) => { event.preventDefault(); drop.classList.add("over"); });
+  for (const name of ["dragleave", "drop"]) document.addEventListener(name, (event) => { event.preventDefault(); drop.classList.remove("over"); });
+  document.addEventListener("drop", (event) => takeFile(event.dataTransfer?.files[0]));
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) { session.token = given; history.replaceState(null, "", location.pathname); }
+}
+
+async function start() {
+  if (await attempt(async () => { await loadModel(); return true; })) await Promise.all([showUnsure(), showHistory(), showFigures()]);
+}
+
+wire();
+start();

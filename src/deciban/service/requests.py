@@ -1,0 +1,309 @@
+"""Requests: the body of a request, within limits, as rows, labels and options."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from deciban.service.answers import Options
+from deciban.service.problems import RequestError
+from deciban.service.rows import Row
+from deciban.store.container import parse_json
+
+JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
+FORMS = (JSON, LINES, CSV)
+OPTIONS = ("prior", "cost", "unsure", "reject_cost", "unit", "over", "against")
+KEY = re.compile(r"[\x21-\x7e]{1,200}")
+MOST_WHO = 100  # characters of a name
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may cost."""
+
+    body: int = 8 * 2**20  # bytes
+    rows: int = 10_000
+    body_seconds: float = 10.0  # until the body has arrived
+    seconds: float = 30.0  # until the answer is sent
+    rate: float = 200.0  # requests per second and client; 0 for no limit
+    burst: float = 1000.0
+    connections: int = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A request about rows."""
+
+    rows: list[Row]
+    labels: list[Any] | None = None
+    was: list[Any] | None = None
+    options: Options = field(default_factory=Options)
+    form: str = JSON  # of the body
+    given: Mapping[str, Any] = field(default_factory=dict)  # the other members of a JSON object
+    size: int = 0  # bytes of the body
+    digest: bytes = b""  # of the body
+    columns: tuple[str, ...] = ()  # of a CSV body
+
+
+async def read_body(receive: AsyncIterator[bytes], declared: str | None, limits: Limits) -> bytes:
+    """Return the body; a RequestError if it is too large or comes too slowly."""
+    if declared is not None and declared.isdigit() and int(declared) > limits.body:
+        raise _too_large(limits)
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for part in receive:
+                size += len(part)
+                if size > limits.body:
+                    raise _too_large(limits)
+                parts.append(part)
+    except TimeoutError:
+        raise RequestError(
+            408, f"the body did not arrive within {limits.body_seconds:g} seconds.", Connection="close"
+        ) from None
+    return b"".join(parts)
+
+
+def _too_large(limits: Limits) -> RequestError:
+    detail = f"the body is larger than {limits.body:,} bytes."
+    return RequestError(413, detail, remedy="Send fewer rows at a time.", Connection="close")
+
+
+def media_type(header: str | None) -> str:
+    """Return the form of a body by its Content-Type; a RequestError if it is none that is read."""
+    name = (header or "").split(";")[0].strip().lower()
+    if name in ("application/jsonl", "application/jsonlines", "application/x-jsonlines"):
+        name = LINES
+    if name not in FORMS:
+        raise RequestError(415, f"a body of type {name[:60]!r} is not read.", remedy=f"Send {', '.join(FORMS)}.")
+    return name
+
+
+def parse(body: bytes, form: str, query: Mapping[str, str], limits: Limits) -> Asked:
+    """Return the rows, labels and options of a body and its query."""
+    if form == JSON:
+        content = json_object(body)
+        asked = _of_object(content, limits)
+    elif form == LINES:
+        asked = _of_lines(body, query, limits)
+    else:
+        asked = _of_csv(body, query, limits)
+    if not asked.rows:
+        raise RequestError(422, "the request has no rows.", remedy='Send for example {"rows": [{"column": 1}]}.')
+    return Asked(
+        asked.rows,
+        asked.labels,
+        asked.was,
+        asked.options,
+        form,
+        asked.given,
+        len(body),
+        body_digest(body),
+        asked.columns,
+    )
+
+
+def body_digest(body: bytes) -> bytes:
+    """Return the digest of a body, by which a repeated request is recognised."""
+    return blake2b(body, digest_size=16).digest()
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object that a body is; a RequestError if it is none."""
+    content = _json(body)
+    if not isinstance(content, dict):
+        raise RequestError(400, "the body is not a JSON object.", remedy='Send for example {"rows": [{"column": 1}]}.')
+    return content
+
+
+def _json(text: bytes | str, line: int | None = None) -> Any:
+    where = "the body" if line is None else f"line {line}"
+    try:
+        return parse_json(text if isinstance(text, str) else text.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise RequestError(400, f"{where} is not UTF-8.") from None
+    except RecursionError:
+        raise RequestError(400, f"{where} is nested too deeply.") from None
+    except ValueError as error:
+        raise RequestError(400, f"{where} is not JSON ({str(error)[:200]}).") from None
+
+
+def _of_object(content: dict[str, Any], limits: Limits) -> Asked:
+    """Return rows and options of a JSON object: row, rows, text or texts, and label or labels."""
+    given = dict(content)
+    named = [name for name in ("row", "rows", "text", "texts") if name in given]
+    if len(named) > 1:
+        raise RequestError(422, f"{' and '.join(named)} are given.", remedy="Give one of them.")
+    rows: list[Row] = []
+    one = bool(named) and named[0] in ("row", "text")
+    if named:
+        value = given.pop(named[0])
+        rows = [value] if one else value
+        if not isinstance(rows, list):
+            raise RequestError(422, f"{named[0]} is not a list.")
+        _check_rows(rows, limits)
+    labels = _labels(given, "label", "labels", rows, one)
+    was = _labels(given, "was", None, rows, one)
+    now = _labels(given, "now", None, rows, one)
+    options = options_of({name: given.pop(name) for name in OPTIONS if name in given})
+    return Asked(rows, labels if now is None else now, was, options, given=given)
+
+
+def _labels(given: dict[str, Any], single: str, several: str | None, rows: list[Row], one: bool) -> list[Any] | None:
+    """Return one label for each row, of one label for all or a list."""
+    if several is not None and several in given:
+        if single in given:
+            raise RequestError(422, f"{single} and {several} are given.", remedy="Give one of them.")
+        value = given.pop(several)
+    elif single in given:
+        value = given.pop(single)
+    else:
+        return None
+    if isinstance(value, list):
+        return value
+    return [value] * len(rows)
+
+
+def _check_rows(rows: list[Any], limits: Limits) -> None:
+    if len(rows) > limits.rows:
+        raise RequestError(413, f"the request has {len(rows):,} rows; at most {limits.rows:,} are allowed.")
+    for at, row in enumerate(rows):
+        if not isinstance(row, dict | list | str):
+            raise RequestError(422, f"row {at} is neither an object, a list nor a text.")
+
+
+def options_of(given: Mapping[str, Any]) -> Options:
+    """Return checked options."""
+    made = dict(given)
+    for name in ("unsure", "reject_cost"):
+        value = made.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise RequestError(422, f"{name} is not a number.")
+    for name in ("over", "against"):
+        if made.get(name) is not None:
+            if isinstance(made[name], bool) or not isinstance(made[name], str | int):
+                raise RequestError(422, f"{name} is not the name of a class.")
+            made[name] = str(made[name])
+    prior = made.get("prior")
+    if prior is not None and not isinstance(prior, str | dict):
+        raise RequestError(422, "prior is not an object.", remedy='Give "learnt", "uniform" or {"class": probability}.')
+    if isinstance(prior, str) and prior not in ("learnt", "uniform"):
+        raise RequestError(422, f"prior {prior[:60]!r} is unknown.", remedy='Give "learnt", "uniform" or {"class": p}.')
+    if isinstance(prior, dict) and not all(type(p) in (int, float) for p in prior.values()):
+        raise RequestError(422, "prior holds a value that is no number.")
+    cost = made.get("cost")
+    if cost is not None:
+        right = isinstance(cost, list) and all(
+            isinstance(line, list)
+            and len(line) == 3
+            and all(isinstance(name, str | int) for name in line[:2])
+            and type(line[2]) in (int, float)
+            for line in cost
+        )
+        if not right:
+            remedy = 'Give for example [["ham", "spam", 10]]: true class, decided class, cost.'
+            raise RequestError(422, "cost is not a list of [true, decided, cost].", remedy=remedy)
+    if "unit" in made and not isinstance(made["unit"], str):
+        raise RequestError(422, "unit is not a text.")
+    return Options(**made)
+
+
+def _query_options(query: Mapping[str, str]) -> Options:
+    """Return the options of a query; prior and cost are JSON."""
+    given: dict[str, Any] = {}
+    for name in OPTIONS:
+        if name in query:
+            text = query[name]
+            plain = name in ("unit", "over", "against") or (name == "prior" and not text.startswith("{"))
+            given[name] = text if plain else _json(text)
+    return options_of(given)
+
+
+def _of_lines(body: bytes, query: Mapping[str, str], limits: Limits) -> Asked:
+    """Return the rows of JSON lines: each a row, or an object with row and label."""
+    rows: list[Row] = []
+    labels: list[Any] = []
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        if len(rows) >= limits.rows:
+            raise RequestError(413, f"the request has more than {limits.rows:,} rows.")
+        value = _json(line, number)
+        if isinstance(value, dict) and set(value) == {"row", "label"}:
+            labels.append(value["label"])
+            value = value["row"]
+        elif isinstance(value, dict) and set(value) == {"row"}:
+            value = value["row"]
+        rows.append(value)
+    _check_rows(rows, limits)
+    if labels and len(labels) != len(rows):
+        raise RequestError(
+            422, f"{len(rows)} rows came with {len(labels)} labels.", remedy="Give every row a label, or none."
+        )
+    return Asked(rows, labels or None, None, _query_options(query))
+
+
+def _of_csv(body: bytes, query: Mapping[str, str], limits: Limits) -> Asked:
+    """Return the rows of a table with a header; the query may name the column of labels (`label`)."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = body.decode("latin-1")
+    first = text.split("\n", 1)[0]
+    delimiter = max(",;\t|", key=first.count)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows: list[Row] = []
+    labels: list[Any] = []
+    try:
+        header = tuple(name.strip() for name in next(lines, []))
+        if len(set(header)) < len(header):
+            raise RequestError(422, "a column occurs twice in the header.")
+        label = query.get("label")
+        for line in lines:
+            if not line:
+                continue
+            if len(line) != len(header):
+                detail = f"line {lines.line_num} has {len(line)} fields; the header has {len(header)}."
+                raise RequestError(422, detail, remedy="Correct the line.")
+            if len(rows) >= limits.rows:
+                raise RequestError(413, f"the table has more than {limits.rows:,} rows.", remedy="Send it in parts.")
+            row = dict(zip(header, line))
+            if label in row:
+                labels.append(row.pop(str(label)))
+            rows.append({name: value if value.strip() else None for name, value in row.items()})
+    except csv.Error as error:
+        raise RequestError(422, f"line {lines.line_num} is not CSV ({error}).") from None
+    return Asked(rows, labels or None, None, _query_options(query), columns=header)
+
+
+def idempotency_key(header: str | None) -> str | None:
+    """Return the Idempotency-Key of a request."""
+    if header is None:
+        return None
+    if not KEY.fullmatch(header):
+        raise RequestError(400, "the Idempotency-Key must have 1 to 200 visible ASCII characters.")
+    return header
+
+
+def member(given: Mapping[str, Any], name: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+    """Return a member of a JSON object, of the right type."""
+    value = given.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise RequestError(422, f"{name} has the wrong type.")
+    return value
+
+
+def no_other(given: Mapping[str, Any], allowed: Callable[[], set[str]] | set[str]) -> None:
+    """Refuse members that are not known: a misspelt option must not be ignored."""
+    known = allowed if isinstance(allowed, set) else allowed()
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise RequestError(422, f"the request has a member {unknown[0][:60]!r}, which is not known.")

@@ -1,0 +1,251 @@
+"""Evidence of documents word by word, and a factor for each word.
+
+    log f(x|c) = Σ_w x_w·(t_wc − d_c)    t: log of a word's count and pseudo-count, d: log of the total of the class
+
+A document that is left out has other t in its own class, and other d; words that leave the vocabulary with it have no
+evidence. A factor u_w ≥ 0 multiplies the evidence of word w for all classes. What all classes share has no effect on
+answers, so the factors change no probability beyond the evidence between classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from deciban.errors import InputError, NotAvailableError
+from deciban.families.dirichlet import left_over, log_in_place, numerator, word_prior
+from deciban.families.protocol import Rule
+from deciban.statistics import Array, LazyNames, Members
+from deciban.text.counting import TextRows
+from deciban.text.leave_one_out import LearntWords, LeftOut, left_totals, prior_total, shift_of
+from deciban.text.stats import UNK, TextStats, pseudo_counts
+from deciban.text.vocabulary import Vocabulary, text_array
+
+if TYPE_CHECKING:
+    from deciban.text.density import TextDensity
+    from deciban.text.family import Text
+
+NEAR_ONE = 1e-3  # factors that differ from 1 by less are not kept
+
+
+@dataclass(frozen=True, eq=False)
+class WordFactors:
+    """A factor ≥ 0 for the evidence of each word.
+
+    >>> WordFactors(("good", "the"), np.array([1.5, 0.2])).of(Vocabulary.of(["bad", "good"], "learnt"))
+    array([1. , 1.5])
+    """
+
+    words: Sequence[str]  # sorted
+    factors: Array  # of these words; 1 for all others
+    unk: float = 1.0  # of words outside the vocabulary, where they are counted
+
+    def __post_init__(self) -> None:
+        """Check the numbers, and let a `Vocabulary` spell the words."""
+        if not isinstance(self.words, LazyNames):
+            object.__setattr__(self, "words", LazyNames(Vocabulary(text_array(list(self.words)), "learnt")))
+        each = np.append(self.factors, self.unk)
+        if np.shape(self.factors) != (len(self.words),) or not ((each >= 0) & (each < np.inf)).all():
+            raise InputError(f"{len(self.words)} words need as many factors ≥ 0.")
+
+    @classmethod
+    def kept(cls, vocabulary: Vocabulary, at: Array, factors: Array) -> WordFactors:
+        """Keep the factors of the words at these columns of a vocabulary that differ from 1."""
+        outside = at == len(vocabulary)
+        unk = float(factors[outside][0]) if outside.any() else 1.0
+        changed = np.flatnonzero((np.abs(factors - 1.0) >= NEAR_ONE) & ~outside)
+        names = Vocabulary.of(vocabulary.take(at[changed]).names, "learnt")
+        order = names.ids(vocabulary.take(at[changed]).names)
+        values = np.empty(len(changed))
+        values[order] = factors[changed]
+        return cls(LazyNames(names), values, unk)  # type: ignore[arg-type]
+
+    def of(self, vocabulary: Vocabulary) -> Array:
+        """Return the factor of each column of a vocabulary, that of `unk` included."""
+        at = self._known().positions(vocabulary)
+        found = np.where(at < 0, 1.0, np.append(self.factors, 1.0)[at])
+        return np.append(found, self.unk) if vocabulary.unk else found
+
+    def _known(self) -> Vocabulary:
+        """Return the words; a copy through pickle holds them as a tuple."""
+        words = self.words.source if isinstance(self.words, LazyNames) else None
+        return words if isinstance(words, Vocabulary) else Vocabulary(text_array(list(self.words)), "learnt")
+
+    def of_words(self, words: Sequence[str]) -> Array:
+        """Return the factor of each word, shape (P,)."""
+        at = self._known().ids(words)
+        unk = np.array([word == UNK for word in words], dtype=bool)
+        return np.where(unk, self.unk, np.where(at < 0, 1.0, np.append(self.factors, 1.0)[at]))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, WordFactors):
+            return NotImplemented
+        same = tuple(self.words) == tuple(other.words) and self.unk == other.unk
+        return same and np.array_equal(self.factors, other.factors)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class WordEvidence:
+    """Evidence of n documents, by the U words that occur in them, for K classes.
+
+    score[i, c] = Σ_w u_w·x_iw·(t_wc − d_ic) + [c is the class of i]·Σ_w u_w·e_iw
+    """
+
+    vocabulary: Vocabulary
+    at: Array  # (U,) columns of the words in the vocabulary
+    rows: sp.csr_array  # (n, U) x
+    table: Array  # (U, K) t
+    totals: Array  # (n, K) d
+    own: sp.csr_array | None = None  # (n, U) e: what a document that is left out changes, in its own class
+    codes: Array | None = None  # (n,) its own class
+    contrast: sp.csr_array | None = None  # (n, U) evidence for the second of two classes over the first
+
+    def between_classes(self) -> WordEvidence:
+        """Return the same evidence in single precision, without the terms that all classes share: faster to fit to."""
+        single = np.float32
+        table = (self.table - self.table.mean(axis=1, keepdims=True)).astype(single)
+        totals = (self.totals - self.totals.mean(axis=1, keepdims=True)).astype(single)
+        rows, own = self.rows.astype(single), None if self.own is None else self.own.astype(single)
+        contrast = None
+        if table.shape[1] == 2:
+            apart = np.repeat(totals[:, 1] - totals[:, 0], np.diff(rows.indptr))
+            each = rows.data * ((table[:, 1] - table[:, 0])[rows.indices] - apart)
+            if own is not None and self.codes is not None:
+                each += own.data * np.repeat(np.where(self.codes == 1, single(1.0), single(-1.0)), np.diff(rows.indptr))
+            contrast = sp.csr_array((each, rows.indices, rows.indptr), rows.shape)
+        return replace(self, rows=rows, table=table, totals=totals, own=own, contrast=contrast)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of documents, words and classes."""
+        return (*self.rows.shape, self.table.shape[1])
+
+    def scores(self, factors: Array) -> Array:
+        """Return the scores by factors (U,) of the words, shape (n, K)."""
+        u = factors.astype(self.table.dtype)
+        if self.contrast is not None:
+            llr = self.contrast @ u
+            return np.column_stack([np.zeros(len(llr)), llr])
+        rows = self.rows
+        weighted = sp.csr_array((rows.data * u[rows.indices], rows.indices, rows.indptr), rows.shape)
+        found = (weighted @ self.table - (rows @ u)[:, None] * self.totals).astype(float)
+        if self.own is not None and self.codes is not None:
+            found[np.arange(len(found)), self.codes] += self.own @ u
+        return found
+
+    def gradient(self, residuals: Array) -> Array:
+        """Return Σ_ic r_ic ∂score[i, c]/∂u, shape (U,), for residuals r (n, K)."""
+        r = residuals.astype(self.table.dtype)
+        if self.contrast is not None:
+            return (self.contrast.T @ r[:, 1]).astype(float)
+        found = np.einsum("uk,uk->u", self.rows.T @ r, self.table, dtype=float)
+        found -= self.rows.T @ np.einsum("nk,nk->n", r, self.totals)
+        if self.own is not None and self.codes is not None:
+            found += self.own.T @ r[np.arange(len(r)), self.codes]
+        return found
+
+    def curvature(self, weights: Array) -> Array:
+        """Return Σ_ic v_ic·(evidence of the word)², shape (U,), for v (n, K); left-out counts are neglected."""
+        v = weights.astype(self.table.dtype)
+        if self.contrast is not None:
+            squares = sp.csr_array((self.contrast.data**2, self.rows.indices, self.rows.indptr), self.rows.shape)
+            return (squares.T @ v[:, 1]).astype(float)
+        squares = sp.csr_array((self.rows.data**2, self.rows.indices, self.rows.indptr), self.rows.shape)
+        centre = self.table - self.totals.mean(axis=0)
+        centre -= centre.mean(axis=1, keepdims=True)
+        return np.einsum("uk,uk->u", squares.T @ v, centre**2, dtype=float)
+
+
+def evidence_of(
+    vocabulary: Vocabulary, terms: sp.csr_array, logs: Array, totals: Array, own: Array | None, codes: Array | None
+) -> WordEvidence:
+    """Return evidence from terms (n, V), logs t (V, K), totals d (n, K), and t of each entry in its own class."""
+    occurs = np.zeros(terms.shape[1], bool)
+    occurs[terms.indices] = True
+    at = np.flatnonzero(occurs)
+    place = np.cumsum(occurs, dtype=np.int32) - 1
+    shape = (terms.shape[0], len(at))
+    rows = sp.csr_array((terms.data, place[terms.indices], terms.indptr), shape)
+    table, changed = logs[at], None
+    if own is not None and codes is not None:
+        each = terms.data * (own - table[rows.indices, np.repeat(codes, np.diff(terms.indptr))])
+        changed = sp.csr_array((each, rows.indices, rows.indptr), shape)
+    return WordEvidence(vocabulary, at, rows, table, totals, changed, codes)
+
+
+def by_word(text: Text, rule: Rule) -> bool:
+    """Whether scores are sums over words with a probability each."""
+    return text.reading == "multinomial" and rule == "mean"
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+class LeftOutWords:
+    """Learnt documents, each scored by a model without it; mutable: evidence is kept once it was computed."""
+
+    def __init__(self, text: Text, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> None:
+        self.text, self.stats, self.X, self.members, self.rule = text, stats, X, members, rule
+
+    def take(self, rows: Any) -> LeftOutWords:
+        """Return some of the documents; the model still has learnt all."""
+        return LeftOutWords(self.text, self.stats, self.X[rows], self.members.take(rows), self.rule)
+
+    @cached_property
+    def _evidence(self) -> WordEvidence:
+        text, members, rule = self.text, self.members, self.rule
+        learnt = LearntWords.of(text, self.stats)
+        counted = self.X.count_by(learnt.vocabulary, text.tokens).matrix  # a missing document is an empty row
+        left = LeftOut.of(text, learnt, counted, members.own_codes(), members.row_weights())
+        counts, V = learnt.sums.counts, len(learnt.totals)
+        alpha, alpha0 = word_prior(pseudo_counts(text, learnt.totals), None, V)
+        logs = log_in_place(numerator(np.ascontiguousarray(counts.T), alpha[:, None], rule) + 0.0)
+        word, codes = left.rows.indices, left.codes
+        own = left_over(counts[codes[left.row], word], left.removed)
+        own = log_in_place(numerator(own, alpha[word], rule) + 0.0)
+        gone = left.gone @ shift_of(alpha, rule)
+        whole = left_totals(learnt, codes, left.lost, gone, prior_total(alpha0, V, rule))
+        totals = log_in_place(np.where(whole > 0, whole, 1.0))
+        if not (np.isfinite(logs.sum()) and np.isfinite(own.sum())):
+            raise NotAvailableError(
+                "a word has probability zero in a class, so its evidence is infinite and has no scale. Use rule 'mean'."
+            )
+        return evidence_of(learnt.vocabulary, left.rows, logs, totals, own, codes)
+
+    @cached_property
+    def _between_classes(self) -> WordEvidence:
+        return self._evidence.between_classes()
+
+    def evidence(self) -> WordEvidence:
+        """Return the evidence of each word in each document, without terms that all classes share."""
+        return self._between_classes
+
+    def rescaled(self, factors: WordFactors) -> Array:
+        """Return leave-one-out scores with the evidence of each word multiplied by its factor, shape (n, K)."""
+        found = self._evidence
+        return found.scores(factors.of(found.vocabulary)[found.at])
+
+
+@dataclass(frozen=True, eq=False)
+class NewWords:
+    """Documents scored by a density."""
+
+    density: TextDensity
+    X: TextRows
+
+    def take(self, rows: Any) -> NewWords:
+        """Return some of the documents."""
+        return NewWords(self.density, self.X[rows])
+
+    def evidence(self) -> WordEvidence:
+        """Return the evidence of each word in each document, without terms that all classes share."""
+        return self.density.word_evidence(self.X).between_classes()
+
+    def rescaled(self, factors: WordFactors) -> Array:
+        """Return the scores with the evidence of each word multiplied by its factor, shape (n, K)."""
+        return self.density.rescaled(self.X, factors)
