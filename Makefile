@@ -8,7 +8,7 @@ SITE := .venv/.site
 
 FUZZ_SECONDS ?= 3600
 
-.PHONY: demo test check mutants fuzz faults kill docs serve-kill serve-fuzz serve-load clean
+.PHONY: demo test test-sklearn check mutants fuzz faults kill docs serve-kill serve-fuzz serve-load clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -16,6 +16,10 @@ demo: $(INSTALLED)
 # one BLAS thread a worker: on two cores two workers with two threads each wait for each other
 test: $(TOOLS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# scikit-learn's own tests against the classes of deciban.sklearn
+test-sklearn: $(TOOLS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/peers/run_sklearn_tests.py
 
 check: $(TOOLS)
 	$(BIN)/ruff check .

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 import cli  # noqa: E402, F401
 import counts  # noqa: E402, F401
 import dense  # noqa: E402, F401
+import dropins  # noqa: E402, F401
 import few_rows  # noqa: E402, F401
 import figures  # noqa: E402, F401
 import growth  # noqa: E402, F401

@@ -165,6 +165,8 @@ def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
 
 
 def _shown(value: Any) -> str:
+    if value is None or value != value:
+        return "missing"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -67,7 +67,12 @@ def is_estimator(model: object) -> bool:
 
 
 def name_of(cls: type) -> str:
-    """Return the name of an estimator in files: without its module if it is one of deciban's."""
+    """Return the name of an estimator in files: without its module if it is one of deciban's.
+
+    Drop-ins for scikit-learn have names of deciban's own estimators (PCA), and are told apart by a prefix.
+    """
+    if cls.__module__.startswith("deciban.sklearn."):
+        return f"sklearn.{cls.__name__}"
     return cls.__name__ if cls.__module__.startswith("deciban.") else f"{cls.__module__}.{cls.__qualname__}"
 
 

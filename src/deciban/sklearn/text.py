@@ -1,7 +1,4 @@
-"""Drop-in classes: scikit-learn's own names and arguments on deciban's kernels. Changing one import is enough.
-
-from deciban.sklearn import CountVectorizer
-"""
+"""Vectorizers of scikit-learn on deciban's kernels."""
 
 from __future__ import annotations
 
@@ -10,8 +7,10 @@ from typing import Any
 
 import scipy.sparse as sp
 import sklearn.feature_extraction.text as sklearn_text
+from sklearn.preprocessing import normalize
 
 from deciban.errors import DecibanError
+from deciban.sklearn.dropin import DropIn
 from deciban.text.counting import count_rows
 from deciban.text.documents import Documents, is_large
 from deciban.text.tokens import TWO_OR_MORE, Tokens
@@ -46,7 +45,37 @@ class _Terms:
         return self.columns
 
 
-class CountVectorizer(sklearn_text.CountVectorizer):
+class Tokenizes(DropIn):
+    """Options of tokens that vectorizers share."""
+
+    def _unsupported(self) -> str | None:
+        return (
+            "the kernels lack its options of tokens"
+            if self._kernel_tokens() is None or self.input != "content"
+            else None
+        )
+
+    def _kernel_tokens(self) -> Tokens | None:
+        """These options as the kernels take them; None if they do not have them."""
+        own = all(getattr(type(self), step, None) is getattr(sklearn_text.CountVectorizer, step) for step in _STEPS)
+        low, high = self.ngram_range
+        if not own or callable(self.analyzer) or not 1 <= low <= high or self.preprocessor is not None:
+            return None
+        if self.strip_accents not in (None, "unicode", "ascii"):
+            return None
+        options: dict[str, Any] = {
+            "ngrams": self.ngram_range,
+            "lowercase": bool(self.lowercase),
+            "strip_accents": self.strip_accents,
+        }
+        if self.analyzer in ("char", "char_wb"):
+            return Tokens(self.analyzer, **options)
+        if self.analyzer != "word" or self.tokenizer is not None or self.token_pattern != TWO_OR_MORE:
+            return None
+        return Tokens(stop_words=self.get_stop_words(), **options)
+
+
+class CountVectorizer(Tokenizes, sklearn_text.CountVectorizer):
     r"""Count terms of texts as scikit-learn's `CountVectorizer` does, many times faster.
 
     Arguments, attributes and results are those of scikit-learn. Callable analyzers, preprocessors and tokenizers, other
@@ -150,7 +179,7 @@ class CountVectorizer(sklearn_text.CountVectorizer):
     def _count_by_kernels(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any] | None:
         """Vocabulary and counts, as `_count_vocab` returns them; None where scikit-learn should count."""
         tokens = self._kernel_tokens()
-        if tokens is None or self.input != "content":
+        if tokens is None or not self._runs():
             return None
         documents = Documents.of(raw_documents, self.encoding, self.decode_error)
         given = None
@@ -164,25 +193,6 @@ class CountVectorizer(sklearn_text.CountVectorizer):
         X, found = count_rows(documents, tokens, given)
         vocabulary = self._vocabulary if fixed_vocab else _Terms(found)
         return vocabulary, _sklearn_sparse(X.astype(self.dtype, copy=False))
-
-    def _kernel_tokens(self) -> Tokens | None:
-        """These options as the kernels take them; None if they do not have them."""
-        own = all(getattr(type(self), step) is getattr(sklearn_text.CountVectorizer, step) for step in _STEPS)
-        low, _ = self.ngram_range
-        if not own or callable(self.analyzer) or low < 1 or self.preprocessor is not None:
-            return None
-        if self.strip_accents not in (None, "unicode", "ascii"):
-            return None
-        options: dict[str, Any] = {
-            "ngrams": self.ngram_range,
-            "lowercase": bool(self.lowercase),
-            "strip_accents": self.strip_accents,
-        }
-        if self.analyzer in ("char", "char_wb"):
-            return Tokens(self.analyzer, **options)
-        if self.analyzer != "word" or self.tokenizer is not None or self.token_pattern != TWO_OR_MORE:
-            return None
-        return Tokens(stop_words=self.get_stop_words(), **options)
 
     def _sort_features(self, X: Any, vocabulary: dict[str, int] | _Terms) -> Any:
         """Convert columns to Python integers; terms are sorted already."""
@@ -209,6 +219,125 @@ class CountVectorizer(sklearn_text.CountVectorizer):
             return X
         terms = vocabulary.dictionary() if isinstance(vocabulary, _Terms) else vocabulary
         return super()._limit_features(X, terms, high, low, limit)
+
+
+class TfidfTransformer(DropIn, sklearn_text.TfidfTransformer, auto_wrap_output_keys=None):
+    """Term weights by inverse document frequency: scikit-learn's own, which is limited by memory already.
+
+    Parameters
+    ----------
+    norm : {"l1", "l2"} or None, default="l2"
+        Norm to which rows are scaled.
+    use_idf : bool, default=True
+        Whether counts are multiplied by the inverse document frequency.
+    smooth_idf : bool, default=True
+        Whether 1 is added to document frequencies.
+    sublinear_tf : bool, default=False
+        Whether a count is replaced by 1 + log(count).
+
+    Examples
+    --------
+    >>> TfidfTransformer(norm=None).fit_transform([[1, 0], [2, 1]]).toarray().round(3)
+    array([[1.   , 0.   ],
+           [2.   , 1.405]])
+    """
+
+    def _unsupported(self) -> str | None:
+        return "its own code is as fast"
+
+
+class TfidfVectorizer(CountVectorizer, sklearn_text.TfidfVectorizer):
+    r"""Weights of terms in texts as scikit-learn's `TfidfVectorizer` gives them; terms are counted by the kernels.
+
+    All arguments are scikit-learn's. Options that `CountVectorizer` leaves to scikit-learn are left to it here, too.
+
+    Parameters
+    ----------
+    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, analyzer, stop_words
+        As of `CountVectorizer`.
+    token_pattern, ngram_range, max_df, min_df, max_features, vocabulary, binary
+        As of `CountVectorizer`.
+    dtype : dtype, default=np.float64
+        Type of the weights.
+    norm, use_idf, smooth_idf, sublinear_tf
+        As of `TfidfTransformer`.
+
+    Examples
+    --------
+    >>> TfidfVectorizer().fit_transform(["to be or", "not to be"]).toarray().round(3)
+    array([[0.502, 0.   , 0.705, 0.502],
+           [0.502, 0.705, 0.   , 0.502]])
+    """
+
+    __init__ = sklearn_text.TfidfVectorizer.__init__  # of the parents, CountVectorizer is the first
+
+
+class HashingVectorizer(Tokenizes, sklearn_text.HashingVectorizer, auto_wrap_output_keys=None):
+    r"""Counts of hashed terms as scikit-learn's `HashingVectorizer` gives them; each different term is hashed once.
+
+    All arguments are scikit-learn's. Options that `CountVectorizer` leaves to scikit-learn, and binary=True, are left
+    to it here, too.
+
+    Parameters
+    ----------
+    input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer, stop_words, token_pattern
+        As of `CountVectorizer`.
+    ngram_range, analyzer
+        As of `CountVectorizer`.
+    n_features : int, default=2**20
+        Number of columns.
+    binary : bool, default=False
+        Whether counts other than 0 are 1.
+    norm : {"l1", "l2"} or None, default="l2"
+        Norm to which rows are scaled.
+    alternate_sign : bool, default=True
+        Whether half of the terms are counted with a negative sign.
+    dtype : dtype, default=np.float64
+        Type of the counts.
+
+    Examples
+    --------
+    >>> HashingVectorizer(n_features=4, norm=None).transform(["to be or not to be"]).toarray()
+    array([[ 1.,  0., -2.,  3.]])
+    """
+
+    def _unsupported(self) -> str | None:
+        return "binary=True" if self.binary else super()._unsupported()
+
+    def transform(self, X: Any) -> Any:
+        """Count the hashed terms of documents.
+
+        Parameters
+        ----------
+        X : iterable of str or bytes
+            Documents.
+
+        Returns
+        -------
+        sparse matrix of shape (n_samples, n_features)
+            Counts, scaled by `norm`.
+        """
+        tokens = self._kernel_tokens()
+        if isinstance(X, str) or tokens is None or not self._runs():
+            return super().transform(X)
+        self._validate_ngram_range()
+        X = X if isinstance(X, list) else list(X)
+        try:
+            documents = Documents.of(X, self.encoding, self.decode_error)
+            if not is_large(documents):
+                return super().transform(X)
+            self.build_analyzer()  # for its warning of stop words that no token can equal
+            counts, found = count_rows(documents, tokens, None)
+        except DecibanError:
+            return super().transform(X)  # scikit-learn raises its own error, or accepts text that is not valid Unicode
+        hashed = self._get_hasher().transform([term] for term in found)
+        columns, signs = hashed.indices[counts.indices], hashed.data[counts.indices]
+        data = (counts.data * signs).astype(self.dtype, copy=False)
+        rows = sp.csr_array((data, columns, counts.indptr), shape=(counts.shape[0], self.n_features))
+        rows.sum_duplicates()
+        if self.norm is not None:
+            rows = normalize(rows, norm=self.norm, copy=False)
+        return _sklearn_sparse(rows)
 
 
 def _iterable(raw_documents: Iterable[Any]) -> Iterable[Any]:

@@ -1,0 +1,220 @@
+"""Additions of the drop-in classifiers: likelihood ratios, other priors, unlearning, merging, leave-one-out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from deciban import kernels
+from deciban.errors import HyperparameterError, MergeError, NotAvailableError, NotLearntError, UnknownLabelError
+from deciban.sklearn.dropin import Array, DropIn, place_labels
+
+
+class Evidence(DropIn):
+    """Likelihood ratios, and posteriors under other class probabilities."""
+
+    classes_: Array
+
+    def _log_likelihood(self, X: Any) -> Array:
+        """Return log f(x|class), up to a term that all classes share: shape (n, K)."""
+        raise NotImplementedError
+
+    def _log_prior(self, prior: Any = None) -> Array:
+        """Return the log class probabilities in the scores, or those given."""
+        raise NotImplementedError
+
+    def _as_log_prior(self, prior: Any) -> Array:
+        """Check class probabilities, an array or {class: probability}; the rest is shared by classes not named."""
+        K = len(self.classes_)
+        if isinstance(prior, Mapping):
+            p = np.full(K, np.nan)
+            for name, value in prior.items():
+                p[self._position(name)] = value
+            rest = np.isnan(p)
+            p[rest] = (1.0 - p[~rest].sum()) / max(1, int(rest.sum()))
+        else:
+            p = np.asarray(prior, dtype=float)
+        if p.shape != (K,) or not (p >= 0).all() or abs(p.sum() - 1.0) > 1e-6:
+            raise HyperparameterError(f"prior must hold {K} probabilities that sum to 1, not {prior!r}.")
+        with np.errstate(divide="ignore"):
+            return np.log(p)
+
+    def _position(self, name: Any) -> int:
+        found = np.flatnonzero(self.classes_ == name)
+        if not len(found):
+            raise UnknownLabelError(f"{name!r} is no class of this classifier; they are {self.classes_.tolist()}.")
+        return int(found[0])
+
+    def predict(self, X: Any, prior: Any = None) -> Array:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        prior : array-like of shape (n_classes,) or dict, default=None
+            Class probabilities in place of the learnt ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        if prior is None:
+            return super().predict(X)  # type: ignore[misc]
+        return self.classes_[(self._log_likelihood(X) + self._log_prior(prior)).argmax(axis=1)]
+
+    def llr(self, X: Any, positive: Any = None, negative: Any = None) -> Array:
+        """Return log-likelihood ratios, which do not depend on class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        positive, negative : label, default=None
+            The two classes. With two classes in all, the second over the first if not given. With more classes and
+            `negative` not given, against all others, in the proportions that were learnt.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Natural logarithms of the ratios.
+        """
+        check_is_fitted(self)
+        K = len(self.classes_)
+        if positive is None and K != 2:
+            raise HyperparameterError(f"there are {K} classes: name the class of the numerator.")
+        scores = self._log_likelihood(X)
+        top = 1 if positive is None else self._position(positive)
+        if negative is not None:
+            return scores[:, top] - scores[:, self._position(negative)]
+        others = np.flatnonzero(np.arange(K) != top)
+        weights = self._log_prior()[others]
+        return scores[:, top] - kernels.log_sum_exp(scores[:, others] + weights - np.logaddexp.reduce(weights))
+
+
+class LeaveOneOut:
+    """Leave-one-out answers of classifiers."""
+
+    classes_: Array
+    _log_prior: Any
+
+    def _left_out(self, X: Any, codes: Array) -> tuple[Array, Array]:
+        """Return log-likelihoods of rows without them, (n, K), and the weights of the classes."""
+        raise NotAvailableError(f"{type(self).__name__} has no leave-one-out scores.")
+
+    def leave_one_out(
+        self, X: Any, y: Any, method: Literal["predict_proba", "predict_log_proba", "predict"] = "predict_proba"
+    ) -> Array:
+        """Answer for each learnt row as the classifier fitted without it would, without refitting.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows that were learnt, each with weight 1.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        method : {"predict_proba", "predict_log_proba", "predict"}, default="predict_proba"
+            What to return.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            Probabilities, their logarithms, or labels.
+        """
+        check_is_fitted(self)
+        codes = self._known_codes(y)
+        scores, count = self._left_out(X, codes)
+        scores = scores + self._left_out_prior(np.asarray(count, dtype=float), codes)
+        if method == "predict":
+            return self.classes_[scores.argmax(axis=1)]
+        return (kernels.softmax if method == "predict_proba" else kernels.log_softmax)(scores)
+
+    def _left_out_prior(self, count: Array, codes: Array) -> Array:
+        """Return log class probabilities without each row: (n, K), or (K,) if they were not learnt."""
+        if not self._learns_prior():
+            return self._log_prior()
+        left = np.repeat(count[None, :], len(codes), axis=0)
+        left[np.arange(len(codes)), codes] -= 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(left / left.sum(axis=1, keepdims=True))
+
+    def _learns_prior(self) -> bool:
+        given = getattr(self, "priors", None) is not None or getattr(self, "class_prior", None) is not None
+        return not given and getattr(self, "fit_prior", True)
+
+    def _known_codes(self, y: Any) -> Array:
+        codes = place_labels(column_or_1d(y), self.classes_)
+        if codes is None:
+            raise UnknownLabelError(
+                f"y holds labels that this classifier does not know; it knows {self.classes_.tolist()}."
+            )
+        return codes
+
+
+class Sums(LeaveOneOut):
+    """Unlearning and merging of classifiers whose fitted attributes are sums over rows."""
+
+    _take: Any
+    _sums: Any
+    _merge: Any
+
+    def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were learnt before; the classifier is then as if they had not been learnt.
+
+        A number that was added to variances (`epsilon_`) is kept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights with which the rows were learnt.
+
+        Returns
+        -------
+        estimator
+            The classifier.
+
+        Raises
+        ------
+        NotLearntError
+            If the sums show that a row was never learnt. The classifier is unchanged.
+        """
+        check_is_fitted(self)
+        self._take(X, y, sample_weight, -1.0)
+        return self
+
+    def __add__(self, other: Self) -> Self:
+        """Return the classifier of the rows of both."""
+        if type(other) is not type(self) or other.get_params() != self.get_params():  # type: ignore[attr-defined]
+            raise MergeError("classifiers can be added if they have the same class and parameters.")
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if other.n_features_in_ != self.n_features_in_:  # type: ignore[attr-defined]
+            raise MergeError("the classifiers were fitted on different numbers of features.")
+        both = deepcopy(self)
+        both.classes_ = np.union1d(self.classes_, other.classes_)
+        K = len(both.classes_)
+        mine, theirs = (
+            each._select_classes(each._sums(), np.searchsorted(both.classes_, each.classes_), K)
+            for each in (self, other)
+        )
+        both._merge(mine, theirs)
+        return both
+
+    def _select_classes(self, sums: tuple[Array, ...], at: Array, K: int) -> tuple[Array, ...]:
+        """Place the sums of each class at positions among K classes; others are 0."""
+        placed = tuple(np.zeros((K, *each.shape[1:])) for each in sums)
+        for new, old in zip(placed, sums):
+            new[at] = old
+        return placed
+
+    def _never_learnt(self) -> NotLearntError:
+        return NotLearntError("rows to unlearn were never learnt: counts would fall below 0.")

@@ -1,0 +1,76 @@
+"""Puts the drop-ins in the place of scikit-learn's classes, in a running process and in the workers that it starts."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+
+import sklearn
+
+import deciban.sklearn as dropins
+from deciban.sklearn.dropin import TESTED, DropInType, supported
+
+VARIABLE = "DECIBAN_PATCH_SKLEARN"  # set in the environment while scikit-learn is patched; worker processes inherit it
+PUBLIC = (  # modules of scikit-learn that programs import the classes from
+    "sklearn.naive_bayes",
+    "sklearn.discriminant_analysis",
+    "sklearn.mixture",
+    "sklearn.feature_extraction.text",
+)
+
+
+def pairs() -> list[tuple[type, type]]:
+    """Scikit-learn's classes, each with its drop-in."""
+    named = [getattr(dropins, name) for name in dropins.__all__]
+    return [(cls.original, cls) for cls in named if isinstance(cls, DropInType) and cls.original is not None]
+
+
+def patch_sklearn() -> None:
+    """Replace scikit-learn's classes by the drop-ins, until `unpatch_sklearn`.
+
+    Modules that import the classes later get the drop-ins; no file is changed. Classes that a program derives from them
+    are derived from scikit-learn's own. With a version of scikit-learn that was not tested, a warning is given and
+    nothing is replaced.
+
+    Examples
+    --------
+    >>> from deciban.sklearn import is_accelerated, patch_sklearn, unpatch_sklearn
+    >>> patch_sklearn()
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> is_accelerated(GaussianNB())
+    True
+    >>> unpatch_sklearn()
+    """
+    if not supported():
+        warnings.warn(
+            f"scikit-learn {sklearn.__version__} is not patched: deciban was tested with {', '.join(TESTED)}.",
+            stacklevel=2,
+        )
+        return
+    for module in PUBLIC:
+        importlib.import_module(module)
+    for original, cls in pairs():
+        _replace(original, cls)
+    os.environ[VARIABLE] = "1"
+
+
+def unpatch_sklearn() -> None:
+    """Restore scikit-learn's classes.
+
+    Examples
+    --------
+    >>> from deciban.sklearn import unpatch_sklearn
+    >>> unpatch_sklearn()
+    """
+    os.environ.pop(VARIABLE, None)
+    for original, cls in pairs():
+        _replace(cls, original)
+
+
+def _replace(old: type, new: type) -> None:
+    """Replace a class in all modules of scikit-learn that hold it under its name."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "sklearn" and getattr(module, "__dict__", {}).get(old.__name__) is old:
+            setattr(module, old.__name__, new)
