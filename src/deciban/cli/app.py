@@ -7,14 +7,25 @@ from typing import Annotated, Any
 import typer
 
 from deciban import __version__
-from deciban.cli import evaluate, explain, fit, inspect, learn, other_models, predict, serve  # noqa: F401  registers commands
+from deciban.cli import (  # noqa: F401  registers commands
+    evaluate,
+    explain,
+    filter,
+    fit,
+    inspect,
+    learn,
+    other_models,
+    predict,
+    report,
+    serve,
+)
 from deciban.cli.command import LOOK, app, command, flag, option
 from deciban.cli.output import write_text
 from deciban.cli.terminal import Terminal
 
 ORDER = (
-    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "sample", "serve", "inspect",
-    "verify", "demo", "cluster", "topics", "tag",
+    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "filter", "sample", "serve",
+    "inspect", "report", "verify", "demo", "cluster", "topics", "tag",
 )  # fmt: skip
 # Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.
 UsageException: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "UsageError")

@@ -96,7 +96,7 @@ def _summary(clf: Any, path: str, header: dict[str, Any], verbose: bool) -> dict
 
 
 def _classifier_summary(model: Model, path: str, verbose: bool) -> dict[str, Any]:
-    from deciban.cli.fit_report import block_models
+    from deciban.report.findings import block_models
 
     families = {}
     for block in block_models(model):

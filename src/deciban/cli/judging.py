@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from deciban.cli.rows import label_values, schema_of, typed_whole
 from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
-from deciban.model.folds import JUDGED_ROWS
 from deciban.read.batches import Batch, Rows
 from deciban.read.columns import Column
 from deciban.read.files import open_source
@@ -21,6 +20,7 @@ from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 from deciban.read.tables import Table
+from deciban.report.judged import evaluate_learnt, evaluated, joined
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def evaluate_rows(
         return clf.evaluate(typed, label_values(clf, given, label), learnt=learnt, **values, **options)
     batches = _batches(clf, source, label, sample)
     if learnt:
-        return _evaluate_learnt(clf, batches, options)
+        return evaluate_learnt(clf, batches, options)
     options.pop("progress", None)
-    return _joined([_evaluated(clf, batch, options) for batch in batches])
+    return joined([evaluated(clf, batch, options) for batch in batches])
 
 
 def _batches(clf: GenerativeClassifier, source: Source, label: str, sample: Reservoir | None) -> Iterator[Batch]:
@@ -65,26 +65,6 @@ def _batches(clf: GenerativeClassifier, source: Source, label: str, sample: Rese
         yield batch
 
 
-def _evaluated(clf: GenerativeClassifier, batch: Batch, options: dict[str, Any]) -> Evaluation:
-    with batch.located():
-        return clf.evaluate(batch.table, batch.labels, **options)
-
-
-def _evaluate_learnt(clf: GenerativeClassifier, batches: Iterator[Batch], options: dict[str, Any]) -> Evaluation:
-    """Judge the rows of one batch, or a sample of the rows of several; each batch must have been learnt."""
-    first = next(batches)
-    second = next(batches, None)
-    if second is None:
-        return _evaluated(clf, first, {"learnt": True, **options})
-    judged = Reservoir(JUDGED_ROWS)
-    for batch in (first, second, *batches):
-        with batch.located():
-            clf.check_learnt(batch.table, batch.labels)
-        judged.add(batch.table, batch.labels, None)
-    rows, labels, _ = judged.rows()
-    return clf.evaluate(rows, labels, learnt=True, **options)
-
-
 def _values(given: Table, name: str) -> Array:
     """The values of a column: numbers where all are, else text; dates as ISO 8601 are in order as text."""
     values = np.asarray(given.data[name].to_list(), dtype=object)
@@ -92,19 +72,6 @@ def _values(given: Table, name: str) -> Array:
         return values.astype(float)
     except (TypeError, ValueError):
         return values.astype(str)
-
-
-def _joined(parts: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of the rows of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    own_priors = np.ndim(parts[0].prior) == 2  # one for each row
-    return replace(
-        parts[0],
-        log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
-        codes=np.concatenate([part.codes for part in parts]),
-        prior=np.concatenate([part.prior for part in parts]) if own_priors else parts[0].prior,
-    )
 
 
 def evaluate_scores(path: str, llr: str, target: str, unit: str, positive: str | None, **options: Any) -> Evaluation:

@@ -254,7 +254,7 @@ class GivenDocuments(DocumentSource):
         for document in self._documents():
             self.read += len(document.data)
             try:
-                row = self._row(document)
+                row = self.row(document)
             except InputError as error:
                 self.raise_or_skip(error)
             else:
@@ -277,7 +277,8 @@ class GivenDocuments(DocumentSource):
         except InputError as error:
             return RawMessage(str(file), b"", error)
 
-    def _row(self, document: RawMessage) -> dict[str, str]:
+    def row(self, document: RawMessage) -> dict[str, str]:
+        """The columns of the model, from a document; an InputError if it cannot be read."""
         if document.wrong is not None:
             raise document.wrong
         place, data = document.place, document.data

@@ -1188,6 +1188,52 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
         return check_fit(self.predictor_, self._table(X), y, random_state)
 
+    @one_model
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        X: RowsLike | None = None,
+        y: LabelsLike = None,
+        *,
+        learnt: bool | None = None,
+        other: tuple[RowsLike, LabelsLike] | None = None,
+        title: str = "",
+    ) -> None:
+        """Write a report of the model as one self-contained page of at most 1 MB.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write, such as "report.html"; it is written whole or not at all.
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder, optional
+            Labelled rows to judge the model by; figures and rows are left out if None.
+        y : array-like of shape (n_samples,) or str, optional
+            Their labels, or the name of the column that holds them.
+        learnt : bool, optional
+            Whether the rows were learnt, as in `evaluate`. If None, this is looked up in the ledger;
+            without a ledger they are taken as new.
+        other : tuple of (rows, labels), optional
+            Labelled rows to compare with those learnt: drift of each column, in decibans.
+        title : str, optional
+            Heading of the page.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from sklearn.datasets import load_iris
+        >>> from deciban import Gaussian, GenerativeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
+        >>> GenerativeClassifier(Gaussian("tied")).fit(X, y).report(path, X, y, learnt=True)
+        >>> os.path.getsize(path) < 1_000_000
+        True
+        """
+        check_is_fitted(self)
+        from deciban.report.page import write_report
+
+        batches = None if X is None else self._rows(X, y, None).batches()
+        write_report(self, path, batches, learnt, other, title)
+
     # -- files -----------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:
         """Write the model to a file, whole or not at all; `deciban.load` reads it.

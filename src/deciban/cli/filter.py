@@ -1,0 +1,188 @@
+"""`deciban filter`: classifies one mail on its way to a folder, and adds a header with the answer.
+
+The message is passed through unchanged but for that header; headers of the same name that it arrived with are removed,
+because anybody could have written them. A message that cannot be read is passed through, too. An error before the model
+could answer writes nothing and has a non-zero exit code, whereupon mail filters keep the original message.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from deciban.cli import command as options
+from deciban.cli.arguments import cost_of, existing, open_model, pairs, prior_of
+from deciban.cli.command import command, option, refuse_together
+from deciban.cli.output import answer_stream
+from deciban.cli.terminal import Terminal
+from deciban.errors import DecibanError, UsageError
+from deciban.printable import lines, one_line
+
+HEADER = "X-Deciban"
+OWN = re.compile(rb"^x-deciban[ \t]*:", re.IGNORECASE)
+CODES = range(1, 126)  # exit codes that shells leave to programs
+TIMEOUT = 10.0  # seconds to wait for the service
+Unsure = Annotated[
+    float, option("--unsure", "P", "Posterior probability below which an answer is unsure.", min=0, max=1)
+]
+ExitCode = Annotated[
+    list[str] | None, option("--exit-code", "CLASS=N", "Exit code for a class that is not unsure. Repeatable.")
+]
+Service = Annotated[
+    str | None, option("--service", "URL", "Ask a running `deciban serve` first; if none answers, read MODEL.")
+]
+TokenFile = Annotated[str | None, option("--token-file", "FILE", "With --service: holds a token that may read.")]
+
+
+class Answer(NamedTuple):
+    """The decision on a message."""
+
+    label: str
+    decibans: float  # for the class over the most probable other one
+    posterior: float
+
+    def header(self, unsure: bool) -> str:
+        """The value of the header.
+
+        >>> Answer("spam", 32.4, 0.999).header(False)
+        'spam; 32 dban; unsure=no'
+        """
+        evidence = f"{self.decibans:.0f}" if abs(self.decibans) < 1e6 else "inf" if self.decibans > 0 else "-inf"
+        return f"{header_text(self.label)}; {evidence} dban; unsure={'yes' if unsure else 'no'}"
+
+
+@command("deciban filter languages.deciban < mystery.txt", panel=options.ASK)
+def filter_(
+    terminal: Terminal,
+    model: options.ModelFile,
+    unsure: Unsure = 0.9,
+    prior: options.Prior = None,
+    cost: options.Cost = None,
+    exit_code: ExitCode = None,
+    service: Service = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Read a mail from stdin, add the header `X-Deciban: spam; 32 dban; unsure=no`, and write it to stdout."""
+    refuse_together(service=service, prior=prior)
+    refuse_together(service=service, cost=cost)
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError("deciban filter reads a mail from stdin. Use a pipe, or < message.eml.")
+    codes = _exit_codes(exit_code or [])
+    message = sys.stdin.buffer.read()
+    answer = None if service is None else _ask(terminal, service, message, token_file)
+    if answer is None:
+        answer = _decide(terminal, model, message, prior, cost)
+    doubtful = answer is None or answer.posterior < unsure
+    value = "none; error; unsure=yes" if answer is None else answer.header(doubtful)
+    with answer_stream(lines) as stream:
+        stream.write(with_header(message, value))
+    if answer is not None and not doubtful and answer.label in codes:
+        raise typer.Exit(codes[answer.label])
+
+
+def _decide(
+    terminal: Terminal, path: str, message: bytes, prior: list[str] | None, cost: list[str] | None
+) -> Answer | None:
+    """The answer of a model file; None, with a note, if the message cannot be read."""
+    clf = open_model(path, "GenerativeClassifier")
+    import pyarrow as pa
+
+    from deciban.cli.rows import GivenDocuments, schema_of
+    from deciban.evidence.scores import convert
+    from deciban.read.limits import within_limit
+    from deciban.read.mail import FIELDS, RawMessage
+    from deciban.read.tables import Table
+
+    schema = schema_of(clf)
+    wanted = tuple(column.name for column in schema.columns if column.features)
+    if not set(wanted) <= set(FIELDS) and not (len(wanted) == 1 and schema[wanted[0]].kind == "text"):
+        raise UsageError(f"{path} reads the columns {', '.join(wanted)}, not mail. Fit it on a folder of mail.")
+    classes = clf.stats_.classes
+    settings = {"prior": prior_of(prior, classes), "cost": cost_of(cost, classes)}
+    documents = GivenDocuments("-", wanted)
+    try:
+        row = documents.row(RawMessage("the message", within_limit(message, "the message", documents.limits)))
+        table = schema.apply(Table.of(pa.table({name: pa.array([row[name]], pa.large_string()) for name in wanted})))
+        made = clf.decide(table, **settings)
+    except DecibanError as error:
+        terminal.warn(f"deciban: the message is passed through without an answer: {error}")
+        return None
+    return Answer(str(made.label[0]), float(convert(made.llr[0], "decibans")), float(made.posterior[0]))
+
+
+def _ask(terminal: Terminal, service: str, message: bytes, token_file: str | None) -> Answer | None:
+    """The answer of a running service; None, with a note, if it does not answer."""
+    import json
+    from http.client import HTTPException
+    from urllib.error import URLError
+    from urllib.parse import urlsplit
+    from urllib.request import Request, urlopen
+
+    if urlsplit(service).scheme not in ("http", "https"):
+        raise UsageError(f"--service {service!r} is not an address such as http://127.0.0.1:8000.")
+    headers = {"Content-Type": "application/json"}
+    if token_file is not None:
+        with open(existing(token_file), encoding="utf-8") as file:
+            headers["Authorization"] = f"Bearer {file.read().strip()}"
+    text = message.decode("utf-8", "surrogateescape")  # bytes that are not UTF-8 arrive unchanged
+    body = json.dumps({"text": text, "unit": "decibans"}).encode("ascii")
+    try:
+        with urlopen(Request(f"{service.rstrip('/')}/decide", body, headers), timeout=TIMEOUT) as response:
+            [made] = json.load(response)["answers"]
+        return Answer(str(made["label"]), _number(made["llr"]), float(made["posterior"]))
+    except (URLError, OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+        terminal.warn(f"deciban: {service} does not answer ({error}); the model file is read instead.")
+        return None
+
+
+def _number(value: Any) -> float:
+    """A number of JSON, in which infinity is a text."""
+    return float(str(value).replace("∞", "inf").replace("−", "-"))
+
+
+def with_header(message: bytes, value: str) -> bytes:
+    r"""The message with the header in front, without headers of that name that it had.
+
+    >>> with_header(b"Subject: hi\nX-Deciban: ham;\n 99 dban\n\nX-Deciban: text\n", "spam; 3 dban; unsure=yes")
+    b'X-Deciban: spam; 3 dban; unsure=yes\nSubject: hi\n\nX-Deciban: text\n'
+    """
+    end = b"\r\n" if b"\r\n" in message[: message.find(b"\n") + 1] else b"\n"
+    kept: list[bytes] = []
+    own, at = False, 0
+    while at < len(message):
+        stop = message.find(b"\n", at) + 1 or len(message)
+        line = message[at:stop]
+        if not line.strip(b"\r\n"):
+            break  # the body begins
+        if line[:1] not in b" \t":
+            own = OWN.match(line) is not None
+        if not own:
+            kept.append(line)
+        at = stop
+    first = [kept.pop(0)] if kept and kept[0].startswith(b"From ") else []  # the line of an mbox stays first
+    return b"".join([*first, f"{HEADER}: {value}".encode("ascii"), end, *kept, message[at:]])
+
+
+def header_text(label: str) -> str:
+    """The name of a class within a header: one line of ASCII without semicolons.
+
+    >>> header_text("spam; x"), header_text("Müll")
+    ('spam, x', '=?utf-8?b?TcO8bGw=?=')
+    """
+    from email.header import Header
+
+    name = one_line(label).replace(";", ",")
+    return name if name.isascii() else Header(name, "utf-8", maxlinelen=10_000).encode()
+
+
+def _exit_codes(given: list[str]) -> dict[str, int]:
+    """The exit code of each class, of --exit-code spam=99."""
+    found = {}
+    for name, code in pairs(given, "--exit-code", "spam=99"):
+        if not code.isdigit() or int(code) not in CODES:
+            raise UsageError(f"--exit-code {name}={code}: exit codes are whole numbers from 1 to 125.")
+        found[name] = int(code)
+    return found

@@ -1,0 +1,1 @@
+"""The report: a model, its figures and its rows as one self-contained page."""

@@ -1,0 +1,186 @@
+"""Rows of a report: their evaluation, and a bounded sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from deciban.errors import DecibanError, NotAvailableError, NotLearntError
+from deciban.evaluate.intervals import Interval, bootstrap, jackknife
+from deciban.evaluate.report import Evaluation
+from deciban.evaluate.two_class import cllr, eer
+from deciban.evidence.scores import log_ratio
+from deciban.model.folds import JUDGED_ROWS
+from deciban.read.batches import Batch
+from deciban.read.reservoir import Reservoir, chosen_rows
+from deciban.read.tables import Table
+from deciban.report.contract import Classifier
+from deciban.statistics import Array
+
+SAMPLED = 2000  # rows kept for evidence of features, checks of the fit, and rows that are shown
+BOOTSTRAPPED = 20_000  # rows up to which intervals are bootstrapped
+REPEATS = 200
+GROUPS = 10  # of each class
+LEVEL = 0.95
+SHOWN = 4  # rows of each list
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Labelled rows: the evaluation of all, and a sample."""
+
+    evaluation: Evaluation
+    rows: Table  # (s,) the sample
+    labels: Array  # (s,)
+    positions: Array  # (s,) of the sample within the evaluation
+    numbers: Array  # (s,) of the sample within all rows, from 0
+
+
+def judge_rows(clf: Classifier, batches: Iterable[Batch], learnt: bool | None) -> Judged:
+    """Evaluate rows, and sample them.
+
+    With learnt=None, the rows are judged as learnt ones if the ledger of the model holds those of the first batch.
+    """
+    sample = Reservoir(SAMPLED)
+
+    def sampled() -> Iterator[Batch]:
+        for batch in batches:
+            sample.add(batch.table, batch.labels, None)
+            yield batch
+
+    given = sampled()
+    first = next(given)
+    if learnt is None:
+        learnt = _is_learnt(clf, first)
+    every = chain((first,), given)
+    whole = evaluate_learnt(clf, every, {}) if learnt else joined([evaluated(clf, one, {}) for one in every])
+    rows, labels, _ = sample.rows()
+    numbers = chosen_rows(sample.seen, SAMPLED)
+    judged = np.arange(sample.seen) if len(whole) == sample.seen else chosen_rows(sample.seen, len(whole))
+    return Judged(whole, rows, labels, np.searchsorted(judged, numbers), numbers)
+
+
+def evaluated(clf: Classifier, batch: Batch, options: dict[str, Any]) -> Evaluation:
+    """Evaluate the rows of a batch."""
+    with batch.located():
+        return clf.evaluate(batch.table, batch.labels, **options)
+
+
+def evaluate_learnt(clf: Classifier, batches: Iterator[Batch], options: dict[str, Any]) -> Evaluation:
+    """Judge the rows of one batch, or a sample of the rows of several; each batch must have been learnt."""
+    first = next(batches)
+    second = next(batches, None)
+    if second is None:
+        return evaluated(clf, first, {"learnt": True, **options})
+    judged = Reservoir(JUDGED_ROWS)
+    for batch in (first, second, *batches):
+        with batch.located():
+            clf.check_learnt(batch.table, batch.labels)
+        judged.add(batch.table, batch.labels, None)
+    rows, labels, _ = judged.rows()
+    return clf.evaluate(rows, labels, learnt=True, **options)
+
+
+def joined(parts: Sequence[Evaluation]) -> Evaluation:
+    """Return the evaluation of the rows of all parts."""
+    if len(parts) == 1:
+        return parts[0]
+    own_priors = np.ndim(parts[0].prior) == 2  # one for each row
+    return replace(
+        parts[0],
+        log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
+        codes=np.concatenate([part.codes for part in parts]),
+        prior=np.concatenate([part.prior for part in parts]) if own_priors else parts[0].prior,
+    )
+
+
+def _is_learnt(clf: Classifier, batch: Batch) -> bool:
+    """Whether the ledger holds the rows of a batch."""
+    if clf.model_.ledger is None:
+        return False
+    try:
+        clf.check_learnt(batch.table, batch.labels)
+    except (NotLearntError, NotAvailableError):
+        return False
+    return True
+
+
+# -- figures with intervals --------------------------------------------------------------------------------------------
+def error_interval(evaluation: Evaluation) -> tuple[float, float]:
+    """Return the credible interval of the error rate, by Beta(1, 1) updated with the rows."""
+    wrong, n = int((evaluation.decided != evaluation.codes).sum()), len(evaluation)
+    tail = (1 - LEVEL) / 2
+    low, high = betaincinv(wrong + 1, n - wrong + 1, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def loss_interval(evaluation: Evaluation) -> tuple[float, float]:
+    """Return the interval of the log loss: mean ± z · standard error."""
+    losses = -evaluation.log_posterior[np.arange(len(evaluation)), evaluation.codes]
+    half = 1.96 * float(losses.std()) / np.sqrt(len(losses)) if np.isfinite(losses).all() else np.inf
+    return evaluation.log_loss - half, evaluation.log_loss + half
+
+
+def evidence_intervals(evaluation: Evaluation, label: Any) -> dict[str, Interval]:
+    """Return Cllr and EER of a class against the rest with intervals; empty if these rows do not determine them.
+
+    Beyond `BOOTSTRAPPED` rows the interval of the Cllr is a jackknife, and the EER, which is not smooth, has none.
+    """
+    try:
+        pair = evaluation.scores(label)
+        if len(evaluation) <= BOOTSTRAPPED:
+            figures = (("Cllr", cllr), ("EER", eer))
+            return {name: bootstrap(figure, *pair, repeats=REPEATS, level=LEVEL) for name, figure in figures}
+        rate = eer(*pair)
+        return {
+            "Cllr": jackknife(cllr, *pair, groups=GROUPS, level=LEVEL),
+            "EER": Interval(rate, np.nan, np.nan, LEVEL),
+        }
+    except DecibanError:
+        return {}
+
+
+# -- rows to show ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """Positions within the sample of rows to show, each list ordered, and the evidence of each row of the sample."""
+
+    typical: Array  # highest log density, or evidence for the own class in models of texts
+    surprising: Array  # lowest log density under the model
+    wrong: Array  # most evidence for another class; empty if all rows favour their own
+    nats: Array  # (s,) evidence for the own class over the most probable other class
+    rival: Array  # (s,) that class
+
+
+def rows_to_show(clf: Classifier, judged: Judged, lengths: Array | None) -> ShownRows:
+    """Choose rows of the sample; `lengths` are numbers of words, by which log densities of texts are divided."""
+    scores = judged.evaluation.log_likelihood[judged.positions]
+    codes = judged.evaluation.codes[judged.positions]
+    each = np.arange(len(codes))
+    joint = scores + np.where(np.arange(scores.shape[1]) == codes[:, None], -np.inf, 0.0)
+    rival = joint.argmax(axis=1)
+    nats = log_ratio(scores[each, codes], scores[each, rival])
+    marginal = clf.log_marginal(judged.rows)
+    if lengths is not None:
+        marginal = marginal / np.maximum(lengths, 1.0)
+        typical = np.argsort(-nats, kind="stable")
+    else:
+        gaps = _missing(judged.rows)
+        complete = gaps == gaps.min()  # densities of fewer values are of another dimension
+        typical = np.argsort(np.where(complete, -marginal, np.inf), kind="stable")
+    wrong = np.argsort(nats, kind="stable")
+    surprising = np.argsort(marginal, kind="stable")
+    return ShownRows(typical[:SHOWN], surprising[:SHOWN], wrong[nats[wrong] < 0][:SHOWN], nats, rival)
+
+
+def _missing(table: Table) -> Array:
+    """Number of missing values of each row; 0 for sparse tables."""
+    if table.sparse or table.texts:
+        return np.zeros(len(table))
+    cells = np.asarray(table.pick(), dtype=object).tolist()
+    return np.array([sum(value is None or value != value for value in row) for row in cells])

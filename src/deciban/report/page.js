@@ -1,0 +1,191 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("report-data").textContent);
+  const at = id => document.getElementById(id);
+  const LARGE = 1e9, MINUS = "\u2212";
+  const DECIBANS = 10 / Math.LN10;
+  const signed = (x, digits = 1) => {
+    if (Math.abs(x) >= LARGE) return x > 0 ? "+∞" : MINUS + "∞";
+    const text = Math.abs(x).toFixed(digits);
+    return (Number(text) === 0 ? "" : x > 0 ? "+" : MINUS) + text;
+  };
+  const percent = p => {
+    const x = 100 * p;
+    if (x > 0 && x < 0.1) return x.toPrecision(1) + " %";
+    if (x < 100 && x > 99.9) return (100 - Number((100 - x).toPrecision(1))).toString() + " %";
+    return x.toFixed(1) + " %";
+  };
+  const probability = decibans => 1 / (1 + Math.pow(10, -decibans / 10));
+  const element = (name, attributes, text) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+
+  // -- prior and costs: threshold, errors and expected cost -----------------------------------------------------------
+  function decisions(scores, prior, ratio) {
+    // a miss costs `ratio`, a false alarm 1; a row is decided for the class if its evidence is at least the threshold
+    const threshold = DECIBANS * (Math.log1p(-prior) - Math.log(prior) - Math.log(ratio));
+    let ones = 0, zeros = 0, missed = 0, alarmed = 0;
+    for (const [, one, zero] of scores) { ones += one; zeros += zero; }
+    for (const [evidence, one, zero] of scores) if (evidence < threshold) missed += one; else alarmed += zero;
+    const cost = (misses, alarms) => prior * ratio * misses / ones + (1 - prior) * alarms / zeros;
+    let below = 0, above = zeros, best = cost(0, zeros);
+    for (const [, one, zero] of scores) {
+      below += one; above -= zero;
+      best = Math.min(best, cost(below, above));
+    }
+    return {threshold, ones, zeros, missed, alarmed, miss: missed / ones, alarm: alarmed / zeros,
+            cost: cost(missed, alarmed), alone: Math.min(prior * ratio, 1 - prior), best};
+  }
+
+  function decide() {
+    const which = data.decide[at("class") ? Number(at("class").value) : 0];
+    const prior = probability(Number(at("prior").value)), ratio = Math.pow(10, Number(at("cost").value) / 10);
+    const found = decisions(which.scores, prior, ratio);
+    const ratioText = ratio >= 1 ? `a missed “${which.name}” costs ${Number(ratio.toPrecision(2))} times a false alarm`
+      : `a false alarm costs ${Number((1 / ratio).toPrecision(2))} times a missed “${which.name}”`;
+    at("prior-text").textContent = `P(${which.name}) = ${percent(prior)}`;
+    at("cost-text").textContent = Math.abs(ratio - 1) < 1e-9 ? "both errors cost the same" : ratioText;
+    at("prior").setAttribute("aria-valuetext", percent(prior));
+    at("cost").setAttribute("aria-valuetext", at("cost-text").textContent);
+    const shown = {
+      threshold: [signed(found.threshold) + " dban", `decide “${which.name}” from this evidence on`],
+      missed: [percent(found.miss), `${found.missed.toLocaleString("en")} of ${found.ones.toLocaleString("en")} “${which.name}” rows`],
+      alarms: [percent(found.alarm), `${found.alarmed.toLocaleString("en")} of ${found.zeros.toLocaleString("en")} other rows`],
+      expected: [found.cost.toPrecision(3), "a row, in costs of a false alarm"],
+      alone: [found.alone.toPrecision(3), "a row, if the prior alone decides"],
+      best: [found.best.toPrecision(3), "a row, at the best threshold for these rows"],
+    };
+    for (const [name, [value, remark]] of Object.entries(shown)) {
+      at("d-" + name).firstChild.textContent = value;
+      at("d-" + name).lastChild.textContent = remark;
+    }
+    for (const line of document.querySelectorAll("[data-threshold]")) {
+      const [left, low, perUnit, right, own] = line.dataset.threshold.split(" ").map(Number);
+      const x = Math.min(right, Math.max(left, left + (found.threshold - low) * perUnit));
+      line.setAttribute("x1", x); line.setAttribute("x2", x);
+      line.toggleAttribute("hidden", own !== (at("class") ? Number(at("class").value) : 0));
+    }
+    window.report.decision = found;
+  }
+
+  function startDecisions() {
+    if (!data.decide || !data.decide.length) return;
+    const choose = () => {
+      const which = data.decide[at("class") ? Number(at("class").value) : 0];
+      at("prior").value = which.prior; at("cost").value = which.cost;
+      for (const figure of document.querySelectorAll("[data-histogram]"))
+        figure.hidden = Number(figure.dataset.histogram) !== data.decide.indexOf(which);
+      decide();
+    };
+    if (at("class")) at("class").addEventListener("change", choose);
+    for (const id of ["prior", "cost"]) at(id).addEventListener("input", decide);
+    at("reset").addEventListener("click", choose);
+    choose();
+  }
+
+  // -- nomogram --------------------------------------------------------------------------------------------------------
+  function startNomogram() {
+    const given = data.nomogram;
+    if (!given) return;
+    const over = at("over"), against = at("against");
+    const rows = [...document.querySelectorAll(".scale")].map(row => ({
+      row, column: given.columns[Number(row.dataset.column)], control: row.querySelector("input, select"),
+      output: row.querySelector("output"), curve: row.querySelector("polyline"), mark: row.querySelector(".mark"),
+    }));
+    const pair = () => over ? [Number(over.value), Number(against.value)] : [1, 0];
+    const evidence = (column, i, [a, b]) => column.decibans[i][a] - column.decibans[i][b];
+
+    function drawCurves() {
+      const sides = pair();
+      let most = 1;
+      for (const {column} of rows) for (let i = 0; i < column.values.length; i++)
+        most = Math.max(most, Math.min(200, Math.abs(evidence(column, i, sides))));
+      for (const {column, curve} of rows) {
+        const last = column.values.length - 1;
+        curve.setAttribute("points", column.values.map((_, i) => {
+          const e = Math.max(-most, Math.min(most, evidence(column, i, sides)));
+          return `${(100 * i / Math.max(1, last)).toFixed(1)},${(10 - 9 * e / most).toFixed(2)}`;
+        }).join(" "));
+      }
+      add();
+    }
+
+    function add() {
+      const sides = pair(), [a, b] = sides;
+      let sum = given.base[a] - given.base[b], seen = given.linear;
+      for (const {column, control, output, mark} of rows) {
+        const i = Number(control.value), missing = i < 0;
+        const own = missing ? 0 : evidence(column, i, sides);
+        if (!missing) seen = true;
+        sum += own;
+        const value = missing ? "missing" : column.values[i];
+        output.textContent = missing ? "missing" : `${value}: ${signed(own)}`;
+        if (control.type === "range") control.setAttribute("aria-valuetext", missing ? "missing" : `${value}, ${signed(own)} decibans`);
+        const x = missing ? -10 : 100 * i / Math.max(1, column.values.length - 1);
+        mark.setAttribute("x1", x); mark.setAttribute("x2", x);
+      }
+      if (seen) sum += given.offsets[a] - given.offsets[b];
+      const prior = Number(at("nomogram-prior").value);
+      const names = given.classes;
+      at("nomogram-prior-text").textContent = `${signed(prior)} dban, ${percent(probability(prior))}`;
+      at("nomogram-sum").textContent = `${signed(sum)} dban for “${names[a]}” over “${names[b]}”; with the prior ${signed(sum + prior)} dban`;
+      at("nomogram-probability").textContent = percent(probability(sum + prior));
+      window.report.nomogram = {sum, prior, posterior: sum + prior};
+    }
+
+    function chooseClasses(changed) {
+      if (over.value === against.value) {
+        const other = changed === over ? against : over;
+        other.value = String((Number(changed.value) + 1) % given.classes.length);
+      }
+      const [a, b] = pair();
+      at("nomogram-prior").value = given.prior[a] - given.prior[b];
+      drawCurves();
+    }
+    for (const {control} of rows) control.addEventListener("input", add);
+    at("nomogram-prior").addEventListener("input", add);
+    if (over) for (const select of [over, against]) select.addEventListener("change", () => chooseClasses(select));
+    drawCurves();
+  }
+
+  // -- words -----------------------------------------------------------------------------------------------------------
+  function startWords() {
+    if (!data.words || !data.words.length) return;
+    const body = at("word-rows"), SHOWN = 40;
+    const largest = Math.max(1, ...data.words.flatMap(set => set.words.slice(0, 300).flatMap(word => word.slice(2).map(Math.abs))));
+    function show() {
+      const set = data.words[at("word-column") ? Number(at("word-column").value) : 0];
+      const k = Number(at("word-class").value), wanted = at("word-search").value.trim().toLowerCase();
+      const score = word => word[2 + k] * Math.log1p(word[1]);
+      const found = set.words.filter(word => word[0].toLowerCase().includes(wanted));
+      if (wanted) found.sort((a, b) => Math.abs(score(b)) - Math.abs(score(a)));
+      else found.sort((a, b) => score(b) - score(a));
+      body.replaceChildren(...found.slice(0, SHOWN).map(word => {
+        const row = element("tr"), value = word[2 + k];
+        row.append(element("th", {scope: "row"}, word[0]), element("td", {class: "n"}, word[1].toLocaleString("en")),
+                   element("td", {class: "n"}, signed(value)));
+        const cell = element("td"), track = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+        track.setAttribute("class", "track"); track.setAttribute("viewBox", "0 0 100 10");
+        track.setAttribute("preserveAspectRatio", "none"); track.setAttribute("aria-hidden", "true");
+        const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect"), share = 50 * Math.min(1, Math.abs(value) / largest);
+        for (const [key, one] of Object.entries({x: value < 0 ? 50 - share : 50, y: 1, width: share, height: 8})) bar.setAttribute(key, one);
+        bar.setAttribute("class", value < 0 ? "against" : "for");
+        track.append(bar); cell.append(track); row.append(cell);
+        return row;
+      }));
+      at("word-count").textContent = `${found.length.toLocaleString("en")} words` +
+        (found.length > SHOWN ? `, of which ${SHOWN} are shown` : "") + `; the page holds ${set.words.length.toLocaleString("en")} of ${set.total.toLocaleString("en")}`;
+    }
+    for (const id of ["word-column", "word-class"]) if (at(id)) at(id).addEventListener("change", show);
+    at("word-search").addEventListener("input", show);
+    show();
+  }
+
+  window.report = {};
+  startDecisions();
+  startNomogram();
+  startWords();
+})();

@@ -1,0 +1,159 @@
+"""`deciban filter`: a mail passes through with one header more, by a model file, a service, and maildrop."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deciban import GenerativeClassifier
+from deciban.cli.filter import with_header
+from program import environment
+
+SPAM = b"From: a@example.org\nSubject: cheap pills\nX-Deciban: ham; 99 dban; unsure=no\n\nbuy cheap pills now \xff\n"
+HAM = b"From: b@example.org\nSubject: lunch\n\nlunch with the team at noon\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    rows = []
+    for k in range(120):
+        words = "cheap pills buy now win" if k % 2 else "lunch team noon meeting report"
+        text = " ".join(rng.choice(words.split(), 8))
+        rows.append({"subject": text[:12], "from": "x@example.org", "body": text, "label": "spam" if k % 2 else "ham"})
+    path = tmp_path_factory.mktemp("mail") / "mail.deciban"
+    kinds = {"subject": "text", "from": "text", "body": "text"}
+    GenerativeClassifier(kinds=kinds).fit(pd.DataFrame(rows), "label").save(path)
+    return path
+
+
+def run(*arguments, message):
+    command = [sys.executable, "-m", "deciban", "filter", *map(str, arguments)]
+    return subprocess.run(command, input=message, capture_output=True, env=environment(), check=False)
+
+
+def test_a_mail_gets_one_header_and_is_otherwise_unchanged(model):
+    done = run(model, "--exit-code", "spam=99", message=SPAM)
+    assert done.returncode == 99, done.stderr
+    first, _, rest = done.stdout.partition(b"\n")
+    assert first.startswith(b"X-Deciban: spam; ")
+    assert first.endswith(b" dban; unsure=no")
+    assert int(first.split()[2]) > 10
+    assert rest == SPAM.replace(b"X-Deciban: ham; 99 dban; unsure=no\n", b"")
+
+
+def test_the_evidence_is_that_of_decide(model):
+    from deciban import load
+    from deciban.read.mail import fields_of
+
+    made = load(model).decide(pd.DataFrame([fields_of(HAM)]))
+    done = run(model, message=HAM)
+    assert done.returncode == 0
+    wanted = f"X-Deciban: {made.label[0]}; {made.llr[0] * 10 / np.log(10):.0f} dban; unsure=no\n"
+    assert done.stdout == wanted.encode() + HAM
+
+
+def test_an_unsure_mail_is_marked_and_has_no_exit_code(model):
+    done = run(model, "--unsure", "1", "--exit-code", "ham=7", message=HAM)
+    assert done.returncode == 0
+    assert done.stdout.split(b"\n")[0].endswith(b"unsure=yes")
+
+
+def test_a_message_that_cannot_be_read_passes_through(model):
+    done = run(model, message=b"Subject: x\n\nzero \0 byte\n")
+    assert done.stdout.endswith(b"Subject: x\n\nzero \0 byte\n")
+    assert done.returncode == 0
+
+
+def test_without_a_model_nothing_is_written(tmp_path):
+    done = run(tmp_path / "absent.deciban", message=HAM)
+    assert done.returncode == 2
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (b"From a@b Mon\nSubject: x\n\nbody\n", b"From a@b Mon\nX-Deciban: v\nSubject: x\n\nbody\n"),
+        (b"Subject: x\r\nx-DECIBAN : old\r\n\tmore\r\nTo: y\r\n\r\nb", b"X-Deciban: v\r\nSubject: x\r\nTo: y\r\n\r\nb"),
+        (b"\nonly a body\n", b"X-Deciban: v\n\nonly a body\n"),
+        (b"", b"X-Deciban: v\n"),
+        (b"Subject: no end", b"X-Deciban: v\nSubject: no end"),
+    ],
+)
+def test_the_header_is_put_in_front(message, expected):
+    assert with_header(message, "v") == expected
+
+
+@pytest.fixture
+def service():
+    """A service that answers as `deciban serve` does, and keeps what it was asked."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            held = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append((self.path, self.headers.get("Authorization"), held))
+            body = json.dumps({"version": 1, "answers": [{"label": "spam", "llr": 31.6, "posterior": 0.99}]}).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_running_service_is_asked_instead_of_the_file(service, tmp_path):
+    url, asked = service
+    (tmp_path / "token").write_text("secret\n")
+    done = run("absent", "--service", url, "--token-file", tmp_path / "token", message=SPAM)
+    assert done.stdout.startswith(b"X-Deciban: spam; 32 dban; unsure=no\n"), done.stderr
+    [(path, token, held)] = asked
+    assert (path, token) == ("/decide", "Bearer secret")
+    assert held["text"].encode("utf-8", "surrogateescape") == SPAM
+
+
+def test_a_service_that_does_not_answer_is_replaced_by_the_file(model):
+    done = run(model, "--service", "http://127.0.0.1:1", message=HAM)
+    assert done.stdout.startswith(b"X-Deciban: ham; ")
+    assert b"does not answer" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("maildrop") is None, reason="maildrop is not installed")
+def test_the_recipe_for_maildrop_delivers_to_maildirs(model, tmp_path):
+    for folder in ("Maildir", "Maildir/.Spam"):
+        for name in ("cur", "new", "tmp"):
+            (tmp_path / folder / name).mkdir(parents=True)
+    tool = tmp_path / "deciban"
+    tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m deciban "$@"\n')
+    tool.chmod(0o755)
+    recipe = tmp_path / "mailfilter"
+    recipe.write_text(
+        f'xfilter "{tool} filter {model}"\n'
+        "if (/^X-Deciban: spam;.*unsure=no/)\n{\n"
+        f'  to "{tmp_path}/Maildir/.Spam"\n}}\n'
+        f'to "{tmp_path}/Maildir"\n'
+    )
+    recipe.chmod(0o600)
+    settings = {**environment(), "HOME": str(tmp_path), "LOGNAME": os.environ.get("LOGNAME", "root")}
+    for message in (SPAM, HAM):
+        done = subprocess.run(["maildrop", str(recipe)], input=message, capture_output=True, env=settings, check=False)
+        assert done.returncode == 0, done.stderr
+    [spam] = (tmp_path / "Maildir/.Spam/new").iterdir()
+    [ham] = (tmp_path / "Maildir/new").iterdir()
+    assert b"X-Deciban: spam; " in spam.read_bytes()
+    assert spam.read_bytes().endswith(b"buy cheap pills now \xff\n")
+    assert b"X-Deciban: ham; " in ham.read_bytes()

@@ -1,0 +1,38 @@
+"""A table with every kind of column, whose names and values hold markup."""
+
+import numpy as np
+import pandas as pd
+
+from deciban import Categorical, Gaussian, GenerativeClassifier, Poisson, Text, Transformed
+
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+def mixed_table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    sick = rng.random(n) < 0.4
+    words = np.array(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"])
+    table = {
+        "age": 40 + 10 * sick + 10 * rng.normal(size=n),
+        "income": np.exp(rng.normal(size=n) + sick),
+        "visits": rng.poisson(3 + 2 * sick),
+        NASTY: np.where(rng.random(n) < 0.4 + 0.3 * sick, "</script><b>", rng.choice(["blue", "green & 'red'"], n)),
+        "note": [
+            " ".join(rng.choice(words, 9)) + (" win" if (one ^ (rng.random() < 0.1)) else " lose") for one in sick
+        ],
+        "state": np.where(sick, "sick <i>", "well"),
+    }
+    return pd.DataFrame(table)
+
+
+def mixed_model(table):
+    """A model with a family for each column, calibrated block by block."""
+    families = {
+        "age": Gaussian("diagonal"),
+        "income": Transformed("log"),
+        "visits": Poisson(),
+        NASTY: Categorical(),
+        "note": Text(),
+    }
+    kept = {name: family for name, family in families.items() if name in table.columns}
+    return GenerativeClassifier(kept, calibrate="blocks", ledger=True).fit(table, "state")

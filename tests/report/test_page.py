@@ -1,0 +1,207 @@
+"""The report: one self-contained page of bounded size, whose numbers are the library's."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from deciban import Gaussian, GenerativeClassifier
+from deciban.errors import SaveError
+from deciban.families.product import blocks_of
+from deciban.report.columns import column_scales
+from deciban.report.drift import drift
+from deciban.report.page import report_page, tally
+from report.tables import NASTY, mixed_model, mixed_table
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    table = mixed_table()
+    return mixed_model(table), table
+
+
+@pytest.fixture(scope="module")
+def page(mixed, tmp_path_factory):
+    clf, table = mixed
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    clf.report(path, table, "state", other=(table[:60], "state"), title="A </title><script>alert(1)</script> report")
+    return path.read_text()
+
+
+def data_of(page):
+    return json.loads(
+        re.search(r'<script id="report-data" type="application/json">(.*?)</script>', page, re.S).group(1)
+    )
+
+
+class Elements(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.attributes = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+
+
+def test_it_loads_nothing_and_runs_only_its_own_script(page):
+    found = Elements(page)
+    assert found.tags.count("script") == 2  # the data, and the program
+    assert found.tags.count("style") == 1
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & set(found.tags)
+    assert not [one for one in found.attributes if one[1].startswith("on") or one[1] in ("src", "style", "action")]
+    assert all(value.startswith("#") for _, name, value in found.attributes if name == "href")
+    assert "@import" not in page
+    assert "url(" not in page
+    assert "default-src 'none'" in page
+
+
+def test_its_ids_are_unique_and_its_references_exist(page):
+    found = Elements(page)
+    assert len(found.ids) == len(set(found.ids))
+    wanted = [v for _, name, value in found.attributes if name in ("for", "aria-labelledby") for v in value.split()]
+    wanted += [value[1:] for _, name, value in found.attributes if name == "href"]
+    assert set(wanted) <= set(found.ids)
+
+
+def test_names_from_the_data_are_text(page):
+    assert NASTY in mixed_table().columns
+    assert "<img" not in page
+    assert "<script>alert" not in page
+    assert "&lt;img src=x" in page
+
+
+def test_figures_are_those_of_the_evaluation(mixed, page):
+    clf, table = mixed
+    judged = clf.evaluate(table, "state", learnt=True)  # found in the ledger
+    assert f"<dt>Error</dt><dd>{100 * judged.error_rate:.1f} %" in page
+    assert f"<dt>Log loss</dt><dd>{judged.log_loss:.3f}" in page
+    assert f"<dt>Cllr</dt><dd>{judged.cllr:.3f}" in page
+    assert f"<dt>EER</dt><dd>{100 * judged.eer:.1f} %" in page
+
+
+def test_rows_outside_the_ledger_are_taken_as_new(mixed):
+    clf, _ = mixed
+    new = mixed_table(seed=1)
+    page = report_page(clf, clf._rows(new, "state", None).batches()).decode()
+    judged = clf.evaluate(new, "state")
+    assert "The rows are taken as new" in page
+    assert f"<dt>Log loss</dt><dd>{judged.log_loss:.3f}" in page
+
+
+def test_the_llrs_of_the_sliders_are_those_of_the_evaluation(mixed, page):
+    clf, table = mixed
+    judged = clf.evaluate(table, "state", learnt=True)
+    ratio, is_h1 = judged.scores()
+    [held] = data_of(page)["decide"]
+    evidence, ones, zeros = (np.array(column) for column in zip(*held["scores"]))
+    assert ones.sum() == is_h1.sum()
+    assert zeros.sum() == (~is_h1).sum()
+    np.testing.assert_allclose(np.repeat(evidence, ones), np.sort(ratio[is_h1]) * 10 / np.log(10), atol=1e-5)
+
+
+def test_many_llrs_are_joined_within_one_part_of_the_rows():
+    rng = np.random.default_rng(0)
+    is_h1 = rng.random(50_000) < 0.3
+    ratio = rng.normal(size=50_000) + 2 * is_h1
+    held = np.array(tally(ratio, is_h1, 500))
+    assert len(held) <= 501
+    assert held[:, 1:].sum() == 50_000
+    for threshold in (-1.0, 0.0, 1.5):
+        missed = held[held[:, 0] < threshold * 10 / np.log(10), 1].sum() / is_h1.sum()
+        assert missed == pytest.approx((ratio[is_h1] < threshold).mean(), abs=50_000 / 500 / is_h1.sum())
+
+
+@pytest.mark.parametrize("family", ["auto", Gaussian("tied"), Gaussian("diagonal")], ids=str)
+def test_scales_add_up_to_the_llr(family):
+    X, y = load_iris(return_X_y=True)
+    if family == "auto":
+        table = mixed_table().drop(columns="note")
+        clf = mixed_model(table)
+    else:
+        clf = GenerativeClassifier(family).fit(X, y)
+    scales = column_scales(clf.predictor_, 21)
+    assert scales.reason == ""
+    for place in (0, 1):
+        at = [min(place, len(one.values) - 1) for one in scales.columns]
+        sums = sum(one.decibans[i] for one, i in zip(scales.columns, at)) + scales.base + scales.offsets
+        row = [one.values[i] for one, i in zip(scales.columns, at)]
+        rows = pd.DataFrame([row], columns=[one.name for one in scales.columns]) if family == "auto" else [row]
+        expected = clf.llr(rows, clf.classes_[1], clf.classes_[0], unit="decibans")[0]
+        assert sums[1] - sums[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_curves_are_the_marginal_densities():
+    X, y = load_iris(return_X_y=True)
+    clf = GenerativeClassifier(Gaussian("full")).fit(X, y)
+    scales = column_scales(clf.predictor_, 21)
+    assert "not a sum over columns" in scales.reason
+    alone = clf.reestimate(columns=[2])
+    values = np.array(scales.columns[2].values)[:, None]
+    np.testing.assert_allclose(scales.columns[2].log_density, alone.log_likelihood(values), rtol=1e-9)
+
+
+def test_words_carry_their_evidence(mixed, page):
+    clf, _ = mixed
+    [held] = data_of(page)["words"]
+    found = {word: numbers for word, _, *numbers in held["words"]}
+    text = clf.reestimate(columns=["note"])
+    once, twice = (text.llr(pd.DataFrame({"note": [note]}), unit="decibans")[0] for note in ("win", "win lose"))
+    assert found["win"][1] == pytest.approx(once, abs=0.06)
+    assert found["lose"][1] == pytest.approx(twice - once, abs=0.06)
+    assert found["win"][1] < -5 < 5 < found["lose"][1]  # the second class is "well"
+
+
+def test_drift_is_a_bayes_factor_of_sums(mixed):
+    clf, _ = mixed
+    same = dict(drift(clf, mixed_table(seed=2)[:150], "state").columns)
+    moved = mixed_table(seed=2)[:150]
+    other = dict(drift(clf, moved.assign(age=moved["age"] + 15), "state").columns)
+    assert same["age"] < -10
+    assert other["age"] > 50
+    assert other["visits"] == same["visits"]
+    alone, others = (one.reestimate(columns=["visits"]).model_ for one in (clf, clf.blank().learn(moved, "state")))
+    [(family, own, new, both)] = blocks_of(
+        alone.family, *(stats.family for stats in (alone.stats, others.stats, alone.stats + others.stats))
+    )
+    one, two, together = (family.log_evidence(stats).sum() for stats in (own, new, both))
+    assert same["visits"] == pytest.approx((one + two - together) * 10 / np.log(10))
+
+
+def test_a_page_without_rows_has_columns_and_words_but_no_figures(mixed):
+    clf, _ = mixed
+    page = report_page(clf).decode()
+    assert "No rows were given" in page
+    assert set(data_of(page)) == {"nomogram", "words"}
+
+
+def test_two_hundred_columns_and_ten_classes_fit_into_a_megabyte():
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 10
+    X = rng.normal(size=(400, 200)) + (y[:, None] == np.arange(200) % 10)
+    clf = GenerativeClassifier(Gaussian("diagonal"), classes=list(range(10))).fit(X, y)
+    page = report_page(clf)
+    assert 100_000 < len(page) <= 1_000_000
+    assert len(data_of(page.decode())["nomogram"]["columns"]) > 50
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(mixed, tmp_path):
+    clf, _ = mixed
+    with pytest.raises(SaveError):
+        clf.report(tmp_path / "absent" / "report.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_families_chosen_automatically_make_a_page(tmp_path):
+    table = mixed_table()
+    clf = GenerativeClassifier(ledger=True).fit(table, "state")
+    clf.report(tmp_path / "report.html", table, "state")
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<figure>") > 4
+    assert ("nomogram" in data_of(page)) == (column_scales(clf.predictor_, 9).reason == "")
