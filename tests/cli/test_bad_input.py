@@ -51,7 +51,7 @@ WRONG = {
     "fit tumours.csv --label diagnosis -o .": (1, "That is a folder"),
     "evaluate": (2, "MODEL and ROWS are missing, or --scores"),
     "evaluate tumours.deciban new.csv": (2, "no column 'diagnosis'"),
-    "evaluate tumours.deciban tumours.csv --groups patient": (2, "add --leave-one-out"),
+    "evaluate tumours.deciban tumours.csv --groups patient": (2, "add --learnt"),
     "evaluate tumours.deciban stranger.csv --leave-one-out": (1, "never learnt"),
     "evaluate tumours.deciban tumours.csv --plots new.csv": (2, "is a file"),
     "evaluate tumours.deciban --scores scores.csv": (2, "contradict each other"),

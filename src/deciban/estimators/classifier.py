@@ -1058,7 +1058,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         >>> clf = GenerativeClassifier().fit(X[::2], y[::2])
         >>> sets = clf.predict_set(X[1::2], coverage=0.95)
         >>> sets[0], sets.size.mean().round(2)
-        ((0,), np.float64(0.96))
+        ((0,), np.float64(1.0))
         """
         table = self._table(X)
         fill = None if allow_empty else lambda: self._most_probable(table)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Self
 
 from deciban.errors import NotAvailableError
 from deciban.families.abilities import Counts, HasChoices, HasSubset, SeveralParts, SharesParameters, ability
-from deciban.families.product import Product, ProductStats, blocks_of, experts_of
+from deciban.families.product import Product, ProductStats, blocks_of, expert_rule, experts_of
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
 from deciban.statistics import Array, Members, Stats
 
@@ -135,7 +135,7 @@ def strip(family: Family[Any], stats: Any, density: Any, rule: Rule) -> tuple[An
             {"class": stats.labels["class"]}
         )
     parts = [strip(part, sums, inner, rule) for part, sums, inner in blocks_of(family, stats, density)]
-    others = [strip(part, sums, inner, rule) for part, sums, inner in experts_of(family, stats, density)]
+    others = [strip(part, sums, inner, expert_rule(rule)) for part, sums, inner in experts_of(family, stats, density)]
     families = family.with_families(part for part, _ in parts).with_experts(part for part, _ in others)
     held = {key: sums for key, (_, sums) in zip(family.experts, others)}
     return families, ProductStats(

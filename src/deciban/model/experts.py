@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
-from deciban.families.binned import find_edges
-from deciban.families.gaps import Gaps, missing
 from deciban.families.interactions import Cut, Interactions
 from deciban.families.product import Expert
 from deciban.model.expert_pairs import PAIRS
@@ -84,6 +82,8 @@ def table_experts(
 
 def gaps(table: Table, weight: Array, schema: Schema) -> Expert | None:
     """Return the expert of missing values, of columns with some values missing; None where there are none."""
+    from deciban.families.gaps import Gaps, missing
+
     names = []
     for at, (name, kind) in enumerate(schema.kinds.items()):
         if kind in (*NUMBERS, *NAMES):
@@ -126,6 +126,8 @@ def cut_column(table: Table, column: int, numbers: bool, weight: Array) -> Cut:
     """Choose the levels of a column: quantiles of numbers, or frequent categories."""
     most = levels_for(len(table))
     if numbers:
+        from deciban.families.binned import find_edges
+
         x = np.asarray(table.pick([column])[:, 0], dtype=float)
         return Cut(tuple(find_edges(x, weight, [most])[0][1:-1]))
     found = encode_categories(Columns(table, [column]), [str(table.columns[column])]).named()

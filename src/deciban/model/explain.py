@@ -13,7 +13,6 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_joint, log_ratio
 from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, ability
-from deciban.families.gaps import Gaps
 from deciban.families.interactions import Interactions
 from deciban.families.product import Product, blocks_of, expert_columns
 from deciban.families.protocol import Density, Family, Rows
@@ -155,6 +154,8 @@ def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) ->
 
 def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
     """Return what the part of an expert is called: "age with occupation"."""
+    from deciban.families.gaps import Gaps
+
     if isinstance(expert, Gaps):
         return f"{', '.join(map(str, key))}: missing or not"
     if len(key) == 1:

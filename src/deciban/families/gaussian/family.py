@@ -105,7 +105,7 @@ class Gaussian(
     >>> heights.density("ml").log_density(np.array([[175.0]])).round(3)
     array([[-2.184]])
     >>> heights.posterior()["mean"]
-    Marginal(mean 176, sd 1.693)
+    Marginal(mean 176, sd 3.387)
     """
 
     shapes: ClassVar = {"mean": "D | 1 real", "scale": "D | D D | 1 real", "origin": "D real", "reach": "D positive"}
