@@ -7,6 +7,7 @@ TOOLS := .venv/.tools
 SITE := .venv/.site
 
 FUZZ_SECONDS ?= 3600
+FUZZ_SEED ?=
 
 .PHONY: demo test test-sklearn check mutants fuzz faults kill docs serve-kill serve-fuzz serve-load clean
 
@@ -47,7 +48,7 @@ serve-load: $(TOOLS)
 
 # model files that were changed: each must be refused, or be a model that can be used; the seed is printed
 fuzz: $(TOOLS)
-	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS)
+	$(BIN)/python tests/store/fuzz.py --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
 
 # the n-th read, write, fsync, rename or allocation fails, for every n, in every command that uses a model
 faults: $(TOOLS)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
-from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, NoModeError
+from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, InputError, NoModeError
 from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
@@ -213,6 +213,8 @@ class PoissonDensity(Density):
 
     def parts(self, X: Array) -> Array:
         """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
+        if X.shape[1] != self.rate.shape[1]:
+            raise InputError(f"rows of {X.shape[1]} columns for a density of {self.rate.shape[1]}. Give as many.")
         return np.nan_to_num(_poisson_parts(X[:, None, :], self.rate), nan=0.0, neginf=-np.inf)
 
     def log_density(self, X: Array) -> Array:

@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln, multigammaln
 
 from deciban import kernels
-from deciban.errors import SingularError
+from deciban.errors import InputError, SingularError
 from deciban.families.gaussian.densities import (
     BLOCK_CELLS,
     DiagonalNormal,
@@ -261,6 +261,8 @@ class MatrixPosterior:
         from scipy import stats as sps  # lazy: scipy.stats is slow to import
 
         K, D = self.mean.shape
+        if not np.isfinite(self.psi).all():
+            raise InputError("the squares of the values exceed the range of numbers. Give the columns a larger unit.")
         dof = self.nu - D + 1
         variance = np.diagonal(self.psi, axis1=1, axis2=2)
         scale = np.sqrt(variance / (self.kappa * dof)[:, None])
