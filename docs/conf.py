@@ -92,7 +92,8 @@ def _read(app: Any, name: str, source: list[str]) -> None:
 def _inherited(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Show cross-references in docstrings that scikit-learn's mixins bring along as plain text."""
     if (getattr(obj, "__module__", "") or "").startswith("sklearn."):
-        lines[:] = [re.sub(r":(?:ref|term|class|meth|func):`~?([^`<]*?)(?: <[^`]*>)?`", r"\1", line) for line in lines]
+        plain = [re.sub(r":(?:ref|term|class|meth|func):`~?([^`<]*?)(?: <[^`]*>)?`", r"\1", line) for line in lines]
+        lines[:] = [re.sub(r"(?<![`\w])(\w+_)(?![`\w])", r"``\1``", line) for line in plain]
 
 
 def setup(app: Any) -> None:
