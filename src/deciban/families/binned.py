@@ -138,6 +138,10 @@ class Binned(MappedFamily, HasChoices):
 
 def _map_of(edges: Sequence[Sequence[float]], tails: Array) -> Array:
     """(D, 1 + most edges): the tail, then the edges, the last one repeated."""
+    if len(edges) != len(tails):
+        raise HyperparameterError(
+            f"edges of {len(edges)} columns and tails of {len(tails)}: give both for each column."
+        )
     most = max(map(len, edges))
     padded = [np.pad(np.array(each), (0, most - len(each)), mode="edge") for each in edges]
     return np.concatenate([tails[:, None], np.stack(padded)], axis=1)

@@ -119,7 +119,13 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
 
     # -- the map: (D, 2) power and unit ----------------------------------------------------------------------------
     def frozen_map(self) -> Array | None:
-        return None if self.power is None or self.unit is None else np.stack([self.power, self.unit], axis=1)
+        if self.power is None or self.unit is None:
+            return None
+        if len(self.power) != len(self.unit):
+            raise HyperparameterError(
+                f"{len(self.power)} powers and {len(self.unit)} units: give one of each a column."
+            )
+        return np.stack([self.power, self.unit], axis=1)
 
     def find_map(self, X: Array, members: Members) -> Array:
         rows = np.linspace(0, len(X) - 1, min(len(X), ENOUGH)).astype(np.intp)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from deciban.errors import Argument, InputError, Remedy
 from deciban.evidence.scores import log_posterior
 from deciban.families.abilities import Counts, HasCandidates, ability
 from deciban.families.product import blocks_of, expert_columns, expert_scores
@@ -91,7 +92,13 @@ class Predictor:
         experts = not raw and calibration is not None and calibration.uses_experts
         if not experts:
             return self.calibrated(self.block_scores(rows, experts=False), rows, raw)
-        step = max(1, PART_SCORES // (len(self.model.classes) * len(expert_columns(self.model.family))))
+        columns = expert_columns(self.model.family)
+        if not columns:
+            raise InputError(
+                "the calibration has weights of experts that the model does not have.",
+                remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
+            )
+        step = max(1, PART_SCORES // (len(self.model.classes) * len(columns)))
         runs = (run_of_rows(rows, start, start + step) for start in range(0, rows.shape[0], step))
         return np.concatenate([self.calibrated(self.block_scores(run), run) for run in runs])
 
