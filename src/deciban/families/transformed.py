@@ -121,10 +121,8 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     def frozen_map(self) -> Array | None:
         if self.power is None or self.unit is None:
             return None
-        if len(self.power) != len(self.unit):
-            raise HyperparameterError(
-                f"{len(self.power)} powers and {len(self.unit)} units: give one of each a column."
-            )
+        if np.shape(self.power) != np.shape(self.unit):
+            raise HyperparameterError("powers and units are not equally many: give one of each for every column.")
         return np.stack([self.power, self.unit], axis=1)
 
     def find_map(self, X: Array, members: Members) -> Array:
