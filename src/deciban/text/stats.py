@@ -220,7 +220,10 @@ def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
     if kind == "learnt" and isinstance(names, LazyNames) and isinstance(names.source, Vocabulary):
         return names.source
     words = names if kind == "learnt" else names[1:] if kind == "growing" else names[:-1]
-    return Vocabulary(text_array(list(words)), kind)
+    try:
+        return Vocabulary(text_array(list(words)), kind)
+    except UnicodeEncodeError as error:
+        raise InputError(f"the word {error.object!r} holds half a surrogate pair, which is no character.") from None
 
 
 def require_words(stats: TextStats) -> None:

@@ -163,12 +163,7 @@ def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
     if all(map(str.isascii, texts)):
         whole, sizes = "".join(texts).encode(), map(len, texts)
     else:
-        try:
-            each = [text.encode() for text in texts]
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"the text {error.object!r} holds half of a surrogate pair, which is no character. Remove it."
-            ) from None
+        each = [text.encode() for text in texts]
         whole, sizes = b"".join(each), map(len, each)
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(sizes, np.int64, len(texts)), out=offsets[1:])
