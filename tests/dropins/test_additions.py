@@ -78,5 +78,5 @@ def test_ratios_and_priors(clf, X):
     np.testing.assert_allclose(fitted.llr(X, "a"), np.log(learnt[:, 0] / (1 - learnt[:, 0])) - np.log(0.5), atol=1e-7)
     with pytest.raises(DecibanError, match="name the class"):
         fitted.llr(X)
-    with pytest.raises(DecibanError, match="sum to 1"):
+    with pytest.raises(DecibanError, match="not to 1"):
         fitted.predict_proba(X, prior=[0.5, 0.1, 0.1])

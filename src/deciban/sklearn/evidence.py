@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, Literal, Self
 
@@ -11,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from deciban import kernels
 from deciban.errors import HyperparameterError, MergeError, NotAvailableError, NotLearntError, UnknownLabelError
+from deciban.evidence.decisions import resolve_prior
+from deciban.evidence.scores import log_probability
 from deciban.sklearn.dropin import Array, DropIn, place_labels
 
 
@@ -29,19 +30,7 @@ class Evidence(DropIn):
 
     def _as_log_prior(self, prior: Any) -> Array:
         """Check class probabilities, an array or {class: probability}; the rest is shared by classes not named."""
-        K = len(self.classes_)
-        if isinstance(prior, Mapping):
-            p = np.full(K, np.nan)
-            for name, value in prior.items():
-                p[self._position(name)] = value
-            rest = np.isnan(p)
-            p[rest] = (1.0 - p[~rest].sum()) / max(1, int(rest.sum()))
-        else:
-            p = np.asarray(prior, dtype=float)
-        if p.shape != (K,) or not (p >= 0).all() or abs(p.sum() - 1.0) > 1e-6:
-            raise HyperparameterError(f"prior must hold {K} probabilities that sum to 1, not {prior!r}.")
-        with np.errstate(divide="ignore"):
-            return np.log(p)
+        return log_probability(resolve_prior(prior, self.classes_))
 
     def _position(self, name: Any) -> int:
         found = np.flatnonzero(self.classes_ == name)
