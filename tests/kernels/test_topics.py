@@ -167,7 +167,8 @@ def test_any_number_of_threads_gives_the_same_bits(case, dtype, monkeypatch):
     rows, table, shares = case["rows"], case["table"], case["shares"]
     topics, found = WordTopics(table, case["inverse"], dtype(0.05), dtype(1e-4)), []
     for threads in (1, 2, 3):
-        with forced("numba"), ThreadPool(threads) as pool:
+        with forced("numba"):
+            pool = ThreadPool(threads)
             one = excluding_documents(rows, topics, shares, case["near"], pool)
             sums = excluding_words(case["columns"], topics, shares, case["near"], one[2], pool)
             folded = fold_in(rows, table, case["prior"], pool=pool)

@@ -21,9 +21,10 @@ from deciban.kernels.dense import (
     class_scatter_within,
     diagonal_left_out,
     diagonal_scores,
+    linear_scores,
     whitened_distances,
 )
-from deciban.kernels.rows import class_weights, encode_integers, log_softmax, log_sum_exp, softmax
+from deciban.kernels.rows import add_row, class_weights, encode_integers, log_softmax, log_sum_exp, softmax
 from deciban.kernels.sparse import (
     row_lookups,
     sparse_class_lookups,

@@ -16,6 +16,7 @@ from deciban.kernels.choice import (
     row_weights,
     weights_or_empty,
 )
+from deciban.kernels.parallel import added, each, in_order, row_chunks
 from deciban.kernels.rows import class_codes, drop_zero_weights
 
 # Codes from this on are refused: the table of counts would be as long.
@@ -43,13 +44,21 @@ def category_counts(X: Array, codes: Array, weight: Array | None, sizes: Array, 
     from deciban.kernels.categories_compiled import CountTable
 
     weight, sizes = row_weights(weight), readable(sizes, np.int64)
-    table = CountTable(sizes, K)
-    for rows, block in row_blocks(X, NATIVE, np.int64):
-        stop = table.add(block, 0, codes[rows], weights_or_empty(weight, rows))
-        if stop < len(block):
-            bad = slice(rows.start + stop, rows.stop)
-            _check_codes(block[stop:], None if weight is None else weight[bad], sizes, bad.start)
-    return table.counts()
+
+    def count(chunk: slice) -> tuple[Array]:
+        table = CountTable(sizes, K)
+        for rows, block in row_blocks(X, chunk, NATIVE, np.int64):
+            stop = table.add(block, 0, codes[rows], weights_or_empty(weight, rows))
+            if stop < len(block):
+                bad = slice(rows.start + stop, rows.stop)
+                _check_codes(block[stop:], None if weight is None else weight[bad], sizes, bad.start)
+        return (table.counts(),)
+
+    return added(count, _count_chunks(X, K, sizes))[0]
+
+
+def _count_chunks(X: Array, K: int, sizes: Array) -> list[slice]:
+    return row_chunks(len(X), 4 * X.shape[1], K * int(sizes.sum() + 2 * len(sizes)), multiple=2)
 
 
 def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int) -> tuple[Array, Array]:
@@ -69,16 +78,24 @@ def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int
     weight = row_weights(weight)
     # The first rows give sizes that are likely to suffice.
     first = _category_sizes(X[:CHECKED_ROWS], None if weight is None else weight[:CHECKED_ROWS])
-    table = CountTable(np.minimum(first, MOST_CATEGORIES), K)
-    for rows, block in row_blocks(X, NATIVE, np.int64):
-        block_codes, block_weight = codes[rows], None if weight is None else weight[rows]
-        at = 0
-        while (at := table.add(block, at, block_codes, weights_or_empty(block_weight))) < len(block):
-            new = slice(at, at + CHECKED_ROWS)
-            new_weight = None if block_weight is None else block_weight[new]
-            _check_codes(block[new], new_weight, limits, rows.start + at)
-            table.add_categories(block[new], block_codes[new], new_weight)
-            at = new.stop
+    first = np.minimum(first, MOST_CATEGORIES)
+
+    def count(chunk: slice) -> CountTable:
+        table = CountTable(first, K)
+        for rows, block in row_blocks(X, chunk, NATIVE, np.int64):
+            block_codes, block_weight = codes[rows], None if weight is None else weight[rows]
+            at = 0
+            while (at := table.add(block, at, block_codes, weights_or_empty(block_weight))) < len(block):
+                new = slice(at, at + CHECKED_ROWS)
+                new_weight = None if block_weight is None else block_weight[new]
+                _check_codes(block[new], new_weight, limits, rows.start + at)
+                table.add_categories(block[new], block_codes[new], new_weight)
+                at = new.stop
+        return table
+
+    table = CountTable(first, K)
+    for part in in_order(count, _count_chunks(X, K, first)):
+        table += part
     return table.trimmed()
 
 
@@ -95,8 +112,12 @@ def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unsee
 
     starts, sizes = readable(starts, np.int64), readable(sizes, np.int64)
     scores, zero = np.empty((len(X), weights.shape[1])), np.zeros(weights.shape[1])
-    for rows, block in row_blocks(X, NATIVE, np.int64):
-        run(block, table, starts, sizes, len(weights), zero, scores[rows])
+
+    def score(chunk: slice) -> None:
+        for rows, block in row_blocks(X, chunk, NATIVE, np.int64):
+            run(block, table, starts, sizes, len(weights), zero, scores[rows])
+
+    each(score, row_chunks(len(X), (8 + 5 * weights.shape[1]) * X.shape[1]))
     return scores
 
 

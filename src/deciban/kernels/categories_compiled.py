@@ -6,6 +6,8 @@ slot all other values. So counting needs no branch, and an empty last slot shows
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from deciban.kernels.choice import Array
@@ -105,6 +107,15 @@ class CountTable:
         # At least doubled, so that a column of ever larger codes is copied a logarithmic number of times.
         self._grow(np.where(needed > self.sizes, np.maximum(needed, 2 * self.sizes), self.sizes))
         np.add.at(self.table, (codes[row], self.starts[column] + value + 1), each)
+
+    def __iadd__(self, other: CountTable) -> Self:
+        """Add the counts of another table."""
+        sizes = np.maximum(self.sizes, other.sizes)
+        for table in (self, other):
+            if (table.sizes < sizes).any():
+                table._grow(sizes)
+        self.table += other.table
+        return self
 
     def _grow(self, sizes: Array) -> None:
         """Enlarge columns to these sizes; counts are kept, and the last slots are emptied."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from threading import Lock
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 Array = NDArray[Any]
 Body = Literal["numba", "numpy"]
@@ -73,18 +72,18 @@ def readable_floats(*arrays: Array) -> list[Array]:
     return [readable(array, np.float64) for array in arrays]
 
 
-def row_blocks(X: Array, native: tuple[str, ...], otherwise: DTypeLike) -> Iterator[tuple[slice, Array]]:
-    """Yield blocks of rows that a kernel can read, with their positions: one block if X is native and C-ordered.
+def row_blocks(X: Array, chunk: slice, native: tuple[str, ...], otherwise: DTypeLike) -> Iterator[tuple[slice, Array]]:
+    """Yield blocks of a chunk of rows that a kernel can read, with their positions: one if X is native and C-ordered.
 
     Any other array is converted block by block, so that a Fortran-ordered table is never copied as a whole.
     """
     X = np.asarray(X)
     dtype = X.dtype if X.dtype.name in native and X.dtype.isnative else np.dtype(otherwise)
     if X.dtype == dtype and X.flags.c_contiguous and X.flags.aligned:
-        yield slice(0, len(X)), readable(X)
+        yield chunk, readable(X[chunk])
         return
-    for start in range(0, len(X), CONVERTED_ROWS):
-        rows = slice(start, min(start + CONVERTED_ROWS, len(X)))
+    for start in range(chunk.start, chunk.stop, CONVERTED_ROWS):
+        rows = slice(start, min(start + CONVERTED_ROWS, chunk.stop))
         yield rows, readable(X[rows], dtype)
 
 
@@ -112,14 +111,66 @@ WIDE = 256
 
 
 @cache  # a new controller takes milliseconds
-def _controller() -> ThreadpoolController:
+def _libraries() -> list[Any]:
+    """Return the controllers of the BLAS libraries in this process."""
     # scipy loads a BLAS of its own, and a controller knows only the libraries that were loaded before it was made.
     import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+class _OneThread:
+    """Keeps BLAS at one thread while at least one context is open, in any thread: the number holds for the process."""
+
+    def __init__(self) -> None:
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.restore)
+
+    def forget(self) -> None:
+        self.lock, self.open = Lock(), 0
+        self.before: list[int | None] = []  # numbers of threads outside of the contexts
+
+    def restore(self) -> None:
+        """Leave all contexts: those of other threads do not exist in a forked process."""
+        self._set(self.before)
+        self.forget()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.open += 1
+            if self.open == 1:
+                self.before = [library.num_threads for library in _libraries()]
+                self._set([1] * len(self.before))
+
+    def __exit__(self, *problem: object) -> None:
+        with self.lock:
+            self.open -= 1
+            if not self.open:
+                before, self.before = self.before, []
+                self._set(before)
+
+    @staticmethod
+    def _set(numbers: Sequence[int | None]) -> None:
+        for library, number in zip(_libraries() if numbers else [], numbers):
+            if number is not None and number != library.num_threads:
+                library.set_num_threads(number)
+                # threadpoolctl lets one thread alone change the number until this is called
+                getattr(library, "clear_controlling_thread", lambda: None)()
+
+
+_one_thread = _OneThread()
 
 
 def one_thread(columns: int) -> AbstractContextManager[Any]:
     """Limit BLAS to one thread inside the context if the blocks are narrow."""
-    return nullcontext() if columns >= WIDE else _controller().limit(limits=1, user_api="blas")
+    return nullcontext() if columns >= WIDE else _one_thread
+
+
+def limited_blas(usual: int) -> int | None:
+    """Return the number of BLAS threads outside of `one_thread` if it is below the usual one, else None."""
+    with _one_thread.lock:
+        numbers = _one_thread.before or [library.num_threads for library in _libraries()]
+    least = min((number for number in numbers if number is not None), default=usual)
+    return least if least < usual else None

@@ -17,10 +17,17 @@ from deciban.kernels.choice import (
     row_weights,
     weights_or_empty,
 )
-from deciban.kernels.rows import class_codes, drop_zero_weights, group_sums
+from deciban.kernels.parallel import added, each, row_chunks
+from deciban.kernels.rows import add_row, class_codes, drop_zero_weights, group_sums
 
 # Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
+CACHED_CELLS = 2**14  # numbers of an array that stays in the cache
+
+MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond reach by the size of the sums
+NEAR_ZERO = 1e3  # largest sum of products with the origin that is rounded to about 1e-13
+LINEAR_ROWS = 1024  # rows that are multiplied at a time: with 50 columns, they fit in the second-level cache
+SCORED_ROWS = 64  # rows of a block of diagonal scores: with 50 columns, it fits in the first-level cache
 
 
 def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
@@ -31,12 +38,7 @@ def class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K
     codes = class_codes(codes, K)
     if X.size <= numpy_work.get():
         return _class_moments(_floats(X), codes, weight, origin, K)
-    from deciban.kernels.dense_compiled import add_moments
-
-    weight, origin = row_weights(weight), readable(origin, np.float64)
-    first, second = np.zeros((2, K, len(origin)))
-    for rows, block in row_blocks(X, NATIVE, np.float64):
-        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, None, first, second)
+    first, second = _compiled_moments(X, codes, weight, origin, K, gaps=False)
     return first, second
 
 
@@ -47,13 +49,29 @@ def class_moments_with_gaps(
     codes = class_codes(codes, K)
     if X.size <= numpy_work.get():
         return _class_moments_with_gaps(_floats(X), codes, weight, origin, K)
+    seen, first, second = _compiled_moments(X, codes, weight, origin, K, gaps=True)
+    return seen, first, second
+
+
+def _compiled_moments(
+    X: Array, codes: Array, weight: Array | None, origin: Array, K: int, gaps: bool
+) -> tuple[Array, ...]:
     from deciban.kernels.dense_compiled import add_moments
 
     weight, origin = row_weights(weight), readable(origin, np.float64)
-    seen, first, second = np.zeros((3, K, len(origin)))
-    for rows, block in row_blocks(X, NATIVE, np.float64):
-        add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, seen, first, second)
-    return seen, first, second
+
+    def sums(chunk: slice) -> tuple[Array, ...]:
+        seen, first, second = np.zeros((3, K, len(origin)))
+        for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
+            out = seen if gaps else None, first, second
+            add_moments(block, codes[rows], weights_or_empty(weight, rows), origin, *out)
+        return (seen, first, second) if gaps else (first, second)
+
+    return added(sums, _moment_chunks(X, K))
+
+
+def _moment_chunks(X: Array, K: int) -> list[slice]:
+    return row_chunks(len(X), 6 * X.shape[1], 3 * K * X.shape[1], multiple=MOMENT_ROWS)
 
 
 def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
@@ -67,7 +85,7 @@ def class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, K
     from deciban.kernels.dense_compiled import class_scatter as run
 
     weight, origin, reach = row_weights(weight), readable(origin, np.float64), np.full(len(origin), np.inf)
-    return run(row_blocks(X, NATIVE, np.float64), codes, weight, origin, reach, K)[:2]
+    return run(X, codes, weight, origin, reach, K)[:2]
 
 
 def class_moments_within(
@@ -83,10 +101,9 @@ def class_moments_within(
     from deciban.kernels.dense_compiled import class_moments_within as run
 
     weight, (origin, reach) = row_weights(weight), readable_floats(origin, reach)
-    complete = run(row_blocks(X, NATIVE, np.float64), len(X), codes, weight, origin, reach, K, False)
-    if complete is not None:
-        return complete
-    return run(row_blocks(X, NATIVE, np.float64), len(X), codes, weight, origin, reach, K, True)  # type: ignore[return-value]
+    chunks = _moment_chunks(X, K)
+    complete = run(X, chunks, codes, weight, origin, reach, K, False)
+    return run(X, chunks, codes, weight, origin, reach, K, True) if complete is None else complete  # type: ignore[return-value]
 
 
 def class_scatter_within(
@@ -104,7 +121,7 @@ def class_scatter_within(
     from deciban.kernels.dense_compiled import class_scatter as run
 
     weight, (origin, reach) = row_weights(weight), readable_floats(origin, reach)
-    return run(row_blocks(X, NATIVE, np.float64), codes, weight, origin, reach, K)
+    return run(X, codes, weight, origin, reach, K)
 
 
 def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
@@ -119,8 +136,12 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
 
     mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
     scores = np.empty((len(X), len(mean)))
-    for rows, block in row_blocks(X, NATIVE, np.float64):
-        run(block, mean, half_precision, log_norm, scores[rows])
+
+    def score(chunk: slice) -> None:
+        for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
+            run(block, mean, half_precision, log_norm, scores[rows])
+
+    each(score, row_chunks(len(X), 3 * mean.size, multiple=SCORED_ROWS))
     return scores
 
 
@@ -139,9 +160,13 @@ def diagonal_left_out(
 
     mean, precision, origin, share = readable_floats(mean, precision, origin, share)
     distance, log_factor, smallest = np.empty((3, len(X)))
-    for rows, block in row_blocks(X, NATIVE, np.float64):
-        out = distance[rows], log_factor[rows], smallest[rows]
-        run(block, codes[rows], origin, mean, precision, share[rows], least, *out)
+
+    def terms(chunk: slice) -> None:
+        for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
+            out = distance[rows], log_factor[rows], smallest[rows]
+            run(block, codes[rows], origin, mean, precision, share[rows], least, *out)
+
+    each(terms, row_chunks(len(X), 12 * X.shape[1]))
     return distance, log_factor, smallest
 
 
@@ -158,7 +183,35 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
     from deciban.kernels.dense_compiled import whitened_distances as run
 
     mean, whitener, origin = readable_floats(mean, whitener, origin)
-    return run(row_blocks(X, NATIVE, np.float64), len(X), mean, whitener, origin)
+    return run(X, mean, whitener, origin)
+
+
+def linear_scores(X: Array, weights: Array, bias: Array, origin: Array | None = None) -> Array:
+    """bias[k] + (x − origin) · weights[:, k]: (n, K). `weights` is (D, K); without an origin, x itself is multiplied.
+
+    There is one version, by BLAS; large tables are multiplied in chunks, at one thread of BLAS each. An origin so near
+    zero that no digits are lost is subtracted from the bias instead.
+    """
+    n, (D, K) = len(X), weights.shape
+    if X.size * K <= numpy_work.get():
+        return np.asarray((X if origin is None else X - origin) @ weights + bias, dtype=np.float64)
+    if origin is not None and (np.abs(origin) @ np.abs(weights)).max(initial=0.0) < NEAR_ZERO:
+        bias, origin = bias - origin @ weights, None
+    as_is = origin is None and X.dtype == np.float64
+    scores = np.empty((n, K))
+
+    def score(chunk: slice) -> None:
+        moved = np.empty((0 if as_is else LINEAR_ROWS, D))
+        for start in range(chunk.start, chunk.stop, LINEAR_ROWS):
+            rows = slice(start, min(start + LINEAR_ROWS, chunk.stop))
+            Z = X[rows]
+            if not as_is:
+                Z = np.subtract(Z, 0.0 if origin is None else origin, out=moved[: len(Z)])
+            np.matmul(Z, weights, out=scores[rows])
+        add_row(scores[chunk], bias, scores[chunk])
+
+    each(score, row_chunks(n, (K / 2 + 4) * D, multiple=LINEAR_ROWS), blas=True)
+    return scores
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------
@@ -232,12 +285,25 @@ def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, 
 
 @quiet
 def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
-    scores = np.empty((len(X), len(mean)))
-    seen = ~np.isnan(X)
-    for k in range(len(mean)):
-        terms = log_norm[k] - half_precision[k] * (X - mean[k]) ** 2
-        scores[:, k] = np.where(seen, terms, 0.0).sum(axis=1)
-    return scores
+    blocks = [_diagonal_block(rows, mean, half_precision, log_norm) for rows in _cached_blocks(X, mean)]
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _diagonal_block(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+    terms = X[:, None, :] - mean
+    terms *= terms
+    terms *= -half_precision
+    terms += log_norm
+    gaps = np.isnan(X)
+    if gaps.any():
+        terms[np.repeat(gaps[:, None, :], len(mean), axis=1)] = 0.0
+    return np.asarray(terms.sum(axis=2))
+
+
+def _cached_blocks(X: Array, mean: Array) -> list[Array]:
+    """Blocks of rows for which an array of rows × classes × features stays in the cache."""
+    step = max(1, CACHED_CELLS // mean.size) if mean.size else len(X)
+    return [X] if len(X) <= step else [X[at : at + step] for at in range(0, len(X), step)]
 
 
 @quiet
@@ -252,8 +318,14 @@ def _diagonal_left_out(
 @quiet
 def _whitened_distances(X: Array, mean: Array, whitener: Array) -> Array:
     """Distances from each mean directly, which needs no origin."""
-    distances = np.empty((len(X), len(mean)))
-    for k in range(len(mean)):
-        z = (X - mean[k]) @ whitener[k if len(whitener) > 1 else 0]
-        distances[:, k] = np.einsum("nd,nd->n", z, z)
-    return distances
+    blocks = [_distance_block(rows, mean, whitener) for rows in _cached_blocks(X, mean)]
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _distance_block(X: Array, mean: Array, whitener: Array) -> Array:
+    residuals = X - mean[:, None, :]
+    if len(whitener) == 1:
+        z = (residuals.reshape(-1, X.shape[1]) @ whitener[0]).reshape(residuals.shape)
+    else:
+        z = residuals @ whitener
+    return np.ascontiguousarray(np.einsum("knd,knd->kn", z, z).T)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from deciban.kernels.choice import Array, one_thread, weights_or_empty
+from deciban.kernels.choice import Array, one_thread, quiet, row_blocks, weights_or_empty
+from deciban.kernels.dense import MOMENT_ROWS, NATIVE, SCORED_ROWS
 from deciban.kernels.intrinsics import CACHE_LINE, prefetch
 from deciban.kernels.jit import any_order_kernel, inline, kernel
+from deciban.kernels.parallel import each, in_order, row_chunks
 from deciban.kernels.rows import class_weights
-
-Blocks = Iterable[tuple[slice, Array]]  # positions of rows, and the rows
 
 # Values between a prefetch and their use. The hardware's own prefetching stops at page ends; this saves a quarter of
 # the time.
@@ -74,9 +74,6 @@ def add_moments(
     _add_rows(X, 0, len(X), codes, weight, origin, seen, first, second)
 
 
-MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond reach by the size of the sums
-
-
 @kernel
 def _add_moments_within(
     X: Array,
@@ -123,40 +120,77 @@ def _add_moments_within(
         second += squares
 
 
+class _GapsError(Exception):
+    """A value is missing, which the sums at hand do not allow."""
+
+
 def class_moments_within(
-    blocks: Blocks, n: int, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, gaps: bool
+    X: Array,
+    chunks: list[slice],
+    codes: Array,
+    weight: Array | None,
+    origin: Array,
+    reach: Array,
+    K: int,
+    gaps: bool,
 ) -> tuple[Array, Array, Array, Array] | None:
     """Σ w, Σ w (x−o) and Σ w (x−o)² of rows within reach, and the others; None if there are gaps and not `gaps`."""
-    first, second, *block = np.zeros((4, K, len(origin)))
-    seen, weights = np.zeros((2, K, len(origin))) if gaps else (None, None)
-    limit, far = 0.99 * reach * np.minimum(reach, 1e150), []
-    for rows, X in blocks:
-        hit = np.zeros(-(-len(X) // MOMENT_ROWS), np.bool_)
-        arrays = X, codes[rows], weights_or_empty(weight, rows), origin, limit
-        _add_moments_within(*arrays, seen, first, second, weights, *block, hit)
+    limit = 0.99 * reach * np.minimum(reach, 1e150)
+
+    def sums(chunk: slice) -> tuple[Array, Array]:
+        return _moments_within(X, chunk, codes, weight, origin, reach, limit, K, gaps)
+
+    total, far = np.zeros((3, K, len(origin))), []
+    try:
+        for part, beyond in in_order(sums, chunks):
+            total += part
+            far.append(beyond)
+    except _GapsError:
+        return None
+    (seen, first, second), others = total, np.concatenate(far)
+    if gaps:
+        return seen, first, second, others
+    if not len(others):
+        rows = class_weights(codes, weight, K)
+    else:
+        keep = np.ones(len(X), bool)
+        keep[others] = False
+        rows = class_weights(codes[keep], None if weight is None else weight[keep], K)
+    return np.repeat(rows[:, None], len(origin), axis=1), first, second, others
+
+
+def _moments_within(
+    X: Array,
+    chunk: slice,
+    codes: Array,
+    weight: Array | None,
+    origin: Array,
+    reach: Array,
+    limit: Array,
+    K: int,
+    gaps: bool,
+) -> tuple[Array, Array]:
+    """Weights (if `gaps`), sums and squares (3, K, D) of the rows of a chunk that are within reach; and the others."""
+    sums = np.zeros((3, K, len(origin)))
+    weights, *block = np.zeros((3, K, len(origin)))
+    seen, first, second = sums[0] if gaps else None, sums[1], sums[2]
+    far = [np.empty(0, np.intp)]
+    for rows, part in row_blocks(X, chunk, NATIVE, np.float64):
+        hit = np.zeros(-(-len(part) // MOMENT_ROWS), np.bool_)
+        arrays = part, codes[rows], weights_or_empty(weight, rows), origin, limit
+        _add_moments_within(*arrays, seen, first, second, weights if gaps else None, *block, hit)
         for start in np.flatnonzero(hit) * MOMENT_ROWS:
-            part = X[start : start + MOMENT_ROWS]
-            here = slice(rows.start + start, rows.start + start + len(part))
-            if not gaps and np.isnan(part).any():
-                return None
-            w = np.ones(len(part)) if weight is None else weight[here].copy()
+            some = part[start : start + MOMENT_ROWS]
+            here = slice(rows.start + start, rows.start + start + len(some))
+            if not gaps and np.isnan(some).any():
+                raise _GapsError
+            w = np.ones(len(some)) if weight is None else weight[here].copy()
             with np.errstate(over="ignore", invalid="ignore"):
-                beyond = np.flatnonzero((np.abs(part - origin) > reach).any(axis=1) & (w != 0))
+                beyond = np.flatnonzero((np.abs(some - origin) > reach).any(axis=1) & (w != 0))
             far.append(beyond + here.start)
             w[beyond] = 0.0
-            add_moments(part, codes[here], w, origin, seen, first, second)
-    others = np.concatenate([*far, np.empty(0, np.intp)]).astype(np.intp)
-    if seen is None:
-        if weight is None:
-            total = class_weights(codes, None, K) - np.bincount(codes[others], minlength=K)
-        elif not len(others):
-            total = np.bincount(codes, weight, K).astype(float)
-        else:
-            keep = np.ones(n, bool)
-            keep[others] = False
-            total = np.bincount(codes[keep], weight[keep], K).astype(float)
-        seen = np.repeat(total[:, None], len(origin), axis=1)
-    return seen, first, second, others
+            add_moments(some, codes[here], w, origin, seen, first, second)
+    return sums, np.concatenate(far).astype(np.intp)
 
 
 # -- scatter matrices --------------------------------------------------------------------------------------------------
@@ -216,32 +250,49 @@ def _sort_by_class(
 
 
 def class_scatter(
-    blocks: Blocks, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
+    X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
 ) -> tuple[Array, Array, Array]:
     """Σ w (x−o) and Σ w (x−o)(x−o)ᵀ per class of the rows within reach, and the positions of the others."""
-    from scipy.linalg.blas import dsyrk
-
     D = len(origin)
     size = min(max(SCATTER_ROWS, ROWS_PER_CLASS * K), max(1, SCATTER_BYTES // (8 * max(1, D))))
-    first, second = np.zeros((K, D)), np.zeros((K, D, D))
-    begins, ends, beyond, Z = np.empty(K, np.intp), np.empty(K, np.intp), np.empty(size, np.intp), np.empty((size, D))
-    far = []
+    chunks = row_chunks(len(X) if D else 0, D * D / 4 + 5 * D, K * D * D, multiple=size)
+    first, second, far = np.zeros((K, D)), np.zeros((K, D, D)), [np.empty(0, np.intp)]
+
+    def sums(chunk: slice) -> tuple[Array, Array, list[Array]]:
+        return _scatter(X, chunk, codes, weight, origin, reach, K, size)
+
     with one_thread(D):
-        for rows, X in blocks:
-            for start in range(0, len(X) if D else 0, size):
-                here = slice(rows.start + start, min(rows.start + start + size, rows.stop))
-                arrays = X[start : start + size], codes[here], weights_or_empty(weight, here), origin, reach
-                count = _sort_by_class(*arrays, begins, ends, Z, first, beyond)
-                if count:
-                    far.append(beyond[:count] + here.start)
-                for k, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist())):
-                    if end > begin:
-                        # One triangle of Zᵀ Z, added in place: transposed views are in the order that BLAS expects.
-                        dsyrk(1.0, Z[begin:end].T, 1.0, second[k].T, lower=1, overwrite_c=1)
+        for part in in_order(sums, chunks, blas=True):
+            first += part[0]
+            second += part[1]
+            far += part[2]
     for S in second:
         below = np.tril_indices(D, -1)
         S[below] = S.T[below]
-    return first, second, np.concatenate([*far, np.empty(0, np.intp)]).astype(np.intp)
+    return first, second, np.concatenate(far).astype(np.intp)
+
+
+@quiet
+def _scatter(
+    X: Array, chunk: slice, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int, size: int
+) -> tuple[Array, Array, list[Array]]:
+    """Sums of a chunk of rows, for `class_scatter`; `size` rows are sorted by class at a time."""
+    D = len(origin)
+    first, second, product = np.zeros((K, D)), np.zeros((K, D, D)), np.empty((D, D))
+    begins, ends, beyond, Z = np.empty(K, np.intp), np.empty(K, np.intp), np.empty(size, np.intp), np.empty((size, D))
+    far = []
+    for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
+        for start in range(0, len(block), size):
+            here = slice(rows.start + start, min(rows.start + start + size, rows.stop))
+            arrays = block[start : start + size], codes[here], weights_or_empty(weight, here), origin, reach
+            count = _sort_by_class(*arrays, begins, ends, Z, first, beyond)
+            if count:
+                far.append(beyond[:count] + here.start)
+            for k, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist())):
+                if end > begin:
+                    # numpy sees that the factors are the same: one triangle is computed, and copied to the other
+                    second[k] += np.matmul(Z[begin:end].T, Z[begin:end], out=product)
+    return first, second, far
 
 
 # -- Mahalanobis distances ---------------------------------------------------------------------------------------------
@@ -301,15 +352,14 @@ def _panels(mean: Array, whitener: Array) -> list[Panel]:
     return panels
 
 
-def _centred(blocks: Blocks, origin: Array, size: int) -> Iterator[tuple[slice, Array]]:
-    """Yield rows relative to the origin, at most `size` at a time, and their positions."""
+def _centred(X: Array, chunk: slice, origin: Array, size: int) -> Iterator[tuple[slice, Array]]:
+    """Yield rows of a chunk relative to the origin, at most `size` at a time, and their positions."""
     Z = np.empty((size, len(origin)))
-    with one_thread(len(origin)):
-        for rows, X in blocks:
-            for start in range(0, len(X), size):
-                some = X[start : start + size]
-                _subtract(some, origin, Z)
-                yield slice(rows.start + start, rows.start + start + len(some)), Z[: len(some)]
+    for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
+        for start in range(0, len(block), size):
+            some = block[start : start + size]
+            _subtract(some, origin, Z)
+            yield slice(rows.start + start, rows.start + start + len(some)), Z[: len(some)]
 
 
 def _add_panels(Z: Array, panels: list[Panel], products: Array, out: Array) -> None:
@@ -319,35 +369,39 @@ def _add_panels(Z: Array, panels: list[Panel], products: Array, out: Array) -> N
         _add_squares(whitened, m, out)
 
 
-def whitened_distances(blocks: Blocks, n: int, mean: Array, whitener: Array, origin: Array) -> Array:
-    """‖(x − mean[k]) @ whitener[k]‖² as (n, K), from blocks of the table."""
+def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
+    """‖(x − mean[k]) @ whitener[k]‖² as (n, K)."""
     K, D = mean.shape
     shared = len(whitener) < K
     centre = mean.mean(axis=0) if shared else origin
     panels = _panels(np.zeros((1, D)) if shared else mean - centre, whitener)
     size = min(MOST_ROWS, max(LEAST_ROWS, DISTANCE_VALUES // max(1, (len(whitener) + 1) * D)))
-    products, out = np.empty(size * max(panel.whitener.shape[1] for panel in panels)), np.zeros((n, K))
-    if not shared:
-        for rows, Z in _centred(blocks, centre, size):
-            _add_panels(Z, panels, products, out[rows])
-        return out
+    out = np.zeros((len(X), K))
     # ‖z − m‖² = ‖z‖² − 2z·m + ‖m‖²: each row is whitened once, and only z·m is computed per class, as a matrix product.
     # Relative to the centre of the means, the terms are no larger than the distances between classes, so that little
     # precision is lost by cancellation.
-    moved = (mean - centre) @ whitener[0]
-    cross, own = -2 * whitener[0] @ moved.T, (moved**2).sum(axis=1)
-    for rows, Z in _centred(blocks, centre, size):
-        squares = np.zeros((len(Z), 1))
-        _add_panels(Z, panels, products, squares)
-        here = np.matmul(Z, cross, out=out[rows])
-        here += squares + own
-        np.maximum(here, 0.0, out=here)
+    moved = (mean - centre) @ whitener[0] if shared else mean[:, :0]
+    cross, own = -2 * whitener[0, :, : moved.shape[1]] @ moved.T, (moved**2).sum(axis=1)
+
+    def measure(chunk: slice) -> None:
+        products = np.empty(size * max(panel.whitener.shape[1] for panel in panels))
+        for rows, Z in _centred(X, chunk, centre, size):
+            if not shared:
+                _add_panels(Z, panels, products, out[rows])
+                continue
+            squares = np.zeros((len(Z), 1))
+            _add_panels(Z, panels, products, squares)
+            here = np.matmul(Z, cross, out=out[rows])
+            here += squares + own
+            np.maximum(here, 0.0, out=here)
+
+    with one_thread(D):
+        each(measure, row_chunks(len(X), (len(whitener) * D / 3 + 2 * K) * D, multiple=size), blas=True)
     return out
 
 
 # -- diagonal Gaussians ------------------------------------------------------------------------------------------------
 # Blocks of rows are transposed, so that every step is a vector operation over the rows.
-BLOCK_ROWS = 64  # with 50 columns, a block fits in the first-level cache
 FACTORS = 16  # numbers from 1e-16 to 1 that are multiplied before a logarithm is taken: the product does not underflow
 
 
@@ -359,7 +413,7 @@ def _score_complete(columns: Array, mean: Array, half_precision: Array, log_norm
         s[:] = log_norm[k].sum()
         for d in range(D):
             m, h, x = mean[k, d], half_precision[k, d], columns[d]
-            for i in range(BLOCK_ROWS):
+            for i in range(SCORED_ROWS):
                 z = x[i] - m
                 s[i] -= h * z * z
 
@@ -372,7 +426,7 @@ def _score_with_gaps(columns: Array, mean: Array, half_precision: Array, log_nor
         s[:] = 0.0
         for d in range(D):
             m, h, c, x = mean[k, d], half_precision[k, d], log_norm[k, d], columns[d]
-            for i in range(BLOCK_ROWS):
+            for i in range(SCORED_ROWS):
                 z = x[i] - m
                 s[i] += c - h * z * z if x[i] == x[i] else 0.0  # only NaN differs from itself
 
@@ -382,9 +436,9 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     """Write Σ of log_norm − half_precision (x−mean)² over the values that are not NaN to (n, K)."""
     n, D = X.shape
     K = len(mean)
-    columns, scores = np.zeros((D, BLOCK_ROWS)), np.empty((K, BLOCK_ROWS))
-    for start in range(0, n, BLOCK_ROWS):
-        rows = min(BLOCK_ROWS, n - start)
+    columns, scores = np.zeros((D, SCORED_ROWS)), np.empty((K, SCORED_ROWS))
+    for start in range(0, n, SCORED_ROWS):
+        rows = min(SCORED_ROWS, n - start)
         gaps = False
         for i in range(rows):
             for d in range(D):

@@ -24,7 +24,8 @@ from deciban.kernels.choice import (
     weights_or_empty,
 )
 from deciban.kernels.dense import NATIVE
-from deciban.kernels.rows import numpy_log_sum_exp, numpy_softmax
+from deciban.kernels.parallel import added, entry_chunks, row_chunks
+from deciban.kernels.rows import EXP_UNITS, numpy_log_sum_exp, numpy_softmax
 from deciban.kernels.sparse import checked_csr, numpy_sparse_scores, without_stored_zeros
 
 BLOCK_BYTES = 2**19  # features of a block: half of a second-level cache
@@ -74,10 +75,11 @@ def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, 
     # Rows of φ take an odd number of cache lines: with a power of two, they would share the same places in the cache.
     size = (int(np.clip(BLOCK_BYTES // (8 * F), LEAST_ROWS, MOST_ROWS)) // 8 - 1 | 1) * 8
     K, scored = len(bias), weights.shape[1]
-    phi, shares, block_sums = np.zeros((F, size)), np.empty((K, size)), np.empty((K, F))
-    top, norm, counts, sums, total = np.empty(size), np.empty(size), np.zeros(K), np.zeros((K, F)), 0.0
-    with one_thread(0):
-        for rows, block in row_blocks(X, NATIVE, np.float64):
+
+    def expect(chunk: slice) -> tuple[Array, Array, Array]:
+        phi, shares, block_sums = np.zeros((F, size)), np.empty((K, size)), np.empty((K, F))
+        top, norm, counts, sums, total = np.empty(size), np.empty(size), np.zeros(K), np.zeros((K, F)), np.zeros(1)
+        for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
             block_weight = weights_or_empty(weight, rows)
             for start in range(0, len(block), size):
                 fill(block, start, origin, phi)
@@ -85,7 +87,11 @@ def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, 
                 total += responsibilities(shares, bias, block_weight, start, len(block), top, norm, counts)
                 np.matmul(shares, phi.T, out=block_sums)
                 sums += block_sums
-    return Pass(counts, sums, total)
+        return counts, sums, total
+
+    with one_thread(0):
+        counts, sums, total = added(expect, row_chunks(n, K * (F + EXP_UNITS), K * F, multiple=size))
+    return Pass(counts, sums, float(total[0]))
 
 
 def sparse_mixture_pass(
@@ -105,10 +111,14 @@ def sparse_mixture_pass(
         return _sparse_mixture_pass(data, indices, indptr, weight, table, bias, extra)
     from deciban.kernels.mixture_compiled import sparse_pass
 
-    counts, sums, extra_sums = np.zeros(K), np.zeros((V, K)), np.zeros((K, extra.shape[1]))
-    weights, buffer = weights_or_empty(weight), np.empty((1, K))
-    total = sparse_pass(data, indices, indptr, weights, table, bias, extra, buffer, counts, sums, extra_sums)
-    return counts, sums, extra_sums, total
+    def expect(rows: slice) -> tuple[Array, Array, Array, Array]:
+        counts, sums, extra_sums = np.zeros(K), np.zeros((V, K)), np.zeros((K, extra.shape[1]))
+        entries = data, indices, indptr[rows.start : rows.stop + 1], weights_or_empty(weight, rows)
+        total = sparse_pass(*entries, table, bias, extra[rows], np.empty((1, K)), counts, sums, extra_sums)
+        return counts, sums, extra_sums, np.array([total])
+
+    counts, sums, extra_sums, total = added(expect, entry_chunks(indptr, 8 + 4 * K, V * K))
+    return counts, sums, extra_sums, float(total[0])
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------

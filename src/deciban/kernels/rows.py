@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.kernels.choice import Array, numpy_work, quiet, readable, row_weights, weights_or_empty
+from deciban.kernels.parallel import added, each, row_chunks
 
 # Labels with a wider range are sorted instead: a table of all values in between would not stay in the cache.
 WIDEST_SPAN = 65_536
@@ -13,6 +14,10 @@ WIDEST_SPAN = 65_536
 # Elementary operations of each label and of each exp, for the choice between numpy and compiled version.
 LABEL_WORK = 5
 EXP_WORK = 5
+
+EXP_UNITS = 10  # work of each exp, for chunks
+BLOCK_ROWS = 64  # rows of a block of compiled versions
+LONG_ROW = 512  # numbers that are added at a time
 
 
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
@@ -74,8 +79,14 @@ def class_weights(codes: Array, weight: Array | None, K: int) -> Array:
         return np.bincount(codes, weight, minlength=K).astype(np.float64)  # without rows bincount returns integers
     from deciban.kernels.rows_compiled import add_class_weights
 
-    sums = np.zeros((K, 8))
-    add_class_weights(codes, weights_or_empty(row_weights(weight)), sums)
+    weight = row_weights(weight)
+
+    def weigh(chunk: slice) -> tuple[Array]:
+        sums = np.zeros((K, 8))
+        add_class_weights(codes[chunk], weights_or_empty(weight, chunk), sums)
+        return (sums,)
+
+    (sums,) = added(weigh, row_chunks(len(codes), 4, 8 * K, multiple=8))
     return np.asarray(sums.sum(axis=1))
 
 
@@ -93,6 +104,19 @@ def drop_zero_weights(weight: Array | None, *arrays: Array) -> tuple[Array | Non
     return weight[keep], tuple(array[keep] for array in arrays)
 
 
+def add_row(scores: Array, row: Array, out: Array) -> None:
+    """Write scores + row to `out`; (n, K), (K,) and (n, K), all float64 and the first and last in C order.
+
+    numpy needs about 15 ns for each row of a few numbers. Here many rows at a time are one long row.
+    """
+    n, K = scores.shape
+    wide = max(1, LONG_ROW // max(K, 1))
+    m = n - n % wide
+    shape = m // wide, wide * K
+    np.add(scores[:m].reshape(shape), np.tile(row, wide), out=out[:m].reshape(shape))
+    np.add(scores[m:], row, out=out[m:])
+
+
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
     """Scores minus log Σ exp(scores) of each row, written to `out` if given, which may be the scores themselves."""
     return _softmax(scores, True, out)
@@ -104,12 +128,16 @@ def softmax(scores: Array, out: Array | None = None) -> Array:
 
 
 def _softmax(scores: Array, logs: bool, out: Array | None) -> Array:
+    large = EXP_WORK * scores.size > numpy_work.get()
+    if not large and out is None:
+        return _log_softmax(scores) if logs else numpy_softmax(scores)
     out = np.empty(scores.shape) if out is None else out
-    writable = type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray
-    if EXP_WORK * scores.size > numpy_work.get() and writable:
+    if large and type(out) is np.ndarray and out.dtype == np.float64 and out.flags.carray:
         from deciban.kernels.rows_compiled import softmax as run
 
-        run(readable(scores, np.float64), logs, out)
+        scores = readable(scores, np.float64)
+        chunks = row_chunks(len(scores), EXP_UNITS * scores.shape[1], multiple=BLOCK_ROWS)
+        each(lambda chunk: run(scores[chunk], logs, out[chunk]), chunks)
     else:
         out[...] = _log_softmax(scores) if logs else numpy_softmax(scores)
     return out
@@ -121,8 +149,9 @@ def log_sum_exp(scores: Array) -> Array:
         return numpy_log_sum_exp(scores)
     from deciban.kernels.rows_compiled import log_sum_exp as run
 
-    sums = np.empty(len(scores))
-    run(readable(scores, np.float64), sums)
+    sums, scores = np.empty(len(scores)), readable(scores, np.float64)
+    chunks = row_chunks(len(scores), EXP_UNITS * scores.shape[1], multiple=BLOCK_ROWS)
+    each(lambda chunk: run(scores[chunk], sums[chunk]), chunks)
     return sums
 
 
@@ -146,5 +175,8 @@ def numpy_softmax(scores: Array) -> Array:
 
 @quiet
 def _log_softmax(scores: Array) -> Array:
-    norm = numpy_log_sum_exp(scores)
-    return scores - np.where(norm == -np.inf, 0.0, norm)[:, None]
+    top = scores.max(axis=1, initial=-np.inf, keepdims=True)
+    top[top == -np.inf] = 0.0  # −inf − −inf would be NaN
+    norm = np.exp(scores - top).sum(axis=1, keepdims=True)
+    norm[norm == 0] = 1.0
+    return scores - (top + np.log(norm))

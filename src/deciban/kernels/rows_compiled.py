@@ -9,6 +9,7 @@ import numpy as np
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import exp
 from deciban.kernels.jit import inline, kernel
+from deciban.kernels.rows import BLOCK_ROWS
 
 
 @kernel
@@ -38,7 +39,6 @@ def add_class_weights(codes: Array, weight: Array, sums: Array) -> None:
 
 # -- probabilities -----------------------------------------------------------------------------------------------------
 # Blocks of rows are transposed, so that every step is a vector operation over the rows.
-BLOCK_ROWS = 64
 
 
 @inline

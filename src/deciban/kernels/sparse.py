@@ -17,7 +17,10 @@ from deciban.kernels.choice import (
     row_weights,
     weights_or_empty,
 )
+from deciban.kernels.parallel import added, each, entry_chunks
 from deciban.kernels.rows import class_codes, drop_zero_weights, group_sums
+
+ENTRY_WORK = 8  # elementary operations of an entry, and of each class where an entry is scored: one
 
 
 def checked_csr(data: Array, indices: Array, indptr: Array, V: int) -> tuple[Array, Array, Array]:
@@ -57,9 +60,13 @@ def sparse_class_sums(
         return _sparse_class_sums(data, indices, indptr, codes, weight, K, V)
     from deciban.kernels.sparse_compiled import add_class_sums
 
-    sums = np.zeros((V, K))
-    add_class_sums(data, indices, indptr, codes, weights_or_empty(weight), sums)
-    return sums.T
+    def total(rows: slice) -> tuple[Array]:
+        sums = np.zeros((V, K))
+        limits = indptr[rows.start : rows.stop + 1]
+        add_class_sums(data, indices, limits, codes[rows], weights_or_empty(weight, rows), sums)
+        return (sums,)
+
+    return added(total, entry_chunks(indptr, ENTRY_WORK, V * K))[0].T
 
 
 def sparse_class_moments(
@@ -72,8 +79,13 @@ def sparse_class_moments(
         return _sparse_class_moments(data, indices, indptr, codes, weight, K, V)
     from deciban.kernels.sparse_compiled import add_class_moments
 
-    sums = np.zeros((V, 2, K))
-    add_class_moments(data, indices, indptr, codes, weights_or_empty(weight), sums)
+    def total(rows: slice) -> tuple[Array]:
+        sums = np.zeros((V, 2, K))
+        limits = indptr[rows.start : rows.stop + 1]
+        add_class_moments(data, indices, limits, codes[rows], weights_or_empty(weight, rows), sums)
+        return (sums,)
+
+    (sums,) = added(total, entry_chunks(indptr, 2 * ENTRY_WORK, 2 * V * K))
     return sums[:, 0].T, sums[:, 1].T
 
 
@@ -92,7 +104,11 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
     if weights.min(initial=0.0) == -np.inf:
         data, indices, indptr = without_stored_zeros(data, indices, indptr)
     scores = np.empty((len(indptr) - 1, K))
-    run(data, indices, indptr, weights, bias, scores)
+
+    def score(rows: slice) -> None:
+        run(data, indices, indptr[rows.start : rows.stop + 1], weights, bias, scores[rows])
+
+    each(score, entry_chunks(indptr, ENTRY_WORK + K))
     return scores
 
 
@@ -107,7 +123,11 @@ def row_lookups(data: Array, indptr: Array, table: Array) -> tuple[Array, Array]
     from deciban.kernels.sparse_compiled import row_lookups as run
 
     sums, found = np.empty(len(indptr) - 1), np.empty((len(indptr) - 1, 2), np.int64)
-    return (sums, found) if run(data, indptr, table, sums, found) else None
+
+    def look_up(rows: slice) -> bool:
+        return bool(run(data, indptr[rows.start : rows.stop + 1], table, sums[rows], found[rows]))
+
+    return (sums, found) if all(each(look_up, entry_chunks(indptr, ENTRY_WORK))) else None
 
 
 def sparse_class_lookups(
@@ -124,9 +144,16 @@ def sparse_class_lookups(
         return _sparse_class_lookups(data, indices, indptr, codes, weight, K, V, table)
     from deciban.kernels.sparse_compiled import add_class_lookups
 
-    sums, found, beyond = np.zeros((V, K)), np.zeros((K, 2)), np.zeros(len(indptr) - 1)
-    in_range = add_class_lookups(data, indices, indptr, codes, weights_or_empty(weight), table, sums, found, beyond)
-    return (sums.T, found, beyond) if in_range else None
+    beyond = np.zeros(len(indptr) - 1)
+
+    def total(rows: slice) -> tuple[Array, Array, Array]:
+        sums, found = np.zeros((V, K)), np.zeros((K, 2))
+        entries = data, indices, indptr[rows.start : rows.stop + 1], codes[rows], weights_or_empty(weight, rows)
+        in_range = add_class_lookups(*entries, table, sums, found, beyond[rows])
+        return sums, found, np.array([not in_range], dtype=int)
+
+    sums, found, outside = added(total, entry_chunks(indptr, 2 * ENTRY_WORK, V * K))
+    return None if outside[0] else (sums.T, found, beyond)
 
 
 def sparse_left_over(
@@ -147,7 +174,14 @@ def sparse_left_over(
     flat = readable(counts.T if by_column else counts, np.float64).ravel()
     strides = (1, K) if by_column else (V, 1)
     left = np.empty(indptr[-1] - indptr[0])
-    left_over(data, indices, indptr, flat, *strides, codes, weights_or_empty(weight), rounding, left)
+
+    def subtract(rows: slice) -> None:
+        limits = indptr[rows.start : rows.stop + 1]
+        out = left[limits[0] - indptr[0] : limits[-1] - indptr[0]]
+        entries = data, indices, limits, flat, *strides, codes[rows], weights_or_empty(weight, rows)
+        left_over(*entries, rounding, out)
+
+    each(subtract, entry_chunks(indptr, ENTRY_WORK))
     return left
 
 

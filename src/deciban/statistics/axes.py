@@ -38,7 +38,8 @@ class LazyNames(Sequence[Hashable]):
     """The names held by a collection that does not change, converted to a tuple on first access.
 
     The conversion takes long for hundreds of thousands of words, and most operations need the number of names only.
-    Axes are compared, united and selected by the methods of the collection if it is a `NameTable`. Pickled as a tuple.
+    Axes are compared, united and selected by the methods of the collection if it is a `NameTable`. Pickled as a tuple,
+    unless the collection is a `NameTable`, which is pickled itself.
 
     >>> names = LazyNames(("a", "b"))
     >>> len(names), names[0], names == ("a", "b")
@@ -74,8 +75,8 @@ class LazyNames(Sequence[Hashable]):
     def __hash__(self) -> int:
         return hash(self.as_tuple)
 
-    def __reduce__(self) -> tuple[type[tuple[Hashable, ...]], tuple[tuple[Hashable, ...]]]:
-        return tuple, (self.as_tuple,)
+    def __reduce__(self) -> tuple[type, tuple[Collection[Hashable]]]:
+        return (LazyNames, (self.source,)) if isinstance(self.source, NameTable) else (tuple, (self.as_tuple,))
 
     def __repr__(self) -> str:
         return repr(self.as_tuple)

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, cast
 import numpy as np
 
 from deciban.errors import DecibanError, InputError, MergeError, UnlearnError
+from deciban.statistics.additive import Additive
 from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
 TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
@@ -61,7 +62,7 @@ def nested(default: Any = MISSING) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stats:
+class Stats(Additive):
     """Sums over rows, with named axes; the base class of every family's statistics.
 
     A subclass is a frozen dataclass whose fields are declared by `summed`, `fixed` and `nested`. Statistics can be
@@ -490,6 +491,16 @@ def _are_counts(f: StatsField, *each: Stats) -> bool:
         return False
     weights = [getattr(stats, f.metadata["weight"]) for stats in each]
     return all(bool((weight == np.rint(weight)).all()) for weight in weights)
+
+
+def is_exact(sums: Array) -> Array:
+    """Whether sums were not rounded, as far as they show: multiples of 2⁻²⁰ below 2³³.
+
+    >>> is_exact(np.array([3.0, 0.1, 1e15]))
+    array([ True, False, False])
+    """
+    scaled = np.asarray(sums) * 2.0**20
+    return np.asarray((np.abs(scaled) < 2.0**53) & (scaled == np.rint(scaled)))
 
 
 def _rounded(sums: Array, counts: bool) -> Array | None:
