@@ -347,5 +347,12 @@ CASES = [
         more=40,
         slack=1e-6,
     ),
+    Case(
+        "absurd-numbers",
+        Transformed("none", inner=Gaussian("full"), reach=[1e4, 4096.0, 1e300]),
+        mapped.with_absurd_numbers,
+        more=40,
+        slack=1e-6,
+    ),
     Case("binned", Binned(5, pseudo_count=1.5), mapped.waits, exact=True, gaps=True, truth=mapped.binned_truth),
 ]

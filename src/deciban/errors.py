@@ -143,6 +143,10 @@ class DecibanError(ValueError):
     def __str__(self) -> str:
         return self.text()
 
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...], dict[str, Any]]:
+        # as inherited; but tblib, which Dask imports, makes copies share attributes if there is none
+        return type(self), self.args, dict(vars(self))
+
 
 class DomainError(DecibanError):
     """A value that the family gives probability zero, or cannot take."""
@@ -154,6 +158,14 @@ class NotANumberError(DomainError, TypeError):
 
 class InputError(DecibanError):
     """Wrong form of the input: shape, columns, type, or labels."""
+
+
+class NoRowsError(InputError):
+    """A file or table without a row that can be read."""
+
+
+class EngineError(DecibanError):
+    """A cluster or database that could not do its part of the work; no model was made."""
 
 
 class UnknownLabelError(InputError):

@@ -85,7 +85,9 @@ def test_bad_values_are_named():
     X[17, 1] = np.nan
     family = Gaussian("full")
     assert not family.collect(X, members).finite
-    message = r"column 'age' is missing \(row 17\); a full Gaussian learns from complete rows only. Fill the gap"
+    message = (
+        r"column 'age' is missing \(NaN\) \(row 17\); a full Gaussian learns from complete rows only. Fill the gap"
+    )
     with pytest.raises(DomainError, match=message):
         family.check(X, ["height", "age", "weight"], learning=True)
     family.check(X, [])  # scoring takes gaps

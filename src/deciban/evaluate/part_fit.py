@@ -25,6 +25,8 @@ ROUNDS = 3
 PARTS_PER_ROUND = 10
 LEAST_MAIN = 0.01  # weight v of the score that was fitted before
 LEAST_GAIN = 3.0  # nats over all rows that a part must promise
+SHARE_PENALTY, TOTAL_PENALTY = 1.0, 1000.0  # nats per squared unit: of each share, and of their sum less 1
+HELD = 1e9  # precision of parameters that stay where they are
 MAX_STEPS = 50
 TOLERANCE = 1e-3  # nats over all rows that a step still gains
 
@@ -71,6 +73,35 @@ def fit_weights(
     return found
 
 
+def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array) -> Array:
+    """Fit shares ≥ 0 of several scores (n, K) of the same rows, by the log loss of their weighted sum.
+
+    The sum of the shares is held near 1, by a penalty of TOTAL_PENALTY nats for each squared unit.
+
+    >>> codes = np.array([0, 1] * 50)
+    >>> truth, noise = 3.0 * np.eye(2)[codes], np.random.default_rng(0).normal(0, 3, (100, 2))
+    >>> fit_shares([truth, noise], codes, np.array([.5, .5])).round(1)
+    array([1., 0.])
+    """
+    P, K = len(scores), len(prior)
+    own = np.arange(len(codes)), codes
+    usable = np.isfinite(np.stack([each[own] for each in scores])).all(axis=0) & (prior[codes] > 0)
+    kept, numbers = np.unique(codes[usable], return_inverse=True)
+    given = np.stack([each[usable][:, kept].T for each in scores])
+    possible = np.where(np.isneginf(given).any(axis=0), -np.inf, 0.0)
+    given = np.where(np.isneginf(possible), 0.0, given)
+    given -= given.mean(axis=1, keepdims=True)
+    K = len(kept)
+    precision = np.diag(np.r_[np.full(P, SHARE_PENALTY), np.full(K, HELD)])
+    precision[:P, :P] += TOTAL_PENALTY
+    centre, least = np.r_[np.full(P, 1 / P), np.zeros(K)], np.r_[np.zeros(P), np.full(K, -np.inf)]
+    share = log_probability(prior[kept] / prior[kept].sum())
+    problem = _Problem(given, possible if possible.any() else None, numbers, share, centre, precision, least)
+    with np.errstate(all="ignore"), one_thread(0):
+        found = problem.minimise(centre)[:P]
+    return np.asarray(found / max(1.0, found.sum()))
+
+
 class _Path:
     """The parts chosen so far, and their weights; mutable."""
 
@@ -98,18 +129,29 @@ class _Path:
         return self.x
 
     def _problem(self, penalty: float) -> _Problem:
-        return _Problem(np.concatenate([self.main[None], self.every[self.chosen]]), *self.given, penalty)
+        P, K = 1 + len(self.chosen), len(self.given[2])
+        scores = np.concatenate([self.main[None], self.every[self.chosen]])
+        precision = np.diag(np.r_[np.full(P, penalty), np.full(K, 1 / OFFSET_SD**2)])
+        least = np.r_[LEAST_MAIN, np.zeros(P - 1), np.full(K, -np.inf)]
+        return _Problem(scores, *self.given, np.r_[1.0, np.zeros(P - 1 + K)], precision, least)
 
 
 class _Problem:
     """The objective of P parts, the first of which is the main score."""
 
-    def __init__(self, scores: Array, possible: Array | None, own: Codes, log_prior: Array, penalty: float) -> None:
+    def __init__(
+        self,
+        scores: Array,
+        possible: Array | None,
+        own: Codes,
+        log_prior: Array,
+        centre: Array,
+        precision: Array,
+        least: Array,
+    ) -> None:
         self.scores, self.possible, self.own, self.log_prior = scores, possible, own, log_prior  # (P, K, n)
-        P, K = len(scores), len(log_prior)
-        self.centre = np.r_[1.0, np.zeros(P - 1 + K)]
-        self.precision = np.r_[np.full(P, penalty), np.full(K, 1 / OFFSET_SD**2)]
-        self.least = np.r_[LEAST_MAIN, np.zeros(P - 1), np.full(K, -np.inf)]
+        # of P weights and K offsets: the penalty is quadratic about the centre
+        self.centre, self.precision, self.least = centre, precision, least
 
     def posterior(self, x: Array) -> tuple[float, Array]:
         """Return the penalised loss and the posteriors (K, n)."""
@@ -123,7 +165,7 @@ class _Problem:
         total = posterior.sum(axis=0)
         posterior /= total
         away = x - self.centre
-        return float((lost + np.log(total)).sum() + away @ (self.precision * away) / 2), posterior
+        return float((lost + np.log(total)).sum() + away @ self.precision @ away / 2), posterior
 
     def slopes(self, x: Array, posterior: Array) -> tuple[Array, Array]:
         """Return the gradient and the curvature."""
@@ -131,12 +173,12 @@ class _Problem:
         excess = posterior.copy()
         excess[self.own, np.arange(n)] -= 1.0
         gradient = np.r_[self.scores.reshape(P, -1) @ excess.ravel(), excess.sum(axis=1)]
-        gradient += self.precision * (x - self.centre)
+        gradient += self.precision @ (x - self.centre)
         mean = np.einsum("ci,pci->pi", posterior, self.scores)
         pulled = (self.scores * posterior).reshape(P, -1)
-        curvature = np.diag(self.precision)
+        curvature = self.precision.copy()
         curvature[:P, :P] += pulled @ self.scores.reshape(P, -1).T - mean @ mean.T
-        curvature[:P, P:] = pulled.reshape(P, K, n).sum(axis=2) - mean @ posterior.T
+        curvature[:P, P:] += pulled.reshape(P, K, n).sum(axis=2) - mean @ posterior.T
         curvature[P:, :P] = curvature[:P, P:].T
         curvature[P:, P:] += np.diag(posterior.sum(axis=1)) - posterior @ posterior.T
         return gradient, curvature

@@ -36,6 +36,7 @@ MAX_LISTED = 3  # confusions, and classes against the rest, in the summary
 MAX_CLASSES = 5  # classes in the first line of the summary
 LEVEL = 0.95  # of the intervals in the summary
 REPEATS = 200  # of the bootstrap, for figures that are not means over rows
+BOOTSTRAPPED = 20_000  # rows up to which the interval of the EER is bootstrapped
 NO_BETTER = 1.64  # standard errors of the gain in log loss over the prior, below which it may be chance
 FIGURES = {"error": "error_rate", "log loss": "log_loss", "Brier": "brier", "Cllr": "cllr", "EER": "eer"}
 COMMON = ("error_rate", "mean_cost", "log_loss", "log_loss_of_prior", "brier", "expected_calibration_error")
@@ -269,11 +270,12 @@ class Evaluation:
         if figure not in WITH_INTERVALS:
             raise InputError(f"interval({figure!r}): the figure must be one of {', '.join(WITH_INTERVALS)}.")
         if figure == "eer":
-            found = bootstrap(eer, *self.scores(), **{"repeats": REPEATS, **options})
-            if found.low < found.high:
-                return found
-            rows = np.bincount(self.codes, minlength=2).min()  # all samples agree: as a share of the smaller class
-            return share_interval(np.repeat(found.estimate, rows), None, found.level)
+            if len(self) <= BOOTSTRAPPED:
+                found = bootstrap(eer, *self.scores(), **{"repeats": REPEATS, **options})
+                if found.low < found.high:
+                    return found
+            rows = np.bincount(self.codes, minlength=2).min()  # as a share of the smaller class, which is wider
+            return share_interval(np.repeat(self.eer, rows), None, float(options.get("level", LEVEL)))
         level, each = float(options.get("level", LEVEL)), self._row_values(figure)
         if figure == "error_rate":
             return share_interval(each, self.groups, level)
@@ -343,7 +345,7 @@ class Evaluation:
             "selected_on": list(self.selected_on),
             **{name: getattr(self, name) for name in COMMON},
             **{name: self.figure(name) for name in evidence},
-            "intervals": {name: found for name in WITH_INTERVALS if (found := self._ends(name)) is not None},
+            "intervals": {name: found for name in WITH_INTERVALS if (found := self.ends(name)) is not None},
             "better_than_prior": self.verdict() is None,
             "impossible": self.impossible,
             "confusion": self.confusion.tolist(),
@@ -368,8 +370,25 @@ class Evaluation:
         except DecibanError:
             return None
 
-    def _ends(self, name: str) -> list[float] | None:
-        """Return the ends of the interval of a figure; None if these rows do not determine it."""
+    def ends(self, name: str) -> list[float] | None:
+        """Give the ends of the interval of a figure.
+
+        Parameters
+        ----------
+        name : str
+            One of the names that `interval` takes.
+
+        Returns
+        -------
+        list of two floats, or None
+            The ends; None if these rows do not determine them, or if one is infinite.
+
+        Examples
+        --------
+        >>> told = Evaluation([[0.0, 2.0], [0.0, -1.0]] * 40, [1, 0] * 39 + [0, 1], ["f", "m"])
+        >>> [round(end, 3) for end in told.ends("error_rate")]
+        [0.007, 0.087]
+        """
         try:
             found = self.interval(name)
         except DecibanError:
@@ -489,7 +508,7 @@ def _line(evaluation: Evaluation, name: str, value: str, remark: str) -> str:
     chosen = FIGURES.get(name, name) in evaluation.selected_on or name in evaluation.selected_on
     remark = "; ".join(part for part in (remark, "chosen by it" if chosen else "") if part)
     figure = FIGURES.get(name, "mean_cost" if name == "cost" else "")
-    ends = evaluation._ends(figure) if figure else None
+    ends = evaluation.ends(figure) if figure else None
     digits = ".3f"
     if ends is not None and value.endswith("%"):
         ends, digits = [100 * end for end in ends], ".1f"

@@ -221,6 +221,16 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     return float(loss), gradient, curvature
 
 
+def _newton_step(gradient: Array, curvature: Array, least: float) -> Array:
+    """Return −|curvature|⁻¹·gradient, whose absolute value is that of its eigenvalues, at least `least`."""
+    try:
+        np.linalg.cholesky(curvature - 0.5 * least * np.eye(len(gradient)))
+        return np.asarray(-np.linalg.solve(curvature, gradient))  # the eigenvalues are positive: no need to know them
+    except np.linalg.LinAlgError:
+        bends, directions = np.linalg.eigh(curvature)
+        return np.asarray(-directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least)))
+
+
 def _minimise(problem: Problem) -> Array:
     """Newton steps from the centre of the penalty, each of which lowers the objective."""
     parameters = problem.penalty.centre
@@ -229,8 +239,7 @@ def _minimise(problem: Problem) -> Array:
         loss, gradient, curvature = objective(problem, parameters)
         least = problem.penalty.precision.diagonal().min()
         for _ in range(MAX_STEPS):
-            bends, directions = np.linalg.eigh(curvature)
-            step = -directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least))
+            step = _newton_step(gradient, curvature, least)
             gain, length = -gradient @ step, abs(step).max()
             if gain < FINAL_STEP[0] and length < FINAL_STEP[1]:
                 return parameters + step

@@ -28,6 +28,7 @@ from deciban.evidence.explanation import count, frame_of, plain
 from deciban.evidence.scores import Array, llr_over_runner_up, log_posterior, log_probability
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
+ClassWeightLike: TypeAlias = Mapping[Any, float] | str  # a dict, or "balanced"
 PriorLike: TypeAlias = Mapping[Any, float] | ArrayLike  # "learnt", "uniform", a dict, or K probabilities
 CostLike: TypeAlias = Mapping[Any, float] | ArrayLike | None  # 0/1 costs, a dict by (true, decided), or K × K costs
 TOLERANCE = 1e-6  # how far the sum of a given prior may be from 1
@@ -76,6 +77,58 @@ def resolve_prior(prior: PriorLike, classes: Labels, learnt: ArrayLike | None = 
         return _named_prior(prior, classes, weights)
     values = _numbers(prior, (K,), PriorError, f"prior must be 'learnt', 'uniform', a dict or {K} probabilities")
     return _checked_prior(values, classes)
+
+
+def weighted_prior(weight: ClassWeightLike, classes: Labels, learnt: ArrayLike) -> Array:
+    """Convert class weights into the prior that they mean: learnt proportions times weights.
+
+    Parameters
+    ----------
+    weight : "balanced" or mapping of {class: weight}
+        "balanced" makes all classes that have rows equally probable. A class that the mapping does not name has
+        weight 1.
+    classes : sequence of K labels
+        The classes.
+    learnt : array-like of shape (K,) or (n, K)
+        Number, or proportion, of learnt rows of each class.
+
+    Returns
+    -------
+    ndarray of shape (K,) or (n, K)
+        Probabilities, which sum to 1.
+
+    Examples
+    --------
+    >>> weighted_prior({"spam": 3}, ["ham", "spam"], [60, 20]).tolist()
+    [0.5, 0.5]
+    """
+    rows = np.asarray(learnt, dtype=float)
+    if isinstance(weight, str):
+        weighted = (rows > 0).astype(float)
+    else:
+        weighted = rows * np.array([float(weight.get(name, 1.0)) for name in classes])
+    total = weighted.sum(axis=-1, keepdims=True)
+    if not (total > 0).all():
+        raise PriorError("no class that has rows has a weight above 0. Give class_weight a positive weight.")
+    return weighted / total
+
+
+def check_class_weight(weight: ClassWeightLike, classes: Labels, prior: PriorLike) -> None:
+    """Raise PriorError for weights that are not ≥ 0, of unknown classes, or given together with a prior."""
+    if not (isinstance(prior, str) and prior == "learnt"):
+        raise PriorError("prior and class_weight were both given; class weights change the learnt prior. Give one.")
+    if isinstance(weight, str):
+        if weight != "balanced":
+            raise PriorError(f"class_weight={weight!r} must be 'balanced' or a dict of weights by class.")
+        return
+    if not isinstance(weight, Mapping):
+        raise PriorError(f"class_weight={weight!r} must be 'balanced' or a dict of weights by class.")
+    known = list(classes)
+    for name, value in weight.items():
+        if name not in known:
+            raise PriorError(f"class_weight has a weight for {name!r}, which is no class; classes are {known}.")
+        if not (isinstance(value, (int, float, np.number)) and 0 <= value < np.inf):
+            raise PriorError(f"class_weight[{name!r}]={value!r} must be a number ≥ 0.", label=name)
 
 
 def resolve_cost(cost: CostLike, classes: Labels) -> Array:

@@ -22,9 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deciban.errors import ImpossibleRowWarning, InputError, shortlist
-from deciban.kernels import log_softmax, log_sum_exp
+from deciban.kernels import add_row, log_softmax, log_sum_exp, softmax
+from deciban.kernels.parallel import each, row_chunks
 
 Array = NDArray[np.float64]
+
+MANY_ROWS = 1024  # rows from which on the log prior is added to many at a time
 
 UNITS = {"nats": 1.0, "bits": 1 / log(2), "bans": 1 / log(10), "decibans": 10 / log(10)}
 
@@ -103,7 +106,14 @@ def log_joint(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None
     >>> log_joint([[-2.92, -4.42]], np.log([.5, .5])).round(2).tolist()
     [[-3.61, -5.11]]
     """
-    return np.add(np.asarray(log_likelihood, dtype=float), np.asarray(log_prior, dtype=float), out=out)
+    scores, prior = np.asarray(log_likelihood, dtype=float), np.asarray(log_prior, dtype=float)
+    if prior.ndim != 1 or len(scores) < MANY_ROWS or not scores.flags.c_contiguous:
+        return np.add(scores, prior, out=out)
+    joint = np.empty(scores.shape) if out is None else out
+    if not joint.flags.c_contiguous:
+        return np.add(scores, prior, out=joint)
+    each(lambda rows: add_row(scores[rows], prior, joint[rows]), row_chunks(len(scores), 2 * len(prior)))
+    return joint
 
 
 def log_marginal(log_likelihood: ArrayLike, log_prior: ArrayLike) -> Array:
@@ -156,12 +166,81 @@ def log_posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | 
     """
     joint = log_joint(log_likelihood, log_prior, out)
     posterior = log_softmax(joint, out=joint)
-    rows = np.flatnonzero(np.isneginf(posterior[:, 0]))  # candidates by one class: testing all of them is slower
+    suspect = posterior[:, 0] == -np.inf  # one class alone: testing all of them is slower
+    if not suspect.any():
+        return posterior
+    rows = np.flatnonzero(suspect)
     impossible = rows[np.isneginf(posterior[rows]).all(axis=1)]
     if len(impossible):
         posterior[impossible] = np.broadcast_to(log_prior, joint.shape)[impossible]
         warn_impossible(impossible, "under every class", "the posterior is the class prior")
     return posterior
+
+
+def posterior(log_likelihood: ArrayLike, log_prior: ArrayLike, out: Array | None = None) -> Array:
+    """Compute the posterior probability of each class: P(c|x).
+
+    Parameters
+    ----------
+    log_likelihood : array-like of shape (n, K)
+        Log-likelihoods.
+    log_prior : array-like of shape (K,) or (n, K)
+        Log prior probabilities.
+    out : ndarray of shape (n, K), optional
+        Where to write the result; may be `log_likelihood` itself, which saves an allocation.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        Posterior probabilities; the prior for impossible rows.
+
+    Examples
+    --------
+    >>> posterior(np.log([[.05395, .01198]]), np.log([.1, .9])).round(4).tolist()
+    [[0.3335, 0.6665]]
+    """
+    joint = log_joint(log_likelihood, log_prior, out)
+    shares = softmax(joint, out=joint)
+    rows = np.flatnonzero(shares[:, 0] == 0)  # candidates by one class: testing all of them is slower
+    impossible = rows[~shares[rows].any(axis=1)]
+    if len(impossible):
+        shares[impossible] = np.exp(np.broadcast_to(log_prior, joint.shape)[impossible])
+        warn_impossible(impossible, "under every class", "the posterior is the class prior")
+    return shares
+
+
+def most_probable(log_likelihood: Array, log_prior: Array) -> NDArray[np.intp] | None:
+    """Find the most probable class of each row, the first of equal ones.
+
+    Parameters
+    ----------
+    log_likelihood : ndarray of shape (n, K)
+        Log-likelihoods.
+    log_prior : ndarray of shape (K,) or (n, K)
+        Log prior probabilities.
+
+    Returns
+    -------
+    ndarray of shape (n,) or None
+        Numbers of the classes; None if a row is impossible.
+
+    Examples
+    --------
+    >>> most_probable(np.log([[.05395, .01198]]), np.log([.1, .9])).tolist()
+    [1]
+    """
+    best = np.empty(len(log_likelihood), np.intp)
+    own = np.ndim(log_prior) == 2
+
+    def decide(rows: slice) -> bool:
+        joint = log_joint(log_likelihood[rows], log_prior[rows] if own else log_prior)
+        joint.argmax(axis=1, out=best[rows])
+        with np.errstate(invalid="ignore", over="ignore"):
+            if np.isfinite(joint.sum()):
+                return True
+        return not np.isneginf(joint[np.arange(len(joint)), best[rows]]).any()
+
+    return best if all(each(decide, row_chunks(len(best), 8 * log_likelihood.shape[1] + 32))) else None
 
 
 def log_ratio(over: ArrayLike, against: ArrayLike) -> Array:

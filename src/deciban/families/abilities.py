@@ -69,8 +69,8 @@ class HasPosterior(Protocol):
 class HasDraws(Protocol):
     """Families that can draw parameters from their posterior."""
 
-    def draw(self, stats: Any, rng: np.random.Generator) -> Density:
-        """Draw parameters once from the posterior.
+    def draw(self, stats: Any, rng: np.random.Generator, times: int = 1) -> Density:
+        """Draw parameters from the posterior.
 
         Parameters
         ----------
@@ -78,11 +78,13 @@ class HasDraws(Protocol):
             Sums of the rows of each class.
         rng : numpy.random.Generator
             Source of random numbers.
+        times : int, default=1
+            Number of independent draws.
 
         Returns
         -------
         Density
-            The density of each class with the parameters drawn.
+            The density of each class with the parameters drawn: K × times densities, those of the first draw first.
         """
 
 
@@ -263,6 +265,20 @@ class HasCandidates(Protocol):
         -------
         bool
             True if sums of one serve the other.
+        """
+
+    def same_features(self, other: Any) -> bool:
+        """Tell whether two candidates count the same features.
+
+        Parameters
+        ----------
+        other : Family
+            Another candidate.
+
+        Returns
+        -------
+        bool
+            True if both find the same features in a row.
         """
 
     def left_out_scores(self, stats: Any | None, X: Rows, members: Members, rule: Rule) -> LeftOutScores:
@@ -474,6 +490,14 @@ class HasParts(Protocol):
 
 
 @runtime_checkable
+class HasMoments(Protocol):
+    """Density of numbers with a mean and a variance for each feature."""
+
+    def moments(self) -> tuple[Array, Array]:
+        """Means and variances in the units of the data, shape (K, D) each; inf where there is none."""
+
+
+@runtime_checkable
 class HasNamedParts(Protocol):
     """Densities that are a sum over features which are not columns, such as words."""
 
@@ -482,11 +506,27 @@ class HasNamedParts(Protocol):
 
 
 @runtime_checkable
+class HasWordParts(Protocol):
+    """Densities whose features may be parts of words."""
+
+    def parts_by_word(self, X: Rows, names: list[str], parts: Array) -> tuple[list[str], Array, Array] | None:
+        """Return words (W,), parts (n, K, W) and values (n, W), from parts (n, K, P); None for other features."""
+
+
+@runtime_checkable
 class HasSelection(Protocol):
     """Densities with a marginal density of some of the features."""
 
     def select(self, features: Array) -> Density:
         """Return the density of these features."""
+
+
+@runtime_checkable
+class HasContrast(Protocol):
+    """Densities whose differences between classes cost less than the densities."""
+
+    def contrast(self, X: Rows) -> Array:
+        """Return log f(x|k), shape (n, K), up to a term of each row that all k share."""
 
 
 @runtime_checkable

@@ -97,6 +97,10 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
     a: float | Array = 1.0  # () or (D,)
     b: float | Array = 1.0  # () or (D,)
 
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset({"gaps", "sparse"})
+
     def __post_init__(self) -> None:
         for name in ("a", "b"):
             value = np.asarray(getattr(self, name), dtype=float)
@@ -222,9 +226,10 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
         on, off = self._logs(ones, zeros, "map")
         return marginals(ones + self.a, ones + zeros + self.a + self.b, np.where(np.isnan(off), np.nan, np.exp(on)))
 
-    def draw(self, stats: AnyBernoulliStats, rng: np.random.Generator) -> BernoulliDensity:
+    def draw(self, stats: AnyBernoulliStats, rng: np.random.Generator, times: int = 1) -> BernoulliDensity:
         # a Beta variate is g1/(g1 + g0) with two Gamma variates
-        on, off = log_gamma(stats.ones + self.a, rng), log_gamma(stats.zeros + self.b, rng)
+        shapes = stats.ones + self.a, stats.zeros + self.b
+        on, off = (log_gamma(np.concatenate([shape] * times), rng) for shape in shapes)
         both = np.logaddexp(on, off)
         return BernoulliDensity(on - both, off - both)
 
@@ -266,6 +271,10 @@ class BernoulliDensity(Density):
     def p(self) -> Array:
         """(K, D) probability of a one."""
         return np.exp(self.log_on)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances, (K, D) each."""
+        return self.p, np.exp(self.log_on + self.log_off)
 
     def parts(self, X: Matrix) -> Array:
         """Log probability of each value, shape (n, K, D); 0 where it is missing."""

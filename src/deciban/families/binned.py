@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import pairwise
+from math import floor, log10
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,6 +112,31 @@ class Binned(MappedFamily, HasChoices):
             drawn[:, j] = np.where((at == 0) | (at == len(edges)), last, inside)
         return drawn
 
+    def ranges(self, feature: int, map: Array) -> list[str]:
+        """Write the bins of a feature as ranges: the values below the first edge, between edges, and from the last.
+
+        Parameters
+        ----------
+        feature : int
+            Position of the feature.
+        map : ndarray of shape (n_features, 1 + edges)
+            The map of the statistics.
+
+        Returns
+        -------
+        list of str
+            One text for each bin.
+
+        Examples
+        --------
+        >>> waits = Binned(4).fit([[1.0], [2.0], [2.0], [3.0], [9.0], [30.0]])
+        >>> waits.family.ranges(0, waits.stats.map)
+        ['below -0.5', 'from -0.5 to 1.5', 'from 1.5 to 2.5', 'from 2.5 to 8.5', 'from 8.5 to 39.5', 'from 39.5']
+        """
+        ends = [f"{edge:.6g}" for edge in _edges(map[feature])]
+        inside = [f"from {low} to {high}" for low, high in pairwise(ends)]
+        return [f"below {ends[0]}", *inside, f"from {ends[-1]}"]
+
     # -- the inner family: categories of bins ----------------------------------------------------------------------
     def inside(self, map: Array | None) -> Family[Any]:
         if map is None:
@@ -201,10 +228,11 @@ def round_between(low: float, high: float) -> float:
     """
     if not 1e-250 < high - low < 1e250:
         return high
-    middle, found, power = low / 2 + high / 2, high, int(np.floor(np.log10(high - low)))
+    low, high = float(low), float(high)  # faster than numpy's numbers
+    middle, found, power = low / 2 + high / 2, high, floor(log10(high - low))
     for unit in (digit * 10.0**k for k in range(power - 1, power + 4) for digit in (1, 2, 5)):
-        nearest = np.round(middle / unit) * unit
-        number = float(f"{nearest if low < nearest <= high else np.floor(high / unit) * unit:.12g}")
+        nearest = round(middle / unit) * unit
+        number = float(f"{nearest if low < nearest <= high else floor(high / unit) * unit:.12g}")
         found = number if low < number <= high else found
     return found
 

@@ -283,18 +283,17 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         # the mode is the joint one of all categories of a table
         return marginals(A.T, A0.T, np.where(none[table], np.nan, np.exp(mode)).T)
 
-    def draw(self, stats: AnyCategoricalStats, rng: np.random.Generator) -> CategoricalDensity:
+    def draw(self, stats: AnyCategoricalStats, rng: np.random.Generator, times: int = 1) -> CategoricalDensity:
         support = self.support(stats)
-        table, unlisted = support.table, support.unlisted[:, None]
-        cells = log_gamma(support.counts + support.alpha[:, None], rng)
-        new = log_gamma(np.maximum(support.alpha_new[:, None] * unlisted, 1e-300), rng)
-        rest = np.broadcast_to(np.where(unlisted > 0, new, -np.inf), support.totals.shape)
+        table, unlisted, K = support.table, support.unlisted[:, None], support.totals.shape[1]
+        cells = log_gamma(np.concatenate([support.counts + support.alpha[:, None]] * times, axis=1), rng)
+        new = np.broadcast_to(np.maximum(support.alpha_new[:, None] * unlisted, 1e-300), (len(unlisted), K * times))
+        rest = np.where(unlisted > 0, log_gamma(new, rng), -np.inf)
         total = rest.copy()
         for j, (start, size) in enumerate(zip(support.axis.starts, support.axis.sizes)):
             total[j] = np.logaddexp(total[j], np.logaddexp.reduce(cells[start : start + size], axis=0))
-        outside = np.log(support.alpha_new / np.maximum(support.alpha0, 1e-300))[
-            :, None
-        ]  # of a category outside the support
+        # of a category outside the support
+        outside = np.log(support.alpha_new / np.maximum(support.alpha0, 1e-300))[:, None]
         unseen = np.where(unlisted > 0, rest - total - np.log(np.maximum(unlisted, 1)), outside)
         return CategoricalDensity(support.axis, cells - total[table], unseen, support.unlisted, support.features)
 

@@ -184,8 +184,8 @@ def linear_scores(X: Matrix, weights: Array, bias: Array) -> Array:
         return kernels.sparse_scores(X.data, X.indices, X.indptr, weights, bias)
     impossible = np.isneginf(weights)
     if not impossible.any():
-        return np.asarray(X @ weights + bias)
-    scores = X @ np.where(impossible, 0.0, weights) + bias
+        return kernels.linear_scores(X, weights, bias)
+    scores = kernels.linear_scores(X, np.where(impossible, 0.0, weights), bias)
     scores[X @ impossible.astype(X.dtype) > 0] = -np.inf
     return np.asarray(scores)
 

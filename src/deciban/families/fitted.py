@@ -14,12 +14,12 @@ from deciban.families.posterior import Posterior
 from deciban.families.product import footprint, without_ability
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
 from deciban.read.numbers import row_weights
-from deciban.statistics import Array, Members, Stats
+from deciban.statistics import Additive, Array, Members, Stats
 from deciban.statistics.base import collect_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fitted:
+class Fitted(Additive):
     """A family and its sums; immutable, learning returns another value.
 
     Parameters

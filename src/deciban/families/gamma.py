@@ -28,6 +28,7 @@ from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPo
 from deciban.families.dirichlet import left_over
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.kernels.parallel import row_scores
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
@@ -35,6 +36,8 @@ from deciban.statistics.base import TOLERANCE
 
 LARGEST_SHAPE = 1e6  # of values that do not vary within the classes
 NEWTON_STEPS = 20  # Minka's step has all digits after about five
+
+WORK = 80  # elementary operations of the logarithm and the sums of a value, for chunks of rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +93,10 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
     shape: float | Array | None = None  # α, () or (D,)
     a: float = 1.0
     b: float | Array | None = None  # () or (D,)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset({"gaps"})
 
     def __post_init__(self) -> None:
         for name in ("shape", "a", "b"):
@@ -199,8 +206,8 @@ class Gamma(Family[GammaStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior
         _, a, b = self._posterior(stats)
         return Posterior({"rate": Marginal.exact(sps.gamma(a, scale=1 / b), np.where(a >= 1, (a - 1) / b, np.nan))})
 
-    def draw(self, stats: GammaStats, rng: np.random.Generator) -> GammaDensity:
-        shape, a, b = self._posterior(stats)
+    def draw(self, stats: GammaStats, rng: np.random.Generator, times: int = 1) -> GammaDensity:
+        shape, a, b = (np.concatenate([each] * times) for each in np.broadcast_arrays(*self._posterior(stats)))
         return GammaDensity(shape, _draw(a, b, rng))
 
     def free_parameters(self, stats: GammaStats) -> int:
@@ -253,16 +260,24 @@ class GammaDensity(Density):
     def K(self) -> int:
         return len(self.rate)
 
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances, (K, D) each."""
+        return self.shape / self.rate, self.shape / self.rate**2
+
     def parts(self, X: Array) -> Array:
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
         return _without_gaps(_rate_parts(X[:, None, :], self.shape, self.rate), X[:, None, :])
 
     def log_density(self, X: Array) -> Array:
         """Return log f(x|k), shape (n, K): linear in x and log x."""
-        seen = ~np.isnan(X)
-        x = np.where(seen, X, 1.0).astype(float)
         constant = self.shape * np.log(self.rate) - gammaln(self.shape)
-        return np.asarray(np.log(x) @ (self.shape - 1).T - (x * seen) @ self.rate.T + seen @ constant.T)
+
+        def score(rows: Array) -> Array:
+            seen = ~np.isnan(rows)
+            x = np.where(seen, rows, 1.0).astype(float)
+            return np.asarray(np.log(x) @ (self.shape - 1).T - (x * seen) @ self.rate.T + seen @ constant.T)
+
+        return row_scores(score, X, self.K, (WORK + 4 * self.K) * X.shape[1])
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw positive numbers."""
@@ -283,14 +298,25 @@ class CompoundGammaDensity(Density):
     def K(self) -> int:
         return len(self.a)
 
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances, (K, D) each; inf where a ≤ 1 or a ≤ 2."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = self.b * self.shape / (self.a - 1)
+            variance = mean * self.b * (self.shape + self.a - 1) / ((self.a - 1) * (self.a - 2))
+        return np.where(self.a > 1, mean, np.inf), np.where(self.a > 2, variance, np.inf)
+
     def parts(self, X: Array) -> Array:
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
         return _without_gaps(_compound_parts(X[:, None, :], self.shape, self.a, self.b), X[:, None, :])
 
     def log_density(self, X: Array) -> Array:
         """Return log f(x|k), shape (n, K); one class at a time keeps memory at (n, D)."""
-        each = zip(self.shape, self.a, self.b)
-        return np.stack([_without_gaps(_compound_parts(X, *one), X).sum(axis=1) for one in each], axis=1)
+
+        def score(rows: Array) -> Array:
+            each = zip(self.shape, self.a, self.b)
+            return np.stack([_without_gaps(_compound_parts(rows, *one), rows).sum(axis=1) for one in each], axis=1)
+
+        return row_scores(score, X, self.K, WORK * self.shape.size)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw a rate from its posterior for each row, then positive numbers."""

@@ -35,6 +35,8 @@ from deciban.read.categories import MISSING, encode_categories
 from deciban.read.tables import Columns, Table, dense_numbers
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 
+CACHED_CELLS = 2**15  # positions that are computed at a time
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -235,8 +237,11 @@ class InteractionDensity(Density):
 
         `cells` are the positions of the rows' cells, for callers that have them.
         """
+        cells = self.layout.positions(X) if cells is None else cells
+        if cells.min(initial=0) >= 0:
+            return self.table.take(cells, axis=0)
         padded = np.concatenate([self.table, np.zeros((1, self.K))])  # position −1 is the last
-        return padded.take(self.layout.positions(X) if cells is None else cells, axis=0)
+        return padded.take(cells, axis=0)
 
     def log_density(self, X: Array) -> Array:
         """Return the evidence of averaged one-dependence estimators beyond that of the columns; not a density."""
@@ -290,13 +295,17 @@ class Layout:
     def positions(self, X: Array) -> Array:
         """Return the position of each row's cell on the axis, shape (P, n); −1 where a value is missing."""
         found = np.empty((len(self.pairs), len(X)), dtype=np.intp)
-        columns = X.T.astype(np.intp)  # contiguous
-        gaps = columns.min(axis=1, initial=0) < 0
-        for (one, two), start, cells in zip(self.pairs, self.starts, found):
-            np.multiply(columns[one], self.levels[two], out=cells)
-            cells += columns[two] + start
-            if gaps[one] or gaps[two]:
-                cells[(columns[one] < 0) | (columns[two] < 0)] = MISSING
+        columns, (one, two) = X.T.astype(np.intp), self.pairs.T
+        gaps, levels, starts = columns.min(initial=0) < 0, self.levels[two][:, None], self.starts[:, None]
+        step = max(1, CACHED_CELLS // max(1, len(self.pairs)))
+        for at in range(0, len(X), step):
+            rows, cells = columns[:, at : at + step], found[:, at : at + step]
+            first, second = rows[one], rows[two]
+            np.multiply(first, levels, out=cells)
+            cells += second
+            cells += starts
+            if gaps:
+                cells[(first < 0) | (second < 0)] = MISSING
         return found
 
     def marginals(self, counts: Array) -> tuple[Array, Array, Array]:

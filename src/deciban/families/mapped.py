@@ -212,9 +212,9 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
         inner: HasPosterior = self.inside(stats.map)  # type: ignore[assignment]  # parameters describe mapped values
         return inner.posterior(stats.inner)
 
-    def draw(self, stats: MappedStats, rng: np.random.Generator) -> Density:
+    def draw(self, stats: MappedStats, rng: np.random.Generator, times: int = 1) -> Density:
         inner: HasDraws = self.inside(stats.map)  # type: ignore[assignment]  # see `supports`
-        return self._behind(stats, inner.draw(stats.inner, rng))
+        return self._behind(stats, inner.draw(stats.inner, rng, times))
 
     def framed(self, stats: MappedStats) -> Self:
         old = self.inside(stats.map)

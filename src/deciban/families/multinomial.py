@@ -91,6 +91,10 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
     _: KW_ONLY
     base: Array | None = None  # (V,)
 
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset({"sparse"})
+
     def __post_init__(self) -> None:
         check_strength("Multinomial", self.pseudo_count, self.base)
         for name in ("pseudo_count", "base"):
@@ -222,10 +226,11 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
         none = np.isnan(mode).any(axis=1, keepdims=True)
         return marginals(stats.counts + alpha, totals + alpha0, np.where(none, np.nan, mode))
 
-    def draw(self, stats: MultinomialStats, rng: np.random.Generator) -> MultinomialDensity:
+    def draw(self, stats: MultinomialStats, rng: np.random.Generator, times: int = 1) -> MultinomialDensity:
         alpha, _ = self.alpha(stats)
-        logs = log_gamma(stats.counts.T + alpha[:, None], rng)
-        return MultinomialDensity(logs - np.logaddexp.reduce(logs, axis=0), self.estimate(stats, "mean").length)
+        logs = log_gamma(np.concatenate([stats.counts.T + alpha[:, None]] * times, axis=1), rng)
+        length = np.concatenate([self.estimate(stats, "mean").length] * times)
+        return MultinomialDensity(logs - np.logaddexp.reduce(logs, axis=0), length)
 
     @staticmethod
     def of(p: ArrayLike, length: ArrayLike = 100) -> MultinomialDensity:

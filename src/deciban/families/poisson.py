@@ -23,9 +23,13 @@ from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasL
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
+from deciban.kernels.parallel import row_scores
 from deciban.read.numbers import refuse, refuse_infinite
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
+
+BLOCK_CELLS = 2**15  # values of all classes that are scored at a time
+WORK = 80  # elementary operations of the logarithm and the sums of a value, for chunks of rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +74,10 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
 
     shape: float | Array | None = None  # a, () or (D,)
     rate: float = 1.0  # b
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset({"gaps"})
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or (self.shape is not None and np.min(self.shape) <= 0):
@@ -170,8 +178,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         a, b = self._gamma(stats)
         return Posterior({"rate": Marginal.exact(sps.gamma(a, scale=1 / b), np.where(a >= 1, (a - 1) / b, np.nan))})
 
-    def draw(self, stats: PoissonStats, rng: np.random.Generator) -> PoissonDensity:
-        a, b = self._gamma(stats)
+    def draw(self, stats: PoissonStats, rng: np.random.Generator, times: int = 1) -> PoissonDensity:
+        a, b = (np.concatenate([each] * times) for each in np.broadcast_arrays(*self._gamma(stats)))
         return PoissonDensity(rng.gamma(a) / b)
 
     @staticmethod
@@ -218,8 +226,17 @@ class PoissonDensity(Density):
         return np.nan_to_num(_poisson_parts(X[:, None, :], self.rate), nan=0.0, neginf=-np.inf)
 
     def log_density(self, X: Array) -> Array:
-        """Return the scores, shape (n, K); computed class by class, in memory of (n, D)."""
-        return np.stack([PoissonDensity(rate[None]).parts(X)[:, 0].sum(axis=1) for rate in self.rate], axis=1)
+        """Return the scores, shape (n, K); computed for blocks of rows, so that memory is bounded."""
+        return row_scores(self._scores, X, self.K, WORK * self.rate.size)
+
+    def _scores(self, X: Array) -> Array:
+        step = max(1, BLOCK_CELLS // max(1, self.rate.size))
+        blocks = [self.parts(X[at : at + step]).sum(axis=2) for at in range(0, max(1, len(X)), step)]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances, (K, D) each; both are the rate."""
+        return self.rate, self.rate
 
     def polynomial(self) -> tuple[None, Array, Array]:
         """Return None, log λ and −Σλ: linear in the counts."""
@@ -244,16 +261,23 @@ class NegativeBinomialDensity(Density):
     def K(self) -> int:
         return len(self.a)
 
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances, (K, D) each."""
+        mean = self.a / self.b
+        return mean, mean * (1 + 1 / self.b)
+
     def parts(self, X: Array) -> Array:
         """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
         return np.nan_to_num(_negative_binomial_parts(X[:, None, :], self.a, self.b), nan=0.0, neginf=-np.inf)
 
     def log_density(self, X: Array) -> Array:
         """Return the scores, shape (n, K); computed class by class, in memory of (n, D)."""
-        pairs = zip(self.a, self.b)
-        return np.stack(
-            [NegativeBinomialDensity(a[None], b[None]).parts(X)[:, 0].sum(axis=1) for a, b in pairs], axis=1
-        )
+
+        def score(rows: Array) -> Array:
+            each = [NegativeBinomialDensity(a[None], b[None]).parts(rows) for a, b in zip(self.a, self.b)]
+            return np.stack([part[:, 0].sum(axis=1) for part in each], axis=1)
+
+        return row_scores(score, X, self.K, WORK * self.a.size)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw a rate from its posterior for each row, then counts."""

@@ -68,6 +68,7 @@ class Expert:
     columns: Key
     family: Family[Any]
     whole_rows: bool = False  # a row with a gap in one of the columns counts as missing in all
+    alone: bool = False  # its evidence is all that its columns give, not what is beyond their families
 
     def encode(self, table: Table) -> Rows:
         """Encode the columns of a table."""
@@ -190,6 +191,10 @@ class Product(
 
     families: Mapping[Any, Family[Any]]
     experts: Mapping[str, Expert] = field(default_factory=dict)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset.intersection(*(family.accepts for family in self.families.values()))
 
     def __post_init__(self) -> None:
         if not self.families:
@@ -401,8 +406,8 @@ class Product(
         labels = [",".join(map(str, key)) for key in self.keys]
         return Posterior({f"{label}.{p}": post[p] for label, post in zip(labels, each) for p in post})
 
-    def draw(self, stats: ProductStats, rng: np.random.Generator) -> ProductDensity:
-        return self._density(self._each(lambda f, s: f.draw(s, rng), stats.blocks.values()))
+    def draw(self, stats: ProductStats, rng: np.random.Generator, times: int = 1) -> ProductDensity:
+        return self._density(self._each(lambda f, s: f.draw(s, rng, times), stats.blocks.values()))
 
     # -- the machinery ---------------------------------------------------------------------------------------------
     def _each(self, act: Callable[..., Any], *parts: Iterable[Any]) -> list[Any]:
@@ -472,10 +477,10 @@ def blocks_of(family: Family[Any], *values: Any) -> list[tuple[Any, ...]]:
 
     The values are encoded rows, statistics or densities of the family.
     """
-    if not isinstance(family, Product):
+    if Product not in type(family).__mro__:  # isinstance looks at every protocol that Product derives from
         return [(family, *values)]
     parts = [value.parts if isinstance(value, BlockRows) else list(value.blocks.values()) for value in values]
-    return list(zip(family.families.values(), *parts))
+    return list(zip(family.families.values(), *parts))  # type: ignore[attr-defined]
 
 
 def places_of(keys: Sequence[Key], columns: Sequence[Any]) -> list[list[int]]:
@@ -533,6 +538,28 @@ def expert_columns(family: Family[Any]) -> list[tuple[Family[Any], Key]]:
         several, columns = ability(expert.family, SeveralParts), expert.columns
         parts = [tuple(range(len(columns)))] if several is None else several.part_columns
         found += [(expert.family, tuple(columns[j] for j in part)) for part in parts]
+    return found
+
+
+def arrangements(family: Family[Any]) -> list[list[int]]:
+    """Return sets of blocks and parts of experts that are models by themselves, as positions of their scores.
+
+    Each is an expert of several columns, or all experts of single columns, with the blocks of the other columns.
+    """
+    if not isinstance(family, Product):
+        return []
+    sets: dict[Any, list[tuple[int, Key]]] = {}
+    at = len(family.families)
+    for name, expert in family.experts.items():
+        several = ability(expert.family, SeveralParts)
+        if expert.alone:
+            sets.setdefault(name if len(expert.columns) > 1 else (), []).append((at, expert.columns))
+        at += 1 if several is None else len(several.part_columns)
+    found = []
+    for experts in sets.values():
+        taken = {column for _, columns in experts for column in columns}
+        blocks = [b for b, key in enumerate(family.keys) if not taken.intersection(key)]
+        found.append([*blocks, *(at for at, _ in experts)])
     return found
 
 

@@ -248,6 +248,31 @@ class Family(ABC, Generic[S]):
 
         return Fitted.of(self, X, sample_weight)
 
+    @property
+    def accepts(self) -> frozenset[str]:
+        """Kinds of input beyond complete rows of numbers ≥ 0: "gaps" (missing values), "negative", "sparse", "text"."""
+        return frozenset({"gaps", "negative"})
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the hyper-parameters, as scikit-learn's estimators do.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include those of families inside this one, named ``inner__structure``.
+
+        Returns
+        -------
+        dict of {str: object}
+            Hyper-parameters by name. A family is frozen: the estimator that holds it sets them, by replacing it.
+        """
+        from deciban.families.parameters import parameters
+
+        return parameters(self, deep)
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # a value
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return False
@@ -272,6 +297,16 @@ def replaced(family: F, **hyper: object) -> F:
         if f.metadata.get("follows") in hyper and name not in hyper and f.default is not MISSING
     }
     return replace(family, **open_again, **hyper)
+
+
+def set_input_tags(tags: Any, families: Any) -> None:
+    """Set scikit-learn's tags of the input that a family, a dict of families, or "auto" takes."""
+    parts = families.values() if isinstance(families, Mapping) else [families]
+    accepts = [each.accepts for each in parts if isinstance(each, Family)]
+    tags.input_tags.sparse = all("sparse" in each for each in accepts)
+    tags.input_tags.allow_nan = all("gaps" in each for each in accepts)
+    tags.input_tags.positive_only = any({"negative", "text"}.isdisjoint(each) for each in accepts)
+    tags.input_tags.string = any("text" in each for each in accepts) or not accepts
 
 
 def check_rule(rule: str) -> None:

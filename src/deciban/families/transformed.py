@@ -10,6 +10,9 @@
 With λ between 0 and 2 the transform maps the real line onto itself, so that the density integrates to one. λ is chosen
 by maximum likelihood, with a mean and a variance per class.
 
+A number beyond `reach` is absurd, such as 99999999 for an unknown age. It counts as missing: it is no evidence, and a
+row with such a number is not learnt. Whether a row is learnt depends on the row alone, so that it can be unlearnt.
+
 Reference: Yeo and Johnson, A new family of power transformations, Biometrika 87 (2000).
 """
 
@@ -25,7 +28,7 @@ from deciban.errors import HyperparameterError
 from deciban.families.abilities import HasChoices, SharesParameters, ability
 from deciban.families.gaussian import Gaussian
 from deciban.families.mapped import MappedFamily, MappedStats
-from deciban.families.protocol import Family, Input
+from deciban.families.protocol import Density, Family, Input, Rule
 from deciban.read.numbers import refuse
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Members
@@ -36,6 +39,9 @@ TRANSFORMS = ("none", "log", "yeo-johnson")
 OUTSIDE = ("refuse", "gap")
 ENOUGH = 4096  # number of rows by which a power is chosen
 POWERS = tuple(k / 4 for k in range(9))  # candidates for λ: few, so that independent fits often choose the same
+ABSURD = 2**10  # robust scales from the median beyond which numbers are absurd
+ABSURD_LOG = 8  # and for positive numbers so many robust scales of their logarithms
+MOST_REACH = 1000.0  # binary logarithm of the largest limit
 FAR = 32  # a power is chosen by the values within so many robust scales of the median
 
 
@@ -55,6 +61,8 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         What numbers are divided by before a Yeo–Johnson power. If None, it is chosen at the first fit.
     outside : {"refuse", "gap"}, default="refuse"
         What to do with numbers that have no logarithm: raise an error, or treat them as missing.
+    reach : array-like of shape (n_features,), optional
+        Numbers of larger absolute value are treated as missing. If None, there is no limit.
 
     Examples
     --------
@@ -63,7 +71,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     array([-8.458, -9.727])
     """
 
-    shapes: ClassVar = {"power": "D real", "unit": "D positive"}
+    shapes: ClassVar = {"power": "D real", "unit": "D positive", "reach": "D positive"}
 
     by: Transform | tuple[Transform, ...] = "yeo-johnson"
     _: KW_ONLY
@@ -71,6 +79,12 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     power: Array | None = None  # (D,) λ
     unit: Array | None = None  # (D,)
     outside: Outside = "refuse"
+    reach: Array | None = None  # (D,)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        logs = "log" in (self.by if isinstance(self.by, tuple) else (self.by,))
+        return self.inner.accepts & (frozenset({"gaps"}) if logs else frozenset({"gaps", "negative"}))
 
     def __post_init__(self) -> None:
         if isinstance(self.by, list):
@@ -80,11 +94,13 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
                 raise HyperparameterError(f"by={by!r} is not one of {', '.join(TRANSFORMS)}.")
         if self.outside not in OUTSIDE:
             raise HyperparameterError(f"outside={self.outside!r} is not one of {', '.join(OUTSIDE)}.")
-        for name in ("power", "unit"):
+        for name in ("power", "unit", "reach"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
         if self.power is not None and not ((self.power >= 0) & (self.power <= 2)).all():
             raise HyperparameterError(f"power={self.power}: must be between 0 and 2.")
+        if self.reach is not None and not (self.reach > 0).all():
+            raise HyperparameterError(f"reach={self.reach}: must be above 0.")
 
     def __repr__(self) -> str:
         found = "" if self.power is None or self.by == "log" else f", power={np.round(self.power, 2).tolist()}"
@@ -135,7 +151,46 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
                 found[j, 0] = best_power(some[:, j] / found[j, 1], few)
         return found
 
+    # -- rows with absurd numbers ------------------------------------------------------------------------------------
+    def _absurd(self, X: Array) -> Array:
+        """(n, D) whether numbers are beyond reach; a missing value is not."""
+        if self.reach is None:
+            return np.zeros((1, 1), dtype=bool)
+        if len(self.reach) != X.shape[1]:
+            raise HyperparameterError(
+                f"there are {X.shape[1]} features, but limits of {len(self.reach)}. Give one per feature."
+            )
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.abs(X) > self.reach)
+
+    def _near(self, X: Array) -> Array | None:
+        """Return the positions of the rows that are learnt; None if all are."""
+        absurd = self._absurd(X)
+        return np.flatnonzero(~absurd.any(axis=1)) if absurd.any() else None
+
+    def collect(self, X: Array, members: Members) -> MappedStats:
+        near = self._near(X)
+        return super().collect(X, members) if near is None else super().collect(X[near], members.take(near))
+
+    def choose(self, stats: MappedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Transformed:
+        near = None if rows is None else self._near(rows[0])
+        if rows is not None and near is not None:
+            rows = rows[0][near], rows[1].take(near)
+        return super().choose(stats, rows, rule)
+
+    def leave_one_out(
+        self, stats: MappedStats, X: Array, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
+        near = self._near(X)
+        if near is None:
+            return super().leave_one_out(stats, X, members, rule, density)
+        scores = np.asarray((self.estimate(stats, rule) if density is None else density).log_density(X))
+        scores[near] = super().leave_one_out(stats, X[near], members.take(near), rule, density)
+        return scores
+
     def mapped(self, X: Array, map: Array) -> Array:
+        absurd = self._absurd(X)
+        X = np.where(absurd, np.nan, X) if absurd.any() else X
         columns = [_transform(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
         return np.stack(columns, axis=1)
 
@@ -169,8 +224,8 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
 
     def select(self, features: Array) -> Transformed:
         by = tuple(self.by[j] for j in features) if isinstance(self.by, tuple) else self.by
-        power, unit = (None if each is None else each[features] for each in (self.power, self.unit))
-        return replace(self, by=by, power=power, unit=unit, inner=self.inner.select(features))
+        power, unit, reach = (None if each is None else each[features] for each in (self.power, self.unit, self.reach))
+        return replace(self, by=by, power=power, unit=unit, reach=reach, inner=self.inner.select(features))
 
     def keep_choices(self, chosen: Transformed, with_rows: bool) -> Transformed:
         if with_rows:
@@ -178,6 +233,23 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         inner = ability(self.inner, HasChoices)
         kept: Any = self.inner if inner is None else inner.keep_choices(chosen.inner, with_rows)
         return replace(self, power=chosen.power, unit=chosen.unit, inner=kept)
+
+
+def reach_of(x: Array) -> float:
+    """Return the largest number of a column that is not absurd: a power of four.
+
+    It is 2¹⁰ robust scales from the median, and for positive numbers at least 8 robust scales of the logarithms.
+
+    >>> reach_of(np.append(np.linspace(3, 5, 100), 99999999.0))
+    1024.0
+    """
+    x = x[~np.isnan(x)]
+    middle, scale = robust_scale(x)
+    reach = np.log2(abs(middle) + ABSURD * scale)
+    if x.min(initial=np.inf) > 0:
+        middle, scale = robust_scale(np.log2(x))
+        reach = max(reach, middle + ABSURD_LOG * scale)
+    return float(4.0 ** np.ceil(min(reach, MOST_REACH) / 2))
 
 
 def robust_scale(x: Array) -> tuple[float, float]:

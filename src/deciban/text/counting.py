@@ -1,8 +1,8 @@
 """Counting documents in one pass over the text: a sparse row for each document, or sums per class.
 
 Large inputs go to compiled kernels, in threads where there are cores; small ones to plain Python. Unweighted counts are
-the same to the bit either way, and for any number of threads. `TextRows` are the documents as the family takes them;
-the rows of one batch share the counts that were made of it.
+the same to the bit either way; all counts are for any number of threads. `TextRows` are the documents as the family
+takes them; the rows of one batch share the counts that were made of it.
 """
 
 from __future__ import annotations
@@ -445,7 +445,8 @@ def count_classes(
     counted = np.arange(len(everything)) if weight is None else np.flatnonzero(np.asarray(weight))
     documents = everything if len(counted) == len(everything) else everything.take(counted)
     present, weighed = codes[counted], None if weight is None else np.asarray(weight, np.float64)[counted]
-    passed = DocumentPass(documents, tokens, vocabulary, threads)
+    rounded = weight is not None or steps is not None
+    passed = DocumentPass(documents, tokens, vocabulary, threads, rounded=rounded)
 
     def count(first: int, last: int) -> tuple[ClassCounter, Array]:
         counter = ClassCounter(K, weighted=weight is not None, passed=passed, steps=steps)

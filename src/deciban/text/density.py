@@ -21,6 +21,7 @@ from deciban.families.counts import MultinomialDensity, PolyaDensity
 from deciban.families.dirichlet import log_rising
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
+from deciban.text.character_parts import parts_by_word
 from deciban.text.counting import Steps, TextRows
 from deciban.text.documents import DocumentPass, Documents, make_reader
 from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, log_probabilities
@@ -387,6 +388,12 @@ class TextDensity(Density):
         other = ABSENT if isinstance(inner, BernoulliDensity) else LENGTH
         values = np.concatenate([values, np.full((len(X), 1), None)], axis=1)
         return [*(names[j] for j in at), other], np.concatenate([parts, rest[:, :, None]], axis=2), values
+
+    def parts_by_word(self, X: TextRows, names: list[str], parts: Array) -> tuple[list[str], Array, Array] | None:
+        """Return words, their parts (n, K, W) and counts, from those of runs of characters; None for other features."""
+        if self.text.unit != "char_wb" or not isinstance(self.inner, MultinomialDensity) or UNK in names:
+            return None
+        return parts_by_word(self.text.tokens, [X.documents[row] for row in range(len(X))], names, parts)
 
     def polynomial(self) -> tuple[None, Array, Array]:
         """Return the discriminant, linear in the terms where the reading is; columns are the words, <unk> last."""

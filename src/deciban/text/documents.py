@@ -7,7 +7,6 @@ never held twice. Readers are compiled, or plain Python for small inputs; large 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,13 +17,13 @@ import pyarrow as pa
 
 from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, compiled
+from deciban.kernels.parallel import each, get_threads
 from deciban.read.typed import taken
 from deciban.statistics import Array
 from deciban.text.kernels.streams import (
     Chunk,
     InvalidTextError,
     Stream,
-    in_parallel,
     interleaved,
     relabelled,
     without_id,
@@ -41,9 +40,10 @@ Reader: TypeAlias = "PlainReader | NgramReader"
 CHUNK_BYTES = 2**20  # of text read at a time: large beside the cost of a call, small enough for the cache
 FIRST_DOCUMENTS = 256  # documents in the first chunk of a list, whose lengths are not known yet
 WORK_PER_BYTE = 10  # elementary operations per byte of text in plain Python
-BYTES_PER_THREAD = 2**24  # less is not worth a thread
+BYTES_PER_RANGE = 2**24  # of documents that one thread reads; fewer are not worth a thread
+MOST_RANGES = 16  # each has a table of the words found, and the tables are merged in one thread
+ROUNDED_RANGES = 4  # as many where sums are rounded, and must not depend on the number of threads
 BYTES_PER_WORD = 2  # of text that plain Python reads while one word is put into the table of a compiled reader
-MOST_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -296,6 +296,7 @@ def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Re
         "prepare": tokens.prepare,
         "strip_accents": tokens.strip_accents is not None,
         "grow": vocabulary is None,
+        "by_script": tokens.by_script,
     }
     words = WordTable(0 if vocabulary is None else len(vocabulary))
     low, high = tokens.ngrams
@@ -376,25 +377,27 @@ class DocumentPass:
         vocabulary: Vocabulary | None = None,
         threads: int | None = None,
         fast: bool = False,
+        rounded: bool = False,
     ) -> None:
-        self.documents, self.tokens, self.vocabulary = documents, tokens, vocabulary
+        """`rounded` sums depend on the ranges of documents: these are then the same for any number of threads."""
+        self.documents, self.tokens, self.vocabulary, self.threads = documents, tokens, vocabulary, threads
         self.fast = compiled(SMALL_WORK) if fast else is_large(documents)
-        self.ranges = documents.ranges(self._threads(threads))
+        self.ranges = documents.ranges(self._number(rounded))
 
-    def _threads(self, wanted: int | None) -> int:
+    def _number(self, rounded: bool) -> int:
+        """Return the number of ranges."""
         if not (self.fast and self.tokens.compiled) or len(self.documents) < 2:
             return 1
-        if wanted is not None:
-            return min(wanted, len(self.documents))
-        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        cores = min(here, MOST_THREADS)
-        while cores > 1 and not self.documents.at_least(cores * BYTES_PER_THREAD):
-            cores -= 1
-        return cores
+        if self.threads is not None and not rounded:
+            return min(self.threads, len(self.documents))
+        number = ROUNDED_RANGES if rounded else min(get_threads(), MOST_RANGES)
+        while number > 1 and not self.documents.at_least(number * BYTES_PER_RANGE):
+            number -= 1
+        return number
 
     def run(self, act: Callable[[int, int], Result]) -> list[Result]:
-        """Return act(first, last) for each range of documents, each range in a thread of its own."""
-        return self.checked(lambda: in_parallel(act, self.ranges))
+        """Return act(first, last) for each range of documents, in threads."""
+        return self.checked(lambda: each(lambda ends: act(*ends), self.ranges, threads=self.threads))
 
     def checked(self, act: Callable[[], Result]) -> Result:
         """Return act(), or raise an error that names the document which is not UTF-8."""

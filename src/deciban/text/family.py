@@ -13,7 +13,6 @@ Reference: McCallum and Nigam, A comparison of event models for naive Bayes text
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -25,6 +24,7 @@ from deciban.families.dirichlet import check_strength
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Density, Family, Rule, require_rows
 from deciban.statistics import Array, Axis, Members
+from deciban.text import choices
 from deciban.text.accumulators import CountAccumulator, TermAccumulator
 from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity
@@ -44,16 +44,13 @@ from deciban.text.stats import (
     word_sums,
     word_totals,
 )
-from deciban.text.tokens import TWO_OR_MORE, Tokens
+from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
 from deciban.text.word_evidence import LeftOutWords, by_word
 
 READINGS = ("multinomial", "bernoulli", "polya")
-PSEUDO_COUNTS = (1.0, 0.3, 0.1, 0.03, 0.01)  # candidates, the strongest prior first
-POOLED_COUNTS = (3.0, 1.0, 0.3, 0.1, 0.03)  # likewise, where they are spread as the words of all classes are
 BASES = ("flat", "pooled", "auto")
-TRANSFORMS = {"multinomial": ("log", "counts"), "polya": ("log", "counts"), "bernoulli": ("binary",)}
-IN_SUMS = ("transform", "ngrams", "min_df", "words", "idf")  # hyper-parameters under which sums are collected
+IN_SUMS = ("transform", "unit", "ngrams", "min_df", "words", "idf")  # hyper-parameters under which sums are collected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,8 +71,10 @@ class Text(Family[TextStats]):
         leaving out each count.
     ngrams : tuple of (int, int) or "auto", default=(1, 1)
         Fewest and most words (or characters) in a run. With "auto", pairs of words are counted if they help.
-    unit : {"word", "char", "char_wb"}, default="word"
-        Features are runs of words, of characters, or of characters within words.
+    unit : {"auto", "word", "char", "char_wb"}, default="auto"
+        Features are runs of words, of characters, or of characters within words. With "auto", they are words, or runs
+        of 2 to 4 characters within words if the documents are short and this predicts their labels better; words if
+        `pseudo_count`, `ngrams`, or an option about words is given.
     lowercase : bool, default=True
         Whether to convert to lower case.
     strip_accents : {"unicode", "ascii"} or None, default=None
@@ -84,8 +83,10 @@ class Text(Family[TextStats]):
         Words to ignore: a list, or a language such as "english".
     stem : str or None, default=None
         Language whose Snowball stemmer is applied to words.
-    pattern : str, default=r"(?u)\b\w\w+\b"
-        Regular expression of a word.
+    pattern : str or None, default=None
+        Regular expression of a word, such as r"(?u)\b\w\w+\b", that of scikit-learn's vectorizers. None finds words by
+        their script: runs of two or more letters and digits; single characters of scripts in which they may be words,
+        such as Korean; emoji; and overlapping pairs of characters in scripts without spaces, such as Chinese.
     analyser : callable or None, default=None
         Function from a text to its features, instead of all options about words above.
     vocabulary : {"learnt", "growing"} or iterable of str, default="learnt"
@@ -136,12 +137,12 @@ class Text(Family[TextStats]):
     pseudo_count: float | str = "auto"
     _: KW_ONLY
     ngrams: tuple[int, int] | str = (1, 1)
-    unit: str = "word"
+    unit: str = "auto"
     lowercase: bool = True
     strip_accents: str | None = None
     stop_words: str | Iterable[str] | None = None
     stem: str | None = None
-    pattern: str = TWO_OR_MORE
+    pattern: str | None = None
     analyser: Callable[[str], Iterable[str]] | None = None
     vocabulary: str | Iterable[str] = "learnt"
     min_df: float = 1
@@ -160,6 +161,10 @@ class Text(Family[TextStats]):
     kind: ClassVar[Kind]
     fixed_vocabulary: ClassVar[Vocabulary | None]
 
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset({"gaps", "text"})
+
     def __post_init__(self) -> None:
         for name in ("stop_words", "vocabulary", "ngrams"):
             value = getattr(self, name)
@@ -168,6 +173,8 @@ class Text(Family[TextStats]):
         if self.base == "auto" and self.pseudo_count != "auto":
             object.__setattr__(self, "base", "flat")
         _check_options(self)
+        if self.unit == "auto" and not _may_choose_unit(self):
+            object.__setattr__(self, "unit", "word")
         given = isinstance(self.vocabulary, tuple)
         kind = "given" if given or self.most is not None else self.vocabulary
         words, fixed = self.vocabulary if given else self.words, None
@@ -269,7 +276,7 @@ class Text(Family[TextStats]):
             table.made()  # refuses a mode that does not exist
         return TextDensity(self, _mean_lengths(stats), table=table)
 
-    def draw(self, stats: TextStats, rng: np.random.Generator) -> TextDensity:
+    def draw(self, stats: TextStats, rng: np.random.Generator, times: int = 1) -> TextDensity:
         """Draw the probabilities of the words from their posterior.
 
         Parameters
@@ -278,15 +285,17 @@ class Text(Family[TextStats]):
             The sums.
         rng : numpy.random.Generator
             Source of random numbers.
+        times : int, default=1
+            Number of independent draws.
 
         Returns
         -------
         TextDensity
-            The density with these probabilities.
+            The density with these probabilities: K × times classes, those of the first draw first.
         """
         words = word_sums(self, stats)
-        inner = count_family(self, words.sums).draw(words.sums, rng)  # type: ignore[arg-type]
-        return TextDensity(self, _mean_lengths(stats), words.axis, inner)
+        inner = count_family(self, words.sums).draw(words.sums, rng, times)  # type: ignore[arg-type]
+        return TextDensity(self, np.concatenate([_mean_lengths(stats)] * times), words.axis, inner)
 
     def leave_one_out(
         self, stats: TextStats, X: TextRows, members: Members, rule: Rule, density: Density | None = None
@@ -322,7 +331,7 @@ class Text(Family[TextStats]):
     @property
     def open(self) -> bool:
         """Whether the first documents must be seen before any are summed."""
-        asked = self.pseudo_count == "auto" or self.ngrams == "auto"
+        asked = self.pseudo_count == "auto" or self.ngrams == "auto" or self.unit == "auto"
         asked = asked or (self.transform == "auto" and self.reading != "bernoulli")
         return asked or self._open_words or (self.terms.idf and self.idf is None)
 
@@ -358,36 +367,7 @@ class Text(Family[TextStats]):
         list of list of Text
             A line of pseudo-counts for each transform and each length of runs.
         """
-        lines: list[list[Text]] = []
-        for ngrams in ((1, 1), (1, 2)) if self.ngrams == "auto" else (self.ngrams,):
-            runs = self if ngrams == self.ngrams else replace(self, ngrams=ngrams)
-            pairs = self.ngrams == "auto" and ngrams == (1, 2)
-            transforms: Sequence[str] = TRANSFORMS[self.reading][: 1 if pairs else None]
-            runs = runs._with_words(X, members)
-            for transform in transforms if self.transform == "auto" else (self.transform,):
-                chosen = replace(runs, transform=transform)._with_idf(X, members)
-                lines += [chosen._line(base) for base in self._bases()]
-        return lines
-
-    def _bases(self) -> tuple[str, ...]:
-        """Return the candidates for how pseudo-counts are spread."""
-        if self.base != "auto":
-            return (self.base,)
-        return ("flat", "pooled") if self.pseudo_count == "auto" and self.reading != "bernoulli" else ("flat",)
-
-    def _line(self, base: Any) -> list[Text]:
-        """Return candidates that differ in the pseudo-count, the strongest prior first."""
-        if self.pseudo_count != "auto":
-            return [replace(self, base=base)]
-        first, *others = POOLED_COUNTS if base == "pooled" else PSEUDO_COUNTS
-        made = replace(self, base=base, pseudo_count=first)
-        return [made, *(made._with_pseudo_count(strength) for strength in others)]
-
-    def _with_pseudo_count(self, pseudo_count: float) -> Text:
-        """Copy with another pseudo-count; the other options were checked."""
-        other = copy(self)
-        object.__setattr__(other, "pseudo_count", pseudo_count)
-        return other
+        return choices.lines(self, X, members)
 
     def without_labels(self, X: TextRows, members: Members) -> Text:
         """Return the usual choices, where no labels can judge: words, counts, and a pseudo-count of 1.
@@ -404,7 +384,7 @@ class Text(Family[TextStats]):
         Text
             The family with every choice made.
         """
-        return self._usual()._with_words(X, members)._with_idf(X, members)
+        return choices.with_idf(choices.with_words(choices.usual(self), X, members), X, members)
 
     def same_sums(self, other: Text) -> bool:
         """Return whether another family collects the same statistics.
@@ -420,6 +400,21 @@ class Text(Family[TextStats]):
             Whether both can read the same sums.
         """
         return all(getattr(self, name) == getattr(other, name) for name in IN_SUMS)
+
+    def same_features(self, other: Text) -> bool:
+        """Return whether another family counts the same features.
+
+        Parameters
+        ----------
+        other : Text
+            Another candidate.
+
+        Returns
+        -------
+        bool
+            Whether both find the same words, or runs, in a document.
+        """
+        return self.tokens == other.tokens
 
     def left_out_scores(self, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> LeaveOneOut:
         """Return a function that scores learnt documents by candidates that differ in the pseudo-count alone.
@@ -449,7 +444,7 @@ class Text(Family[TextStats]):
         # labels judge candidates before rows are summed; what they left open becomes the usual choice
         chosen = self
         if self.open:
-            chosen = self._usual() if rows is None else self.without_labels(*rows)
+            chosen = choices.usual(self) if rows is None else self.without_labels(*rows)
         if chosen.pseudo_count not in ("evidence", "loo"):
             return chosen
         sums = word_sums(chosen, stats).sums
@@ -465,7 +460,12 @@ class Text(Family[TextStats]):
         list of str
             Their names.
         """
-        names = {"transform": "transform", "pseudo_count": "pseudo-count", "ngrams": "runs of words"}
+        names = {
+            "transform": "transform",
+            "pseudo_count": "pseudo-count",
+            "ngrams": "runs of words",
+            "unit": "words or characters",
+        }
         return [said for name, said in names.items() if getattr(self, name) == "auto"]
 
     @property
@@ -493,34 +493,6 @@ class Text(Family[TextStats]):
             kept |= {"pseudo_count": chosen.pseudo_count, "base": chosen.base}
         return replace(self, **kept)
 
-    def _usual(self) -> Text:
-        """Return the family with the usual choices for what is open, except words and idf."""
-        transform = "binary" if self.reading == "bernoulli" else "counts"
-        usual: dict[str, Any] = {"ngrams": (1, 1), "transform": transform, "pseudo_count": 1.0, "base": "flat"}
-        left_open = {name: value for name, value in usual.items() if getattr(self, name) == "auto"}
-        return replace(self, **left_open) if left_open else self
-
-    def _with_words(self, X: TextRows, members: Members) -> Text:
-        """Freeze the vocabulary that the limits leave of the first documents."""
-        if not self._open_words:
-            return self
-        X, members = X.with_members(members)
-        done = X.count(self.tokens)
-        present = done.matrix.astype(bool).astype(float)
-        rows, documents = members.weights(), members.total(present)
-        kept = self.limits.kept(rows.sum(), members.total(done.matrix.astype(float)).sum(axis=0), documents, rows)
-        return replace(self, words=tuple(word for word in done.vocabulary.take(kept) if word != UNK))
-
-    def _with_idf(self, X: TextRows, members: Members) -> Text:
-        """Freeze the inverse document frequencies of the first documents."""
-        if not self.terms.idf or self.idf is not None:
-            return self
-        X, members = X.with_members(members)
-        done, weight = X.count(self.tokens), members.row_weights()
-        entry = np.repeat(weight, np.diff(done.matrix.indptr))
-        documents = np.bincount(done.matrix.indices, entry, len(done.vocabulary))
-        return replace(self, idf=Idf.of(done.vocabulary, documents, float(weight.sum())))
-
 
 def _mean_lengths(stats: TextStats) -> Array:
     return np.divide(stats.tokens, stats.rows, out=np.zeros(len(stats.rows)), where=stats.rows > 0)
@@ -529,7 +501,7 @@ def _mean_lengths(stats: TextStats) -> Array:
 # -- options -----------------------------------------------------------------------------------------------------------
 def _tokens(text: Text) -> Tokens:
     return Tokens(
-        text.unit,  # type: ignore[arg-type]
+        "word" if text.unit == "auto" else text.unit,  # type: ignore[arg-type]
         (1, 1) if isinstance(text.ngrams, str) else text.ngrams,
         text.lowercase,
         text.strip_accents,  # type: ignore[arg-type]
@@ -538,6 +510,14 @@ def _tokens(text: Text) -> Tokens:
         text.pattern,
         text.analyser,
     )
+
+
+def _may_choose_unit(text: Text) -> bool:
+    """Whether labels may choose between words and characters: no option asks for words, or makes other choices."""
+    words = (text.stop_words, text.stem, text.pattern, text.analyser, text.words, text.idf, text.most)
+    plain = all(option is None for option in words) and text.vocabulary == "learnt" and text.min_df in (0, 1)
+    labels_choose = text.pseudo_count == "auto" and text.reading == "multinomial" and text.transform == "auto"
+    return labels_choose and plain and text.max_df == 1.0 and text.ngrams in ((1, 1), "auto")
 
 
 def _terms(text: Text) -> Terms:
@@ -568,7 +548,7 @@ def _check_options(text: Text) -> None:
     if isinstance(text.ngrams, str):
         if text.ngrams != "auto":
             raise HyperparameterError(f"ngrams={text.ngrams!r} must be (fewest, most) or 'auto'.")
-        if text.unit != "word" or text.analyser is not None:
+        if text.unit not in ("auto", "word") or text.analyser is not None:
             raise HyperparameterError("ngrams='auto' is for words. Give (fewest, most) for characters.")
     elif len(text.ngrams) != 2:
         raise HyperparameterError(f"ngrams={text.ngrams} must be (fewest, most).")

@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Literal
 
 from deciban.errors import HyperparameterError, shortlist
+from deciban.text.scripts import separated, words_pattern
 
 Unit = Literal["word", "char", "char_wb"]
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
@@ -30,6 +31,8 @@ class Tokens:
     ['cat', 'slept', 'cat slept']
     >>> Tokens("char_wb", ngrams=(3, 3)).analyse("To be")
     [' to', 'to ', ' be', 'be ']
+    >>> Tokens(pattern=None).analyse("I 👍 东京塔")
+    ['👍', '东京', '京塔']
     """
 
     unit: Unit = "word"
@@ -38,7 +41,7 @@ class Tokens:
     strip_accents: Literal["unicode", "ascii"] | None = None
     stop_words: str | Iterable[str] | None = None  # a language, or a list
     stem: str | None = None  # a language
-    pattern: str = TWO_OR_MORE  # regular expression of a word
+    pattern: str | None = TWO_OR_MORE  # regular expression of a word; None for words by their script
     analyser: Callable[[str], Iterable[str]] | None = None  # instead of everything above
 
     def __post_init__(self) -> None:
@@ -56,7 +59,7 @@ class Tokens:
             raise HyperparameterError(f"strip_accents must be None, 'unicode' or 'ascii', not {self.strip_accents!r}.")
         if self.unit != "word" and (self.stop_words is not None or self.stem is not None):
             raise HyperparameterError(f"stop words and stems are for words, not for unit={self.unit!r}.")
-        if re.compile(self.pattern).groups > 1:
+        if self.pattern is not None and re.compile(self.pattern).groups > 1:
             raise HyperparameterError("More than 1 capturing group in token pattern; it may have one, for the word.")
         if self.stop_words is not None and not isinstance(self.stop_words, str):
             object.__setattr__(self, "stop_words", frozenset(self.stop_words))
@@ -66,7 +69,12 @@ class Tokens:
     @property
     def compiled(self) -> bool:
         """Whether the kernels can find these features."""
-        return self.analyser is None and (self.unit != "word" or self.pattern == TWO_OR_MORE)
+        return self.analyser is None and (self.unit != "word" or self.pattern in (TWO_OR_MORE, None))
+
+    @property
+    def by_script(self) -> bool:
+        """Whether emoji are words, and scripts without spaces are cut into pairs of characters."""
+        return self.unit == "word" and self.pattern is None and self.analyser is None
 
     def analyse(self, text: str) -> list[str]:
         """Return the features of a text."""
@@ -79,7 +87,8 @@ class Tokens:
         prepared = map(self.prepare, texts)
         low, high = self.ngrams
         if self.unit == "word":
-            each = map(re.compile(self.pattern).findall, prepared)
+            pattern = words_pattern() if self.pattern is None else re.compile(self.pattern)
+            each = map(pattern.findall, prepared)
             if self.stop_words is not None or self.stem is not None:
                 each = ([word for word in self.labels(words) if word is not None] for words in each)  # type: ignore[assignment]
             return list(each) if high == 1 else [_runs_of_words(words, low, high) for words in each]
@@ -90,12 +99,17 @@ class Tokens:
             ]
         return [[run for word in text.split() for run in _runs_within(f" {word} ", low, high)] for text in spaced]
 
+    def words_with_runs(self, text: str) -> list[tuple[str, list[str]]]:
+        """Return each word of a text, up to spaces, with the runs of characters within it."""
+        words = _SPACES.sub(" ", self.prepare(text)).split()
+        return [(word, list(_runs_within(f" {word} ", *self.ngrams))) for word in words]
+
     def prepare(self, text: str) -> str:
-        """Return a text in lower case and without accents, as asked for."""
+        """Return a text in lower case, without accents and with separated scripts, as asked for."""
         text = text.lower() if self.lowercase else text
-        if self.strip_accents is None:
-            return text
-        return without_marks(text) if self.strip_accents == "unicode" else only_ascii(text)
+        if self.strip_accents is not None:
+            text = without_marks(text) if self.strip_accents == "unicode" else only_ascii(text)
+        return separated(text) if self.by_script else text
 
     def labels(self, words: list[str]) -> list[str | None]:
         """Return the stem of each word, or None for stop words."""

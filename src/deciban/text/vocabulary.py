@@ -24,6 +24,8 @@ from deciban.text.kernels.ordering import alphabetical
 
 Kind = Literal["learnt", "given", "growing"]
 FEW_WORDS = 1_000  # new words up to which a sorted vocabulary is not sorted again
+RUN = 2**16  # words hashed at a time
+HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 WORK_PER_WORD = 10  # elementary operations of one lookup
 
 
@@ -93,6 +95,12 @@ class Vocabulary:
         return self.kind != "learnt"
 
     @property
+    def letters(self) -> int:
+        """Bytes of all words together."""
+        _, offsets = _buffers(self.names)
+        return int(offsets[-1] - offsets[0])
+
+    @property
     def columns(self) -> int:
         """Number of columns, that of `unk` included."""
         return len(self.names) + self.unk
@@ -145,9 +153,50 @@ class Vocabulary:
         both = pa.concat_arrays([self.names, new])
         return Vocabulary(taken(both, in_order(both)), self.kind)
 
+    def parts(self, parts: int) -> Array:
+        """Return the part of each word, 0 … parts − 1, by a hash of its letters that is the same everywhere.
+
+        >>> Vocabulary.of(["fleece", "lamb", "snow"]).parts(2)
+        array([0, 1, 0])
+        """
+        text, offsets = _buffers(self.names)
+        found = np.empty(len(self.names), np.int64)
+        for start in range(0, len(found), RUN):
+            run = offsets[start : start + RUN + 1]
+            mixed = _hashes(text[run[0] : run[-1]], run - run[0])
+            found[start : start + RUN] = mixed * np.uint64(parts) >> np.uint64(32)
+        return found
+
     def take(self, index: Array) -> Vocabulary:
         """Return a selection of the words, in the order given."""
         return Vocabulary(taken(self.names, np.asarray(index)), self.kind)
+
+
+class NameBuffer:
+    """An array of words that grows by other arrays, each of which can be freed when it was added; mutable.
+
+    >>> names = NameBuffer(3, 7)
+    >>> for some in (["to", "be"], ["not"]):
+    ...     names.add(text_array(some))
+    >>> names.done().to_pylist()
+    ['to', 'be', 'not']
+    """
+
+    def __init__(self, size: int, letters: int) -> None:
+        self.size, self.count = size, 0
+        self.text, self.offsets = np.empty(letters, np.uint8), np.zeros(size + 1, np.int64)
+
+    def add(self, names: pa.LargeStringArray) -> None:
+        """Copy words behind those before."""
+        text, offsets = _buffers(names)
+        start, end = self.offsets[self.count], self.count + len(names)
+        self.offsets[self.count + 1 : end + 1] = offsets[1:] - offsets[0] + start
+        self.text[start : self.offsets[end]] = text[offsets[0] : offsets[-1]]
+        self.count = end
+
+    def done(self) -> pa.LargeStringArray:
+        """Return all words."""
+        return pa.LargeStringArray.from_buffers(self.count, pa.py_buffer(self.offsets), pa.py_buffer(self.text))
 
 
 def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
@@ -180,6 +229,21 @@ def text_array(words: Sequence[str] | pa.Array | pa.ChunkedArray) -> pa.LargeStr
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
+def joined_words(text: Array, ends: Array) -> Vocabulary | None:
+    """Return learnt words by their joined UTF-8 and the end of each; None if they are not UTF-8, or not all differ.
+
+    >>> joined_words(np.frombuffer(b"onetwo", np.uint8), np.array([3, 6]))
+    Vocabulary(one, two; learnt)
+    """
+    offsets = np.concatenate([np.zeros(1, np.int64), ends])
+    names = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(text)))
+    try:
+        names.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    return Vocabulary(names, "learnt") if len(names.unique()) == len(names) else None
+
+
 def in_order(names: pa.LargeStringArray) -> Array:
     """Return the positions of names in the order of their code points."""
     text, offsets = _buffers(names)
@@ -195,6 +259,17 @@ def _buffers(names: pa.LargeStringArray) -> tuple[Array, Array]:
     if not len(names) or letters is None:
         return np.zeros(0, np.uint8), np.zeros(len(names) + 1, np.int64)
     return np.frombuffer(letters, np.uint8), np.frombuffer(starts, np.int64)[names.offset :][: len(names) + 1]
+
+
+def _hashes(text: Array, offsets: Array) -> Array:
+    """Return 32-bit hashes, as 64-bit numbers, of the words text[offsets[i] : offsets[i + 1]]."""
+    lengths = np.diff(offsets)
+    powers = np.full(max(1, int(lengths.max(initial=0))), HASH_FACTOR, np.uint64).cumprod(dtype=np.uint64)
+    place = np.arange(len(text)) - np.repeat(offsets[:-1], lengths)
+    sums = np.append(np.uint64(0), np.cumsum((text + np.uint64(1)) * powers[place], dtype=np.uint64))
+    mixed = sums[offsets[1:]] - sums[offsets[:-1]]
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * HASH_FACTOR
+    return mixed >> np.uint64(32)
 
 
 def _inserted(names: pa.LargeStringArray, few: pa.LargeStringArray) -> pa.LargeStringArray:

@@ -14,12 +14,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deciban.errors import InputError
+from deciban.families.categorical import Categorical
+from deciban.families.product import Product
 from deciban.statistics import Array
 
 MOST_RARE = 2  # occurrences of a rare word, at most
 LONGEST_ENDING = 4  # letters
 ENDING_COUNT = 5  # occurrences of a known ending among rare words, at least
 RARE_WORD = "<rare>"
+MANY_WORDS = 100  # different words from which a tagger needs endings and shapes
+
+
+def word_family() -> Product:
+    """Return the family of word, ending and shape, which are independent given the tag."""
+    return Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,11 @@ class WordFeatures:
 
     def _sentence(self, words: Sequence[str]) -> Iterator[list[str | None]]:
         for at, word in enumerate(words):
+            if word is None or word == "":
+                yield [None, None, None]
+                continue
+            if not isinstance(word, str):
+                raise InputError(f"{word!r:.40} is not a word. The model has learnt sequences of words: give texts.")
             low = word.lower()
             if low in self.frequent:
                 yield [low, None, None]

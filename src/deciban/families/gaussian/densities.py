@@ -7,7 +7,7 @@ values near 1e8 with a standard deviation of 1 keep their digits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy.special import betaln, gammaln
 from deciban import kernels
 from deciban.errors import HyperparameterError
 from deciban.families.protocol import Density
+from deciban.kernels.parallel import row_scores
 from deciban.linalg import EPS, whiten
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array
@@ -54,10 +55,26 @@ def from_origin(X: Array, origin: Array, far: bool, score: Callable[[Array, Arra
     return np.concatenate(blocks) if blocks else score(X, origin)
 
 
-def distances(X: Array, origin: Array, mean: Array, whitener: Array, unit: float = 1.0) -> Array:
-    """Return squared distances from the means, shape (n, K); `unit` × whitener is that of the covariance."""
-    far = bool((np.abs(origin) * np.sqrt((whitener**2).sum(axis=2).max(axis=0)) > FAR / unit).any())
+def is_far(origin: Array, whitener: Array, unit: float = 1.0) -> bool:
+    """Whether the origin is so far from zero that origin + mean loses digits; `unit` × whitener is the covariance's."""
+    return bool((np.abs(origin) * np.sqrt((whitener**2).sum(axis=2).max(axis=0)) > FAR / unit).any())
+
+
+def distances(X: Array, origin: Array, mean: Array, whitener: Array, far: bool) -> Array:
+    """Return squared distances from the means, shape (n, K); `far` as `is_far` has it."""
     return from_origin(X, origin, far, lambda rows, at: kernels.whitened_distances(rows, mean + at, whitener, at))
+
+
+def _discriminant(shift: Array, whitened: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Return weights (D, K) and bias (K,) of the scores (x − o)ᵀΛm − (c + ½m)ᵀΛm, where c is the centre of the means.
+
+    `shift` are means from the origin o, and m those from the centre; `whitened` maps m to Λm. From the centre, the
+    terms are no larger than the distances between classes, so that little precision is lost.
+    """
+    centre = shift.mean(axis=0)
+    means = shift - centre
+    weights = whitened(means)
+    return np.ascontiguousarray(weights.T), -((centre + 0.5 * means) * weights).sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,11 +93,23 @@ class MatrixDensity(Density):
 
     origin: Array  # (D,)
     shift: Array  # (K, D) mean − origin
-    scale: Array  # (K or 1, D, D), before division by `divisor`
+    scale: Array  # (K or 1, D, D), before division by `divisor`; (0, D, D) if only its whitener is known
     divisor: Array  # (K,)
     dof: Array | None = None  # (K,) degrees of freedom; None is normal
     whitener: Array | None = None  # of `scale`, if known
     log_det: Array | None = None  # of `scale`, if known
+    constants: tuple[bool, Array] | None = field(init=False, repr=False)  # `_constants`, where the whitener is known
+    linear: tuple[Array, Array] | None = field(init=False, repr=False)  # `_discriminant`, where classes share Σ
+
+    def __post_init__(self) -> None:
+        constants, linear, whitener = None, None, self.whitener
+        if whitener is not None and self.log_det is not None:
+            constants = self._constants(whitener, self.log_det)
+            if self.dof is None and len(whitener) < self.K and (self.divisor == self.divisor[0]).all():
+                with np.errstate(invalid="ignore", over="ignore"):
+                    linear = _discriminant(self.shift, lambda m: m @ whitener[0] @ whitener[0].T * self.divisor[0])
+        object.__setattr__(self, "constants", constants)
+        object.__setattr__(self, "linear", linear)
 
     @property
     def K(self) -> int:
@@ -94,7 +123,21 @@ class MatrixDensity(Density):
     @property
     def covariance(self) -> Array:
         """Covariances, shape (K, D, D); squared scales of a Student density."""
-        return np.asarray(self.scale / self.divisor[:, None, None])
+        return np.asarray(self._scale() / self.divisor[:, None, None])
+
+    def _scale(self) -> Array:
+        if len(self.scale):
+            return self.scale
+        inverse = np.linalg.inv(self._root()[0])  # W·Wᵀ = scale⁻¹
+        return np.asarray(inverse.transpose(0, 2, 1) @ inverse)
+
+    def covariances(self) -> Array:
+        """Return covariances, (K, D, D), also of Student densities: inf for at most 2 degrees of freedom."""
+        return self.covariance * spread_of(self.dof, self.K).reshape(-1, 1, 1)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances, (K, D) each."""
+        return self.mean, np.diagonal(self.covariances(), axis1=1, axis2=2)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(mean={self.mean!r}, covariance={self.covariance!r})"
@@ -102,21 +145,38 @@ class MatrixDensity(Density):
     def _root(self) -> tuple[Array, Array]:
         if self.whitener is not None and self.log_det is not None:
             return self.whitener, self.log_det
-        root = whiten(self.scale)
+        root = whiten(self._scale())
         return root.whitener, root.log_det
 
     def log_density(self, X: Array) -> Array:
         """Return the scores, shape (n, K); missing values are integrated out."""
         whitener, log_det = self._root()
-        D = X.shape[1]
-        distance = distances(X, self.origin, self.shift, whitener, float(np.sqrt(np.max(self.divisor))))
-        gaps = np.flatnonzero(np.isnan(distance[:, 0]))
-        log_det = log_det - D * np.log(self.divisor)
+        far, norm = self._constants(whitener, log_det) if self.constants is None else self.constants
+        distance = distances(X, self.origin, self.shift, whitener, far)
+        gaps = np.isnan(distance[:, 0])
         if self.dof is None:  # as `elliptical`, but in place: allocation would cost more
             scores = np.multiply(distance, -0.5 * self.divisor, out=distance)
-            scores += elliptical(np.zeros(1), log_det, None, D)
+            scores += norm
         else:
-            scores = elliptical(distance * self.divisor, log_det, self.dof, D)
+            scores = elliptical(distance * self.divisor, norm, self.dof, X.shape[1])
+        if gaps.any():
+            self._fill_gaps(scores, X, np.flatnonzero(gaps))
+        return scores
+
+    def _constants(self, whitener: Array, log_det: Array) -> tuple[bool, Array]:
+        """Whether origin + mean loses digits; and the log density at the mean, or log|scale| if Student, shape (K,)."""
+        D = len(self.origin)
+        far = is_far(self.origin, whitener, float(np.sqrt(np.max(self.divisor, initial=0.0))))
+        log_det = log_det - D * np.log(self.divisor)
+        return far, elliptical(np.zeros(1), log_det, None, D) if self.dof is None else log_det
+
+    def contrast(self, X: Array) -> Array:
+        """Return `log_density`, without the quadratic term that classes with one covariance share."""
+        if self.linear is None:
+            return self.log_density(X)
+        weights, bias = self.linear
+        scores = kernels.linear_scores(X, weights, bias, self.origin)
+        gaps = np.flatnonzero(np.isnan(scores[:, 0]))
         if len(gaps):
             self._fill_gaps(scores, X, gaps)
         return scores
@@ -134,7 +194,7 @@ class MatrixDensity(Density):
     def select(self, features: Array) -> MatrixDensity:
         """Return the marginal density of some features: sub-vector and sub-matrix, the same degrees of freedom."""
         features = np.asarray(features)
-        scale = self.scale[:, features[:, None], features]
+        scale = self._scale()[:, features[:, None], features]
         return type(self)(self.origin[features], self.shift[:, features], scale, self.divisor, self.dof)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
@@ -145,8 +205,20 @@ class MatrixDensity(Density):
             own = codes == k
             shape = whitener[k if len(whitener) > 1 else 0]
             # z·whitener⁻¹ has covariance whitener⁻ᵀ·whitener⁻¹ = scale
-            rows[own] = solve_triangular(shape, rows[own].T, trans=1).T / np.sqrt(self.divisor[k])
+            if len(self.scale):
+                noise = solve_triangular(shape, rows[own].T, trans=1)
+            else:  # a whitener that was drawn is not triangular
+                noise = np.linalg.solve(shape.T, rows[own].T)
+            rows[own] = noise.T / np.sqrt(self.divisor[k])
         return self.origin + (self.shift[codes] + rows * stretch(self.dof, codes, rng))
+
+
+def spread_of(dof: Array | None, K: int) -> Array:
+    """Variance of a Student variate of scale 1, f/(f − 2): of the shape of `dof`; 1 of normal ones, shape (K,)."""
+    if dof is None:
+        return np.ones(K)
+    with np.errstate(divide="ignore"):
+        return np.where(dof > 2, dof / (dof - 2), np.inf)
 
 
 def stretch(dof: Array | None, codes: Array, rng: np.random.Generator) -> Array | float:
@@ -234,13 +306,12 @@ class AxisDensity(Density):
         """Means in the units of the data, shape (K, D)."""
         return np.asarray(self.origin + self.shift)
 
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances, (K, D) each."""
+        return self.mean, self.variance * spread_of(getattr(self, "dof", None), self.K).reshape(self.K, -1)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(mean={self.mean!r}, variance={self.variance!r})"
-
-    @property
-    def far(self) -> bool:
-        """Whether the origin is so far from zero that origin + mean loses digits."""
-        return bool((self.origin**2 > FAR**2 * self.variance.min(axis=0, initial=np.inf)).any())
 
     def select(self, features: Array) -> AxisDensity:
         """Return the density of some features."""
@@ -255,6 +326,9 @@ class AxisDensity(Density):
         """Return Student scores, shape (n, K), by blocks of rows and by classes."""
         if (dof == dof[:, :1]).all():  # no value was missing
             dof = dof[:, :1]
+        return row_scores(lambda rows: self._block_scores(rows, dof, pooled), X, self.K, 80 * self.shift.size)
+
+    def _block_scores(self, X: Array, dof: Array, pooled: bool) -> Array:
         scores = np.empty((len(X), self.K))
         block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
         for at in range(0, len(X), block):
@@ -279,16 +353,39 @@ class DiagonalNormal(AxisDensity):
     """Independent normal features with known means and variances."""
 
     tied: bool = False
+    far: bool = field(init=False, repr=False)  # whether origin + mean loses digits
+    half: Array = field(init=False, repr=False)  # (K, D) 1/(2σ²)
+    log_norm: Array = field(init=False, repr=False)  # (K, D) −½ log 2πσ²
+
+    def __post_init__(self) -> None:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            derived = {
+                "far": bool((self.origin**2 > FAR**2 * self.variance.min(axis=0, initial=np.inf)).any()),
+                "half": 0.5 / self.variance,
+                "log_norm": -0.5 * np.log(2 * np.pi * self.variance),
+            }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""
-        log_norm = -0.5 * np.log(2 * np.pi * self.variance)
         if not isinstance(X, np.ndarray):
-            return np.asarray(log_norm.sum(axis=1) - 0.5 * self.distances(X))
-        half = 0.5 / self.variance
+            return np.asarray(self.log_norm.sum(axis=1) - 0.5 * self.distances(X))
+        half, log_norm = self.half, self.log_norm
         return from_origin(
             X, self.origin, self.far, lambda rows, at: kernels.diagonal_scores(rows, self.shift + at, half, log_norm)
         )
+
+    def contrast(self, X: Matrix) -> Array:
+        """Return `log_density`, without the quadratic term that classes with one covariance share."""
+        if not self.tied or not isinstance(X, np.ndarray):
+            return self.log_density(X)
+        weights, bias = _discriminant(self.shift, lambda m: m / self.variance)
+        scores = kernels.linear_scores(X, weights, bias, self.origin)
+        gaps = np.flatnonzero(np.isnan(scores[:, 0]))
+        if len(gaps):
+            scores[gaps] = self.log_density(X[gaps])
+        return scores
 
     def parts(self, X: Matrix) -> Array:
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""

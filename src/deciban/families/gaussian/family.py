@@ -123,6 +123,11 @@ class Gaussian(
     origin: Array | None = field(default=None, compare=False)  # (D,)
     reach: Array | None = field(default=None, compare=False)  # (D,)
 
+    @property
+    def accepts(self) -> frozenset[str]:
+        full = self._matrix or self.keep == "full"
+        return frozenset({"negative"}) if full else frozenset({"gaps", "negative", "sparse"})
+
     def __post_init__(self) -> None:
         for name, known in (("structure", STRUCTURES), ("target", TARGETS), ("keep", ("structure", "full"))):
             if getattr(self, name) not in known:
@@ -185,7 +190,7 @@ class Gaussian(
             row, column, _ = missing
             remedy = "Fill the gap, drop the row, or use structure='diagonal'."
             why = "; a full Gaussian learns from complete rows only."
-            raise column_error(DomainError, column_name(columns, column), "is missing", remedy, row, why)
+            raise column_error(DomainError, column_name(columns, column), "is missing (NaN)", remedy, row, why)
 
     def collect(self, X: Matrix, members: Members) -> AnyGaussianStats:
         if self._complete:
@@ -357,8 +362,8 @@ class Gaussian(
         """
         return Posterior(self._certainty(stats).marginals())
 
-    def draw(self, stats: AnyGaussianStats, rng: np.random.Generator) -> Density:
-        return self._certainty(stats).draw(rng)
+    def draw(self, stats: AnyGaussianStats, rng: np.random.Generator, times: int = 1) -> Density:
+        return self._certainty(stats).draw(rng, times)
 
     def _certainty(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
         """Return the posterior, corrected where its target was derived from the same sums."""

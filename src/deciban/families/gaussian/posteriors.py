@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import gammaln, multigammaln
 
 from deciban import kernels
@@ -31,6 +30,7 @@ from deciban.families.gaussian.densities import (
     axis_scores,
     distances,
     elliptical,
+    is_far,
 )
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, OriginSums
 from deciban.families.posterior import Marginal
@@ -186,7 +186,8 @@ class MatrixPosterior:
         own, w = members.own_codes(), members.row_weights()
         each = np.arange(len(own))
         root, D = self.root, X.shape[1]
-        q = distances(X, self.stats.origin, self.mean, root.whitener, float(np.sqrt(np.max(self.nu))))
+        far = is_far(self.stats.origin, root.whitener, float(np.sqrt(np.max(self.nu))))
+        q = distances(X, self.stats.origin, self.mean, root.whitener, far)
         divisor, dof = self.read(rule, self.kappa, self.nu)
         scores = elliptical(q * divisor, root.log_det - D * np.log(divisor), dof, D)
         kappa = self.kappa[own] - w
@@ -213,24 +214,32 @@ class MatrixPosterior:
 
     def _others(self, q: Array, own: Array, a: Array, shrink: Array) -> Array:
         """Return the distances to all means under the shared Ψ without the row."""
-        between = distances(self.mean, np.zeros(self.mean.shape[1]), self.mean, self.root.whitener)
+        between = distances(self.mean, np.zeros(self.mean.shape[1]), self.mean, self.root.whitener, far=False)
         cross = (q + q[np.arange(len(own)), own][:, None] - between[own]) / 2  # v·u = (v² + u² − (v−u)²)/2
         return distance_without(q, cross, a[:, None], shrink[:, None])
 
-    def draw(self, rng: np.random.Generator) -> NormalDensity:
-        """Draw Σ from the inverse Wishart by Bartlett's decomposition, then μ given Σ."""
-        K, D = self.mean.shape
-        root = whiten(self.psi).whitener  # root·rootᵀ = Ψ⁻¹, so (root·B)(root·B)ᵀ is Wishart when B·Bᵀ is
-        scale = np.empty_like(self.psi)
-        for k, nu in enumerate(self.nu):
-            bartlett = np.tril(rng.standard_normal((D, D)), -1)
-            np.fill_diagonal(bartlett, np.sqrt(rng.chisquare(nu - np.arange(D))))
-            inverse = solve_triangular(bartlett, np.linalg.inv(root[k]), lower=True)
-            scale[k] = inverse.T @ inverse
-        spread = np.broadcast_to(np.linalg.cholesky(scale), (K, D, D))
-        noise = np.einsum("kde,ke->kd", spread, rng.standard_normal((K, D)))
+    def draw(self, rng: np.random.Generator, times: int = 1) -> NormalDensity:
+        """Draw Σ from the inverse Wishart by Bartlett's decomposition, then μ given Σ; all draws at once.
+
+        With root·rootᵀ = Ψ⁻¹ and B of Bartlett's decomposition, W = root·B whitens a draw of Σ: W·Wᵀ = Σ⁻¹. Then
+        W⁻ᵀz = root⁻ᵀ·B⁻ᵀz has covariance Σ.
+        """
+        (K, D), S = self.mean.shape, len(self.psi)
+        root = whiten(self.psi).whitener
+        bartlett = np.tril(rng.standard_normal((times, S, D, D)), -1)
+        each = np.arange(D)
+        diagonal = np.sqrt(rng.chisquare(self.nu[:, None] - each, (times, S, D)))
+        bartlett[:, :, each, each] = diagonal
+        whitener = root @ bartlett
+        log_det = -2 * (np.log(np.abs(root[:, each, each])).sum(axis=1) + np.log(diagonal).sum(axis=2))
+        noise = _solved_transposed(bartlett, rng.standard_normal((times, K, D)))
+        noise = (np.linalg.inv(root).transpose(0, 2, 1) @ noise[..., None])[..., 0]
         mean = self.mean + noise / np.sqrt(self.kappa)[:, None]
-        return NormalDensity(self.stats.origin, mean, scale, np.ones(K))
+        shape = (times, K, D, D)
+        every = np.ascontiguousarray(np.broadcast_to(whitener, shape)).reshape(-1, D, D)
+        log_dets = np.ascontiguousarray(np.broadcast_to(log_det, (times, K))).ravel()
+        unknown, ones = np.zeros((0, D, D)), np.ones(times * K)
+        return NormalDensity(self.stats.origin, mean.reshape(-1, D), unknown, ones, None, every, log_dets)
 
     def corrected(self) -> MatrixPosterior:
         """Return the posterior for a target that was derived from the same sums; see `Estimated`."""
@@ -284,6 +293,15 @@ class MatrixPosterior:
             mean_of = np.where(excess > 0, self.psi / np.where(excess > 0, excess, 1.0), np.inf)
             out["covariance"] = Marginal.sampled(np.stack(sampled, axis=1), mode, mean_of)
         return out
+
+
+def _solved_transposed(lower: Array, right: Array) -> Array:
+    """Solve Lᵀx = r for many lower triangular L (…, D, D) and right sides r (…, D), by back substitution."""
+    x = np.array(np.broadcast_to(right, np.broadcast_shapes(right.shape, lower.shape[:-1])))
+    for d in range(x.shape[-1] - 1, -1, -1):
+        x[..., d] /= lower[..., d, d]
+        x[..., :d] -= lower[..., d, :d] * x[..., d, None]
+    return x
 
 
 def multigammaln_each(a: Array, D: int) -> Array:
@@ -376,12 +394,14 @@ class CellPosterior:
             _leave(self, Z - self.stats.origin, own[rows], weight[rows, None], rule, scores[rows])
         return scores
 
-    def draw(self, rng: np.random.Generator) -> DiagonalNormal:
+    def draw(self, rng: np.random.Generator, times: int = 1) -> DiagonalNormal:
         """Draw variances from their inverse-gamma posteriors, then means given the variances."""
-        variance = self.psi / 2 / rng.gamma(np.broadcast_to(self.nu / 2, self.psi.shape))
-        variance = np.broadcast_to(variance, self.mean.shape)
-        mean = self.mean + rng.standard_normal(self.mean.shape) * np.sqrt(variance / self.kappa)
-        return DiagonalNormal(self.stats.origin, mean, variance, self.tied)
+        shape = (times, *self.mean.shape)
+        variance = self.psi / 2 / rng.gamma(np.broadcast_to(self.nu / 2, (times, *self.psi.shape)))
+        variance = np.broadcast_to(variance, shape)
+        mean = self.mean + rng.standard_normal(shape) * np.sqrt(variance / self.kappa)
+        D = shape[-1]
+        return DiagonalNormal(self.stats.origin, mean.reshape(-1, D), variance.reshape(-1, D), self.tied and times == 1)
 
     def corrected(self) -> CellPosterior:
         """Return the posterior for a target that was derived from the same sums; see `Estimated`."""

@@ -473,8 +473,19 @@ class GaussianStats(OriginSums):
         return classes, sum(n), sum(s), sum(S)  # type: ignore[return-value]
 
 
+def _with_values(X: Array, members: Members) -> tuple[Array, Members]:
+    """Leave out rows in which every value is missing: they add nothing."""
+    some = np.flatnonzero(np.isnan(X[:, 0])) if X.shape[1] else np.empty(0, np.intp)
+    empty = some[np.isnan(X[some]).all(axis=1)]
+    if not len(empty):
+        return X, members
+    kept = np.delete(np.arange(len(X)), empty)
+    return X[kept], members.take(kept)
+
+
 def collect_full(X: Array, members: Members, frame: Frame | None) -> GaussianStats:
     """Collect sums of deviations and of their products."""
+    X, members = _with_values(X, members)
     frame = first_frame(X, members) if frame is None else frame
     if not frame.placed:
         K, D = members.K, X.shape[1]

@@ -13,6 +13,7 @@ from llvmlite import ir
 from deciban.kernels.choice import Array
 from deciban.kernels.intrinsics import INT32, INT64, broadcast, element_address, load_vector, store_vector
 from deciban.kernels.jit import inline, intrinsic, types
+from deciban.text.scripts import EMOJI, WITHOUT_SPACES, marks
 
 if TYPE_CHECKING:
     from deciban.kernels.jit import BaseContext, Context, Signature
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 LOWER = 0x1FFFFF  # mask of the lower case
 WORD = 1 << 24  # \w
 SPACE = 1 << 25  # \s
-IN_PYTHON = 1 << 26  # texts that hold the character must be lower-cased and stripped in Python
+IN_PYTHON = 1 << 26  # texts that hold the character must be prepared in Python
 
 _ALL = 0x110000
 _COMMON = 0x20000  # the first two planes hold nearly all characters in use, and are tabulated in an eighth of the time
@@ -31,28 +32,50 @@ _BLOCK = 4096  # code points that are compared with their lower case at once
 
 
 @cache
-def code_points(lowercase: bool = True, strip_accents: bool = False) -> Array:
-    """Return the table, int32: of the first two planes, or of all code points if neither option is set.
+def code_points(lowercase: bool = True, strip_accents: bool = False, by_script: bool = False) -> Array:
+    """Return the table of the first two planes, int32.
 
     A character must be handled in Python if its lower case has another number of bytes or depends on its neighbours, or
-    if it is beyond the table; if accents are stripped, so must all characters outside ASCII. Texts that Python has
-    prepared are read with code_points(lowercase=False).
+    if it is beyond the table; if accents are stripped, so must all characters outside ASCII; with `by_script`, so must
+    emoji and the characters of scripts without spaces.
 
     >>> table = code_points()
     >>> chr(table[ord("Ä")] & LOWER), bool(table[ord("Ä")] & WORD), bool(table[ord("Σ")] & IN_PYTHON)
     ('ä', True, True)
     """
-    numbers = np.arange(_COMMON if lowercase or strip_accents else _ALL, dtype=np.int32)
-    characters = numbers.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    table = numbers.copy()
-    for flag, pattern in ((WORD, r"\w+"), (SPACE, r"\s+")):
-        for run in re.finditer(pattern, characters):
-            table[run.start() : run.end()] |= flag
+    table, characters = _flagged(_COMMON)
     if lowercase:
         _lower(table, characters)
     if strip_accents:
         table[128:] |= IN_PYTHON
+    if by_script:
+        for first, last in (*WITHOUT_SPACES, *EMOJI):
+            table[first : last + 1] |= IN_PYTHON
     return table
+
+
+@cache
+def prepared_points(by_script: bool = False) -> Array:
+    """Return the table of all code points for texts that Python has prepared, int32.
+
+    With `by_script`, emoji and the combining marks of scripts without spaces are parts of words, too.
+    """
+    table, _ = _flagged(_ALL)
+    if by_script:
+        table[[ord(mark) for mark in marks()]] |= WORD
+        for first, last in EMOJI:
+            table[first : last + 1] |= WORD
+    return table
+
+
+def _flagged(size: int) -> tuple[Array, str]:
+    """Return a table of the first code points with the flags of words and spaces, and these characters."""
+    table = np.arange(size, dtype=np.int32)
+    characters = table.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    for flag, pattern in ((WORD, r"\w+"), (SPACE, r"\s+")):
+        for run in re.finditer(pattern, characters):
+            table[run.start() : run.end()] |= flag
+    return table, characters
 
 
 def _lower(table: Array, characters: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from deciban.kernels.choice import Array, readable
-from deciban.text.kernels.characters import INVALID, NEEDS_PYTHON, PADDING, WIDTH, code_points
+from deciban.text.kernels.characters import INVALID, NEEDS_PYTHON, PADDING, WIDTH, code_points, prepared_points
 from deciban.text.kernels.hash_tables import BATCH, GROW, WRITTEN, NgramTable, WordTable
 from deciban.text.kernels.scan import EDGES, read_characters, read_words
 from deciban.text.kernels.streams import Chunk, InvalidTextError, Stream, interleaved
@@ -21,6 +21,8 @@ from deciban.text.kernels.streams_compiled import relabel
 Prepare = Callable[[str], str]  # lower-cases a text and strips its accents, according to the options
 Label = Callable[[list[str]], Sequence[str | None]]  # words → what they count as; None is dropped
 
+LONE = 0xE0  # first byte of characters from U+0800 on, which may be words alone
+NEVER_LONE = 0x100
 FIRST_SIZE = 2**14  # bytes of a document that buffers have room for at first
 MOST_LABELS = 2**22  # words whose labels a reader of a fixed vocabulary keeps
 
@@ -31,7 +33,7 @@ def document_buffers(size: int) -> tuple[Array, Array]:
 
 
 class WordReader:
-    """Reads words of two or more characters by a table of words, which may grow.
+    """Reads words of two or more characters by a table of words, which may grow; or words by their script.
 
     >>> reader = WordReader(WordTable())
     >>> text = np.frombuffer(b"To be or not to be", np.uint8)
@@ -46,9 +48,11 @@ class WordReader:
         prepare: Prepare = str.lower,
         strip_accents: bool = False,
         grow: bool = True,
+        by_script: bool = False,
     ) -> None:
         self.words, self.grow, self.prepare = words, grow, prepare
-        self.points, self.case = code_points(lowercase, strip_accents), 32 if lowercase else 0
+        self.points, self.case = code_points(lowercase, strip_accents, by_script), 32 if lowercase else 0
+        self.by_script, self.lone = by_script, LONE if by_script else NEVER_LONE
         self.edges = np.zeros(EDGES, np.int64)
         self._make_buffers(FIRST_SIZE)
 
@@ -89,7 +93,7 @@ class WordReader:
                 raise InvalidTextError(chunk.first + int(d)) from None
         offsets = np.cumsum([0, *map(len, prepared)])
         text = np.frombuffer(b"".join(prepared), np.uint8)
-        late = self._read(readable(text), offsets, code_points(lowercase=False), 0)
+        late = self._read(readable(text), offsets, prepared_points(self.by_script), 0)
         lengths = np.zeros(len(stream.lengths), np.int64)
         lengths[unread] = late.lengths
         return interleaved([Stream(stream.ids, np.maximum(stream.lengths, 0)), Stream(late.ids, lengths)])
@@ -110,7 +114,7 @@ class WordReader:
     def _run(self, text: Array, offsets: Array, done: int, points: Array, case: int, ids: Array, lengths: Array) -> int:
         words, unknown = self.words, GROW if self.grow else len(self.words)
         memory = words.slots, words.arena, words.state, self.low, self.masks, self.edges, words.batch
-        return read_words(text, offsets, done, points, case, unknown, *memory, ids, lengths)
+        return read_words(text, offsets, done, points, case, self.lone, unknown, *memory, ids, lengths)
 
 
 class CharacterReader(WordReader):

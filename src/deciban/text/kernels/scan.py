@@ -46,15 +46,16 @@ def _character_bytes(lead: int) -> int:
 
 
 @inline
-def _fill_batch(edges: Array, number: int, low: Array, slots: Array, state: Array, batch: Array) -> int:
-    """Put runs of two or more characters into the batch; the number of words."""
+def _fill_batch(edges: Array, number: int, low: Array, lone: int, slots: Array, state: Array, batch: Array) -> int:
+    """Put runs of two or more characters, or of one whose first byte is ≥ `lone`, into the batch; their number."""
     base, key = address(low), hash_key(state, KEY)
     n = 0
     for at in range(0, number - 1, 2):
         start = np.int64(edges[np.uint64(at)])
         length = edges[np.uint64(at + 1)] - start
         put_in_batch(batch, n, base + start, start, length, slots, key)
-        n += length > _character_bytes(byte(base + start))
+        lead = byte(base + start)
+        n += (length > _character_bytes(lead)) | (lead >= lone)
     return n
 
 
@@ -65,6 +66,7 @@ def read_words(
     first: int,
     points: Array,
     case: int,
+    lone: int,
     unknown: int,
     slots: Array,
     arena: Array,
@@ -96,7 +98,7 @@ def read_words(
                 number = _append_edges(mask, carry, block * WIDTH, edges, number)
                 carry = mask >> np.uint64(63)
                 block += 1
-            n = _fill_batch(edges, number, low, slots, state, batch)
+            n = _fill_batch(edges, number, low, lone, slots, state, batch)
             if not write_batch(batch, n, low, unknown, slots, arena, state, ids, lengths, d):
                 return d
             edges[0] = edges[number - 1]  # a run that ends in a later block goes to the next batch

@@ -15,7 +15,7 @@ import numpy as np
 from deciban.kernels.choice import Array, readable
 from deciban.kernels.intrinsics import exp, sum_rows
 from deciban.kernels.jit import OPTIONS, Kernel, carray, inline
-from deciban.text.kernels.characters import PADDING, address, code_points, pointer
+from deciban.text.kernels.characters import PADDING, address, pointer, prepared_points
 from deciban.text.kernels.hash_tables import HANDLED, WORDS, WRITTEN
 from deciban.text.kernels.readers import FIRST_SIZE, WordReader, document_buffers
 from deciban.text.kernels.scan import read_words
@@ -24,7 +24,7 @@ from deciban.text.kernels.streams_compiled import prefetch_rows
 
 _read_words = inline(read_words.function)
 TOO_LONG = -3  # return code: buffers too small for the document; others are NEEDS_PYTHON and INVALID
-# Rows of the plan: address and size of an array. The row CASE is a number.
+# Rows of the plan: address and size of an array. The row CASE holds two numbers, `case` and `lone` of read_words.
 CASE, POINTS, SLOTS, ARENA, STATE, LOW, MASKS, EDGES, BATCH, IDS, FRAME = range(11)
 WEIGHTS, BIAS, STEPS, SEEN, VALUES, LAW, OFFSETS, PRIOR = range(11, 19)
 
@@ -51,7 +51,7 @@ def _read(plan: Array, text: bytes, state: Array, frame: Array, ids: Array) -> i
     letters = carray(pointer(address(text), np.uint8), (size,))
     table = _array(plan, SLOTS, np.uint64), _array(plan, ARENA, np.uint8), state
     masks, batch = _table(plan, MASKS, 2, np.uint64), _table(plan, BATCH, 5, np.uint64)
-    given = _array(plan, POINTS, np.int32), np.uint8(plan[CASE, 0]), state[WORDS]
+    given = _array(plan, POINTS, np.int32), np.uint8(plan[CASE, 0]), plan[CASE, 1], state[WORDS]
     _read_words(letters, frame[:2], 0, *given, *table, low, masks, _array(plan, EDGES, np.int64), batch, ids, frame[2:])
     return frame[2]
 
@@ -160,9 +160,9 @@ class SingleDocumentScorer:
         values = np.empty(len(ids) if len(steps) else 0)
         memory = words.slots, words.arena, words.state, low, masks, reader.edges, words.batch, ids, frame
         arrays = (*memory, self.weights, self.bias, steps, self.seen, values, *self.finish)
-        tables = {reader.case: reader.points, 0: code_points(lowercase=False)}
-        plan, prepared_plan = (_plan(case, tables[case], arrays) for case in (reader.case, 0))
-        return _Buffers((*tables.values(), *arrays), plan, prepared_plan)
+        prepared = prepared_points(reader.by_script)
+        plan = _plan(reader.case, reader.lone, reader.points, arrays)
+        return _Buffers((reader.points, prepared, *arrays), plan, _plan(0, reader.lone, prepared, arrays))
 
     def __call__(self, text: str) -> tuple[Array, int]:
         """Return the scores of a text, (K,), or its log-probabilities, and its number of words."""
@@ -184,6 +184,6 @@ class SingleDocumentScorer:
         return length
 
 
-def _plan(case: int, points: Array, arrays: tuple[Array, ...]) -> Array:
+def _plan(case: int, lone: int, points: Array, arrays: tuple[Array, ...]) -> Array:
     """Return addresses and sizes in the order of the plan's rows."""
-    return np.array([[case, 0], *([array.ctypes.data, array.size] for array in (points, *arrays))], np.int64)
+    return np.array([[case, lone], *([array.ctypes.data, array.size] for array in (points, *arrays))], np.int64)

@@ -7,9 +7,8 @@ Every computation has a compiled version, in `streams_compiled`, and one in nump
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from math import exp, log
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -43,14 +42,6 @@ class InvalidTextError(ValueError):
     def __init__(self, document: int) -> None:
         super().__init__(f"document {document} is not valid UTF-8")
         self.document = document
-
-
-def in_parallel(act: Callable[..., Result], arguments: Sequence[tuple[Any, ...]]) -> list[Result]:
-    """Call a function with each tuple of arguments, each in a thread of its own; results in order."""
-    if len(arguments) == 1:
-        return [act(*arguments[0])]
-    with ThreadPoolExecutor(len(arguments)) as pool:
-        return list(pool.map(lambda given: act(*given), arguments))
 
 
 # -- stream to stream --------------------------------------------------------------------------------------------------

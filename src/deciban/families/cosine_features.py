@@ -1,0 +1,220 @@
+"""Linear discriminant of random cosine features: a kernel discriminant that is a sum over rows.
+
+    z(x)     the columns on a common scale: normal scores of numbers, indicators of frequent categories; 0 where missing
+    φ_m(x)   √2·cos(ω_m·z(x) + β_m),    ω_m ~ Normal(0, w/D·I),  β_m ~ uniform(0, 2π),   m = 1 … M
+    φ(x)|c   ~ Normal(μ_c, Σ)           the same Σ for all classes, shrunk towards a multiple of the identity
+
+The mean of φ(x)·φ(y) over draws of ω and β is the kernel exp(−w·|z(x) − z(y)|²/(2D)), so that the discriminant, which
+is linear in φ, is a smooth function of all columns together. The sums are those of a Gaussian of M features: learning,
+unlearning and leaving a row out are exact. Scales of columns are chosen from the first rows without labels; the
+shrinkage is chosen by the leave-one-out log loss of the labels. The features do not determine x, so that this is no
+density of a row: it is an expert beside the families of the columns.
+
+References: Rahimi & Recht, Random features for large-scale kernel machines, NIPS 2007; Mika et al., Fisher
+discriminant analysis with kernels, NNSP 1999.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from deciban import kernels
+from deciban.errors import DecibanError, HyperparameterError, InputError
+from deciban.families.abilities import SeveralParts
+from deciban.families.gaussian import Gaussian
+from deciban.families.gaussian.structure import AnyGaussianStats
+from deciban.families.protocol import Density, Input, Rule
+from deciban.read.categories import encode_categories
+from deciban.read.numbers import Matrix
+from deciban.read.reservoir import chosen_rows
+from deciban.read.tables import Columns, Table, dense_numbers
+from deciban.statistics import Array, Members
+
+STRENGTHS = (3.0, 0.3, 0.03, 0.003)  # pseudo-rows of the target, as shares of the rows
+MOST_WORK = 1.5e8  # multiplications per candidate; with more rows, an even selection of them is left out
+GAIN = 1.0  # nats over all rows for which a weaker shrinkage is preferred
+STEPS = 2.0**10  # features are multiples of 1/STEPS, so that sums of their products have no rounding error
+SCALES = 2.0 ** np.arange(-6, 4)  # of the scores, among which the best is taken for each candidate
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """How the values of a column become numbers of a common scale: by knots, or by the names of categories."""
+
+    knots: tuple[float, ...] = ()  # values at which the score is known; linear between them, constant beyond
+    scores: tuple[float, ...] = ()  # normal scores of the knots
+    names: tuple[Any, ...] = ()  # categories that have an indicator each
+    shares: tuple[float, ...] = ()  # of these categories
+
+    @property
+    def width(self) -> int:
+        """Number of columns that it makes."""
+        return len(self.names) or 1
+
+    def apply(self, table: Table, column: int, name: str) -> Array:
+        """Return the numbers of a column of a table, shape (n, width); NaN where missing."""
+        values = Columns(table, [column])
+        if not self.names:
+            x = dense_numbers(values, [name])[:, 0]
+            return np.where(np.isnan(x), np.nan, np.interp(x, self.knots, self.scores))[:, None]
+        codes = encode_categories(values, [name]).on([{name: at for at, name in enumerate(self.names)}])[:, 0]
+        flags = codes[:, None] == np.arange(len(self.names))
+        return np.where(codes[:, None] < 0, np.nan, np.sqrt(2.0) * (flags - np.array(self.shares)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CosineFeatures(Gaussian, SeveralParts):
+    """Linear discriminant of random cosine features of several columns, for calibrated scores.
+
+    Parameters
+    ----------
+    structure : {"auto", "tied"}, default="auto"
+        "auto" chooses the strength of the shrinkage by the leave-one-out log loss of the labels; "tied" has the
+        strength that is given.
+    ramps : sequence of Ramp
+        How each column becomes numbers of a common scale.
+    features : int, default=128
+        Number of features.
+    bandwidth : float, default=0.25
+        Squared frequency per column: smooth functions have a small one.
+
+    Examples
+    --------
+    >>> both = CosineFeatures(ramps=(Ramp((0.0, 2.0), (-1.0, 1.0)), Ramp(names=("no",), shares=(0.5,))), features=3)
+    >>> both.encode(Table.of([[1.0, "no"], [2.0, "yes"], [None, None]]), ["a", "b"]).shape
+    (3, 3)
+    """
+
+    structure: Any = "auto"
+    _: KW_ONLY
+    target: Any = "spherical"
+    ramps: tuple[Ramp, ...] = ()
+    features: int = 128
+    bandwidth: float = 0.25
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "ramps", tuple(self.ramps))
+        if self.origin is None:
+            object.__setattr__(self, "origin", np.zeros(self.features))
+        if self.structure not in ("auto", "tied"):
+            raise HyperparameterError(f"CosineFeatures(structure={self.structure!r}): it is 'auto' or 'tied'.")
+        if not (self.features > 0 and self.bandwidth > 0 and self.ramps):
+            raise HyperparameterError("CosineFeatures: features and bandwidth must be > 0, and ramps not empty.")
+
+    def __repr__(self) -> str:
+        return f"CosineFeatures({self.features} of {len(self.ramps)} columns, bandwidth={self.bandwidth:g})"
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+    def encode(self, X: Input, columns: Sequence[str], stats: AnyGaussianStats | None = None) -> Array:
+        """Return the features of each row, shape (n, M); NaN if all columns are missing."""
+        table, at = (X.table, X.positions) if isinstance(X, Columns) else (Table.of(X), None)
+        at = range(table.shape[1]) if at is None else at
+        if len(at) != len(self.ramps):
+            raise InputError(f"the table has {len(at)} columns, the model {len(self.ramps)}. Give the same columns.")
+        parts = [ramp.apply(table, j, str(table.columns[j])) for ramp, j in zip(self.ramps, at)]
+        z = np.concatenate(parts, axis=1)
+        empty = np.isnan(z).all(axis=1)
+        waves = np.nan_to_num(z, nan=0.0) @ self.frequencies
+        waves += self.phases
+        np.cos(waves, out=waves)
+        waves *= np.sqrt(2.0) * STEPS
+        np.rint(waves, out=waves)
+        waves /= STEPS
+        waves[empty] = np.nan
+        return np.asarray(waves)
+
+    @property
+    def phases(self) -> Array:
+        """The phases β, shape (M,)."""
+        return 2 * np.pi * _uniform(self.features, 1)
+
+    @property
+    def frequencies(self) -> Array:
+        """The frequencies ω, shape (width of all columns, M)."""
+        from scipy.special import ndtri
+
+        width = sum(ramp.width for ramp in self.ramps)
+        normal = ndtri(_uniform(width * self.features, 2)).reshape(width, self.features)
+        return np.asarray(normal * np.sqrt(self.bandwidth / len(self.ramps)))
+
+    # -- leave-one-out: a row without values has no evidence -------------------------------------------------------
+    def leave_one_out(
+        self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None
+    ) -> Array:
+        seen = ~np.isnan(X[:, 0])
+        if seen.all():
+            return super().leave_one_out(stats, X, members, rule, density)
+        scores = np.zeros((len(X), members.K))
+        scores[seen] = super().leave_one_out(stats, X[seen], members.take(seen), rule, density)
+        return scores
+
+    # -- choices ---------------------------------------------------------------------------------------------------
+    def choose(
+        self, stats: AnyGaussianStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
+    ) -> CosineFeatures:
+        if self.structure != "auto" or rows is None:
+            return super().choose(stats, rows, rule)  # type: ignore[return-value]
+        X, members = rows
+        frozen = replace(self, structure="tied")
+        whole = np.bincount(members.codes, members.row_weights(), members.K)
+        work = members.K * (self.features**2 + 16)
+        some = chosen_rows(len(members), max(500, int(MOST_WORK / work)))
+        some = some[whole[members.codes[some]] > 1]  # a class of one row is unknown without it
+        best, least = replace(frozen, strength=max(1.0, STRENGTHS[0] * whole.sum())), np.inf
+        if not len(some) or members.K < 2:
+            return best
+        given, own = X[some], members.take(some)
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(whole / whole.sum())
+        for share in STRENGTHS:
+            one = replace(frozen, strength=share * float(whole.sum()))
+            try:
+                loss = _least_loss(one.leave_one_out(stats, given, own, rule), own, log_prior)
+            except DecibanError:
+                continue
+            if loss < least - GAIN / len(some):
+                best, least = one, loss
+        return best
+
+    def select(self, features: Array) -> CosineFeatures:
+        """Refuse: a feature has all columns."""
+        raise InputError("features of all columns cannot be restricted to some of them.")
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+    @property
+    def part_columns(self) -> list[tuple[int, ...]]:
+        return [tuple(range(len(self.ramps)))]
+
+    def part_scores(self, density: Density, X: Array) -> list[Array]:
+        return [density.log_density(X)]
+
+    def left_out_parts(
+        self, stats: Any, X: Array, members: Members, rule: Rule, density: Density | None = None
+    ) -> list[Array]:
+        return [self.leave_one_out(stats, X, members, rule, density)]
+
+    def restricted(self, stats: Any, features: Array) -> tuple[CosineFeatures, Any] | None:
+        same = np.array_equal(features, np.arange(len(self.ramps)))
+        return (self, stats) if same else None  # a feature has all columns
+
+
+def _least_loss(scores: Array, members: Members, log_prior: Array) -> float:
+    """Return the log loss of the labels at the best of several scales of the scores."""
+    about, weight = scores - scores.max(axis=1, keepdims=True), members.row_weights()
+    own = np.arange(len(members)), members.codes
+    each = [-kernels.log_softmax(scale * about + log_prior)[own] for scale in SCALES]
+    return min(float(np.average(losses, weights=weight)) for losses in each)
+
+
+def _uniform(count: int, stream: int) -> Array:
+    """Return numbers in (0, 1) that look random, the same on every machine (SplitMix64), shape (count,)."""
+    state = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(stream << 32)) * np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    state ^= state >> np.uint64(31)
+    return np.asarray(((state >> np.uint64(11)).astype(float) + 0.5) / 2**53)
