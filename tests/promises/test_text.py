@@ -44,6 +44,18 @@ def test_learning_takes_new_words_into_the_vocabulary():
     assert clf.llr(["airdrop"], "spam", "ham") > 0
 
 
+def test_ten_lessons_about_new_words_change_the_answer_of_a_default_model():
+    rng = np.random.default_rng(3)
+    spam = [" ".join(rng.choice(["prize", "win", "free", "cash", "now", "you"], 6)) for _ in range(60)]
+    ham = [" ".join(rng.choice(["lunch", "noon", "team", "see", "now", "you"], 6)) for _ in range(140)]
+    clf = GenerativeClassifier().fit(spam + ham, ["spam"] * 60 + ["ham"] * 140)
+    query = ["airdrop wallet you"]
+    (before,) = clf.predict(query)
+    other = "ham" if before == "spam" else "spam"
+    clf.learn([f"airdrop wallet {word} now" for word in ("see", "you") * 5], [other] * 10)
+    assert clf.predict(query).tolist() == [other]
+
+
 def test_learning_in_two_steps_equals_one_fit(transform):
     whole, steps = fitted(TEXTS, LABELS, transform=transform), fitted(TEXTS[:3], LABELS[:3], transform=transform)
     steps.learn(TEXTS[3:], LABELS[3:])

@@ -1,8 +1,12 @@
 """What docs/explanation/unlearning.md promises, one test for each promise."""
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.model_selection import train_test_split
 
 from deciban import Bernoulli, Gamma, Gaussian, GenerativeClassifier, Multinomial, Poisson, Transformed
 from deciban.errors import DomainError, NotLearntError, UnlearnError
@@ -117,6 +121,58 @@ def test_a_default_fit_with_absurd_values_unlearnt_is_as_accurate_as_a_refit(loa
     clf = GenerativeClassifier().fit(np.r_[X, absurd][order], np.r_[y, y[copies]][order])
     clf.unlearn(absurd, y[copies])
     assert clf.score(X, y) >= GenerativeClassifier().fit(X, y).score(X, y) - 0.01
+
+
+@pytest.mark.parametrize("heavy", [1e7 + 0.1, 1e9 + 0.3])
+@pytest.mark.parametrize(
+    "family", [Gaussian("diagonal"), Bernoulli(), Multinomial()], ids=lambda family: type(family).__name__
+)
+def test_a_weight_so_large_that_the_others_are_lost_is_not_unlearnt(two_classes, family, heavy):
+    X, y = two_classes
+    X, y = (X > 0).astype(float)[:6] + (0.1 * X[:6] if isinstance(family, Gaussian) else 0.0), y[:6]
+    clf = GenerativeClassifier(family).fit(X, y).learn(X[:1], y[:1], sample_weight=[heavy])
+    before = clf.predict_proba(X)
+    with pytest.raises(UnlearnError, match="rounding"):
+        clf.unlearn(X[:1], y[:1], sample_weight=[heavy])
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("heavy", [3.0, 1e6 + 0.25, 2.0**30])
+def test_weights_that_are_summed_exactly_are_unlearnt_exactly(two_classes, heavy):
+    X, y = two_classes
+    X = (X > 0).astype(float)
+    clf = GenerativeClassifier(Bernoulli()).fit(X, y)
+    before = clf.predict_proba(X)
+    clf.learn(X[:1], y[:1], sample_weight=[heavy]).unlearn(X[:1], y[:1], sample_weight=[heavy])
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("framed", [False, True], ids=["array", "frame"])
+def test_a_default_fit_with_absurd_values_learnt_is_as_accurate_as_a_fit_without_them(load, framed):
+    X, y = load(return_X_y=True)
+    X = X[:, :6]
+    rng = np.random.default_rng(3)
+    train, test = train_test_split(np.arange(len(X)), test_size=0.3, random_state=3, stratify=y)
+    copies = rng.choice(train, max(1, len(train) // 100), replace=False)
+    absurd = X[copies].copy()
+    absurd[np.arange(len(copies)), rng.integers(0, X.shape[1], len(copies))] = 99999999.0
+    table = partial(pd.DataFrame, columns=[f"x{j}" for j in range(X.shape[1])]) if framed else np.asarray
+    spoilt = GenerativeClassifier().fit(table(np.r_[X[train], absurd]), np.r_[y[train], y[copies]])
+    clean = GenerativeClassifier().fit(table(X[train]), y[train])
+    assert spoilt.score(table(X[test]), y[test]) >= clean.score(table(X[test]), y[test]) - 0.01
+
+
+def test_a_number_that_is_absurd_is_no_evidence_and_its_row_is_not_learnt(two_classes):
+    X, y = two_classes
+    family, spoilt = Transformed("none", inner=Gaussian("full"), reach=[4096.0] * 4), X.copy()
+    spoilt[7, 1], rest = 99999999.0, np.arange(len(X)) != 7
+    clf = GenerativeClassifier(family, prior="uniform").fit(spoilt, y)
+    without = GenerativeClassifier(family, prior="uniform").fit(X[rest], y[rest])
+    np.testing.assert_allclose(clf.predict_proba(X), without.predict_proba(X), rtol=1e-12)
+    gap = spoilt[7:8].copy()
+    gap[0, 1] = np.nan
+    np.testing.assert_allclose(clf.predict_proba(spoilt[7:8]), clf.predict_proba(gap), rtol=1e-12)
 
 
 @each_structure

@@ -1,9 +1,9 @@
 """Changes model files in many ways, loads them and uses what was loaded: `python tests/store/fuzz.py --seconds 60`.
 
 Two layers are changed in turn. The bytes of a file are damaged: it must be refused, since its digests differ. The
-content of a file (JSON and arrays) is changed and signed again: it must be refused with a `DecibanError`, or be a model
-whose every use returns or raises a `DecibanError`. Another exception, a crash, more than 5 seconds, or more memory than
-10 times the file and 200 MB is a fault.
+content of a file (JSON and arrays) is changed and signed again: it must be refused with a `ModelFileError`, or be a
+model whose every use returns, or raises a `ModelFileError` or one of `OF_USE`, which are no errors of the file. Another
+exception, a crash, more than 5 seconds, or more memory than 10 times the file and 200 MB is a fault.
 
 The seeds are the golden files, written again by this version, and a classifier of each case of `tests/cases.py`, with
 its sums and released. Cases run in a process of their own, which is watched: it is killed and started again when a case
@@ -41,7 +41,18 @@ import numpy as np
 
 from cases import CASES
 from deciban import GenerativeClassifier, load, release, save
-from deciban.errors import DecibanError
+from deciban.errors import (
+    CostError,
+    DomainError,
+    EmptyClassError,
+    InputError,
+    ModelFileError,
+    NoModeError,
+    NotAvailableError,
+    PriorError,
+    SingularError,
+    UnlearnError,
+)
 from deciban.store import container, describe
 from store.answers import given
 
@@ -57,6 +68,10 @@ TEXTS = ("", "F64", "class", "\udcff", "a" * 300, "((?:a+)+)\\b!", "auto", "lear
 PLAIN = (True, False, None, [], {}, [1], {"@": "float", "value": "nan"}, {"@": "float", "value": "-inf"})
 ARRAY_NUMBERS = (np.nan, np.inf, -np.inf, -1.0, 0.0, 0.5, 1e308, -1e308, 5e-324, 2.0**53, 1e15)
 THREADS = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # threads take address space
+OF_USE = (  # about rows, parameters that can be set, what a model cannot do, and sums that have no estimate
+    *(CostError, DomainError, InputError, NotAvailableError, PriorError, UnlearnError),
+    *(EmptyClassError, NoModeError, SingularError),
+)
 DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"
 
 
@@ -147,7 +162,7 @@ def outcome(path: Path, seed: Seed, may_load: bool, chance: random.Random | None
     """Load a file and use the model, in all ways or in `SOME` that `chance` picks; return how it ended."""
     try:
         model = load(path, key=seed.key)
-    except DecibanError:
+    except ModelFileError:
         return "refused"
     if not may_load:
         raise AssertionError("a damaged file was loaded")
@@ -156,7 +171,7 @@ def outcome(path: Path, seed: Seed, may_load: bool, chance: random.Random | None
     for name, use in every if chance is None else chance.sample(every, min(SOME, len(every))):
         try:
             use()
-        except DecibanError:
+        except (ModelFileError, *OF_USE):
             refused += 1
         except Exception as error:
             if isinstance(error, ValueError) and "feature" in str(error):  # scikit-learn's message on other columns
@@ -202,7 +217,7 @@ def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     length = int.from_bytes(data[:8], "little")
     names, body = json.loads(data[8 : 8 + length]), data[8 + length :]
     model = json.loads(names.pop("__metadata__")["model"])
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, entry in names.items():
         begin, end = entry["data_offsets"]
         flat = np.frombuffer(body[begin:end], container.DTYPES[entry["dtype"]])

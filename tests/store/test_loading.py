@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from deciban import GenerativeClassifier, Multinomial, Text, load, release, save
+from deciban import Fisher, GenerativeClassifier, Multinomial, Text, Transformed, load, release, save
 from deciban.errors import ModelFileError
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
 from deciban.store.models import KEYS
-from store.answers import OTHER, answers
+from store.answers import OTHER, answers, given
 from store.models import COUNTS, FAMILIES, fitted, y
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
@@ -314,6 +314,50 @@ def test_a_family_that_its_sums_contradict_is_refused_at_every_use(use, path):
     forged(path, swap)
     with pytest.raises(ModelFileError, match="do not belong together"):
         USES[use](load(path), X)
+
+
+def labels_of(content):
+    """The JSON of the axes of the sums."""
+    return [axis for _, axis in model_of(content)["stats"]["family"]["inner"]["labels"]["items"]]
+
+
+CONTRADICTIONS = {
+    "transforms of no columns": lambda m, n, b: model_of(m)["family"].update(by={"@": "tuple", "items": []}) or b,
+    "a class that the whole does not have": lambda m, n, b: labels_of(m)[0]["names"]["items"].reverse() or b,
+    "classes that have no order": lambda m, n, b: labels_of(m)[0]["names"]["items"].__setitem__(0, 1.5) or b,
+    "columns that are not declared": lambda m, n, b: labels_of(m)[1].update(declared=0) or b,
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_sums_that_no_row_can_be_added_to_are_refused_when_loaded(name, path):
+    GenerativeClassifier(Transformed("yeo-johnson")).fit(FAMILIES["diagonal"][1], y).save(path)
+    forged(path, CONTRADICTIONS[name])
+    with pytest.raises(ModelFileError, match=r"do not belong together|classes of the whole|have an order"):
+        load(path)
+
+
+def test_attributes_of_another_type_are_refused(path):
+    save(Fisher().fit(FAMILIES["diagonal"][1], y), path)
+
+    def swap(model, names, body):
+        held = dict(model["model"]["fitted"]["items"])["projection_"]
+        inner = dict(held)
+        held.clear()
+        held.update({"@": "dict", "items": [["projection", inner]]})
+        return body
+
+    forged(path, swap)
+    with pytest.raises(ModelFileError, match="projection_"):
+        load(path)
+
+
+def test_a_product_of_a_former_version_goes_on_learning():
+    """Its sums had joined names of columns as keys."""
+    golden = next(each for each in GOLDEN if each.stem == "fitted-product-1")
+    asked = json.loads(golden.with_suffix(".json").read_text())
+    model, X = load(golden), given(asked)
+    np.testing.assert_allclose(model.learn(X).unlearn(X).log_density(X), model.log_density(X), rtol=1e-12)
 
 
 # -- large files -----------------------------------------------------------------------------------------------------

@@ -227,6 +227,7 @@ def tables():
     beside = GenerativeClassifier().fit(sides, odd)
     found = {
         "table": Golden(auto, records(FRAME), WHOLE, labelled("frame")),
+        "smooth-experts": Golden(beside, records(sides), WHOLE, {"input": "frame", "labels": odd[ASKED].tolist()}),
         "experts": Golden(beside, records(sides), WHOLE, {"input": "frame", "labels": odd[ASKED].tolist()}),
         "experts-released": Golden(release(beside), records(sides), SCORES, {"input": "frame"}),
         "table-released": Golden(release(auto), records(FRAME), SCORES, {"input": "frame"}),

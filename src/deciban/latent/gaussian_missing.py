@@ -87,6 +87,10 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
     tol: float = 1e-8
     guess: ExpectedStats | None = None
 
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset({"gaps", "negative"})
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.structure not in ("full", "tied"):

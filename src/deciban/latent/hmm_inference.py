@@ -11,9 +11,7 @@ In Baum–Welch the objective, the log-likelihood under "ml", with the log prior
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +25,7 @@ from deciban.kernels import forced, log_sum_exp
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
 from deciban.kernels.choice import compiled as worth
 from deciban.kernels.choice import one_thread
+from deciban.kernels.parallel import each
 from deciban.latent import em
 from deciban.latent.components import (
     MixtureStats,
@@ -57,7 +56,7 @@ class Inference:
     n_passes : number of passes that will be made over these rows; many justify compiling
     """
 
-    def __init__(self, density: HMMDensity, rows: SequenceRows, n_passes: int = 1, threads: int = 1) -> None:
+    def __init__(self, density: HMMDensity, rows: SequenceRows, n_passes: int = 1, threads: int | None = None) -> None:
         self.density, self.rows, self.threads = density, rows, threads
         self.compiled = worth_compiling(rows.n * n_passes)  # whether compiled kernels run, or their numpy twins
 
@@ -150,6 +149,18 @@ class Inference:
             here = out[slice(*group.pieces[number])]
             last = np.array([kind.follow(_ends(group, number), last, here)])  # the last state of the piece before
 
+    def path_score(self, path: Array) -> float:
+        """Return the log of the joint density of the rows and states given as codes, shape (n,), of all sequences."""
+        first = self.rows.sequences.begins
+        later = np.ones(self.rows.n, dtype=bool)
+        later[first] = False
+        after = np.flatnonzero(later)
+        chain = (
+            self.density.log_start[path[first]].sum() + self.density.log_transitions[path[after - 1], path[after]].sum()
+        )
+        index, (logs, base) = self.piece(0, self.rows.n)
+        return float(chain + (logs[index, path] + base[index]).sum())
+
     def impossible(self, row: int) -> DecibanError:
         """Return the error for a step that has probability 0 in every reachable state."""
         return DecibanError(
@@ -164,11 +175,8 @@ class Inference:
             _ = self.table  # computed here, so that no two threads compute it
         # the family's kernels are chosen by the size of all pieces together
         whole = forced("numba") if worth(self.rows.n * self.density.S) else nullcontext()
-        if self.threads == 1 or len(parts) == 1:
-            with whole, one_thread(0):
-                return [act(part) for part in parts]
-        with ThreadPoolExecutor(self.threads) as pool, whole, one_thread(0):
-            return [done.result() for done in [pool.submit(copy_context().run, act, part) for part in parts]]
+        with whole, one_thread(0):
+            return each(act, parts, threads=self.threads)
 
     def _expected(self, groups: list[Group], states: Axis) -> tuple[HMMStats, float]:
         chain, visited = _ForwardBackward(self), np.zeros(self.density.S)
@@ -299,7 +307,7 @@ class BaumWelch:
     rule: Rule  # "ml" or "map"
     asked: Family  # of the emissions, before choices were made
     max_iter: int = 200
-    threads: int = 1
+    threads: int | None = None
 
     def step(self, estimate: Estimate) -> tuple[Estimate, float]:
         """One EM step; returns the next estimate and the objective of the given one."""

@@ -75,7 +75,7 @@ class Mixture(em.FrozenEstimate):
         Largest number of iterations.
     tol : float, default=1e-7
         EM stops when an iteration gains less than this per row.
-    seed : int, default=0
+    random_state : int, default=0
         Seed of the starts in a classifier.
     guess : MixtureStats, optional
         Sums of the frozen estimate under which a classifier collects later rows. Set at the first fit.
@@ -107,8 +107,12 @@ class Mixture(em.FrozenEstimate):
     n_starts: int = 5
     max_iter: int = 1000
     tol: float = 1e-7
-    seed: int = 0
+    random_state: int = 0
     guess: MixtureStats | None = field(default=None, repr=False)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        return self.component.accepts
 
     def __post_init__(self) -> None:
         if self.n_components < 1 or self.pseudo_count <= 0:
@@ -452,7 +456,8 @@ class Mixture(em.FrozenEstimate):
             start = self._class_density(self.guess, name, self.rule)
             names = names.take(np.arange(len(start.log_weights)))
         task = MixtureFit(rows, self.rule, self.pseudo_count, asked or self.component)
-        return task.fit(names, start, self.n_starts, self.max_iter, self.tol, np.random.default_rng(self.seed))[0]
+        rng = np.random.default_rng(self.random_state)
+        return task.fit(names, start, self.n_starts, self.max_iter, self.tol, rng)[0]
 
     def _expect(self, X: Rows, members: Members, guess: MixtureStats) -> MixtureStats:
         """Sums of one E-step under the frozen estimate."""

@@ -196,6 +196,19 @@ def read_rows(
     return SequenceRows(family, block, sequences, weight, states), names
 
 
+def are_lengths(y: Any, X: SequenceInput) -> bool:
+    """Whether y, which should be the state of each step, can only be the lengths of sequences of one table.
+
+    >>> are_lengths([2, 1], np.array([[0.5], [1.5], [2.5]])), are_lengths([0, 1, 1], np.array([[0.5], [1.5], [2.5]]))
+    (True, False)
+    """
+    if y is None or is_list_of_sequences(y) or not hasattr(X, "shape"):
+        return False
+    given, n = np.asarray(y), X.shape[0]
+    fits = given.ndim == 1 and given.dtype.kind in "iu" and len(given) < n
+    return fits and bool((given > 0).all()) and int(given.sum()) == n
+
+
 def require_columns(block: Rows) -> None:
     """Refuse rows without columns."""
     if len(block.shape) > 1 and block.shape[1] == 0:

@@ -146,9 +146,9 @@ class Answers:
             Log posterior probabilities, columns in the order of `classes_`.
         """
         likelihood = self.log_likelihood(X, constant=False, **options)
-        spare = likelihood if likelihood.dtype == float and likelihood.flags.writeable else None
-        return scores.log_posterior(likelihood, self.log_prior(prior), out=spare)
+        return scores.log_posterior(likelihood, self.log_prior(prior), out=_spare(likelihood))
 
+    @one_model
     def predict_proba(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
         """Return the posterior probability of each class.
 
@@ -166,7 +166,8 @@ class Answers:
         ndarray of shape (n_samples, n_classes)
             Posterior probabilities, columns in the order of `classes_`.
         """
-        return np.exp(self.predict_log_proba(X, prior, **options))
+        likelihood = self.log_likelihood(X, constant=False, **options)
+        return scores.posterior(likelihood, self.log_prior(prior), out=_spare(likelihood))
 
     @one_model
     def decision_function(self, X: RowsLike, prior: PriorLike | None = None, **options: ArrayLike | None) -> Array:
@@ -187,6 +188,8 @@ class Answers:
             Log-odds, or log posterior probabilities.
         """
         likelihood = self.log_likelihood(X, constant=False, **options)
+        if likelihood.shape[1] > 2:
+            return scores.log_posterior(likelihood, self.log_prior(prior), out=_spare(likelihood))
         return self.answer("decision_function", likelihood, self.log_prior(prior))
 
     # -- decisions -------------------------------------------------------------------------------------------------
@@ -381,6 +384,11 @@ class Answers:
         return answer(method, likelihood, log_prior, self.classes_, self.cost if cost is None else cost)
 
 
+def _spare(likelihood: Array) -> Array | None:
+    """Return the array itself, if an answer of the same shape may be written to it."""
+    return likelihood if likelihood.dtype == float and likelihood.flags.writeable else None
+
+
 def class_pair(classes: Sequence[Any], over: Hashable, against: Hashable) -> tuple[int, int | None]:
     """Return the positions of two classes; with two classes and nothing named, the second over the first."""
     if over is None:
@@ -404,15 +412,14 @@ def answer(method: str, likelihood: Array, log_prior: Array, classes: Array, cos
     if method == "llr":
         return scores.llr(likelihood, *class_pair(classes.tolist(), None, None))
     if method == "predict" and cost is None:
-        joint = scores.log_joint(likelihood, log_prior)
-        best = joint.argmax(axis=1)
-        if not np.isneginf(joint[np.arange(len(best)), best]).any():
+        best = scores.most_probable(likelihood, log_prior)
+        if best is not None:
             return classes[best]
+    if method == "predict_proba":
+        return scores.posterior(likelihood, log_prior)
     log_posterior = scores.log_posterior(likelihood, log_prior)
     if method == "predict":
         return classes[decisions.decide(log_posterior, decisions.resolve_cost(cost, classes))]
-    if method == "predict_proba":
-        return np.exp(log_posterior)
     if method == "decision_function" and len(classes) == 1:
         return log_posterior[:, 0]
     if method in ("predict_log_proba", "decision_function"):

@@ -7,7 +7,7 @@ Scores and lengths are given for each of the B blocks of a family: a list of B a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -26,11 +26,23 @@ if TYPE_CHECKING:
 
 METHODS = ("offsets", "length", "blocks", "features", "affine", "pav")
 Form = Literal[
-    "prior", "none", "scale", "fitted", "few parts", "parts", "many parts", "few words", "words", "many words"
+    "prior",
+    "none",
+    "scale",
+    "fitted",
+    "few parts",
+    "parts",
+    "many parts",
+    "few words",
+    "words",
+    "many words",
+    "alone",
+    "combined",
 ]
 # penalty λ on the scales of words, see word_scales
 WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
 PARTS: dict[Form, float] = {"few parts": 30.0, "parts": 3.0, "many parts": 0.3}  # penalty λ on weights, see part_fit
+ROWS_PER_BLOCK_SCALE = 1.5  # with fewer, blocks have one scale for all beside the weights of parts
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
 
 Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where the block does not count events
@@ -144,10 +156,50 @@ class Calibration:
         """Fit weights of experts beside scales of blocks, for forms in the order of their penalties."""
         from deciban.evaluate.calibration import Blockwise
 
-        prior = shares(codes, scores[0].shape[1])
+        prior, few = shares(codes, scores[0].shape[1]), len(codes) < ROWS_PER_BLOCK_SCALE * len(scores)
+        if few and all(each is None for each in lengths):  # a scale of its own is not determined for each block
+            blocks = cls.fit("blocks", scores, codes, lengths, classes, rows, "scale").calibrator
         made = blocks if blocks is not None else Blockwise.fit(scores, codes, lengths, prior)
         fits = made.with_experts(scores, experts, codes, lengths, prior, [PARTS[form] for form in forms])
         return {form: cls(fit, tuple(classes), rows, form) for form, fit in zip(forms, fits)}
+
+    @classmethod
+    def alone(
+        cls,
+        parts: Sequence[int],
+        scores: Sequence[Array],
+        codes: Array,
+        lengths: Lengths,
+        classes: Sequence[Any],
+        rows: float,
+        scaled: bool = True,
+    ) -> Calibration:
+        """Fit one scale and offsets for some blocks and parts of experts; the others have no weight."""
+        from deciban.evaluate.calibration import Blockwise, Offsets
+        from deciban.evaluate.scale_fit import informative_penalty
+
+        B, K = len(lengths), scores[0].shape[1]
+        one = Offsets(1.0, np.zeros(K))
+        if scaled:
+            one = Offsets.fit(total([scores[at] for at in parts]), codes, shares(codes, K), informative_penalty)
+        scales = np.where(np.isin(np.arange(len(scores)), parts), one.scale, 0.0)
+        blocks = np.log(np.maximum(scales[:B], FIXED["prior"]))
+        made = Blockwise(blocks, np.zeros(B), np.ones(B), one.offsets, np.ones(B), scales[B:])
+        return cls(made, tuple(classes), rows, "alone")
+
+    @classmethod
+    def combined(cls, each: Sequence[Calibration], weights: Array, E: int) -> Calibration:
+        """Return the calibration whose scores are weighted sums of those of others, of blocks without lengths.
+
+        Each of them is linear in the scores of blocks and of E parts of experts, and so is their weighted sum.
+        """
+        made: list[Any] = [one.calibrator for one in each]
+        scales = sum(w * np.exp(one.log_scales) for w, one in zip(weights, made))
+        offsets = sum(w * one.offsets for w, one in zip(weights, made))
+        parts = sum((w * one.weights for w, one in zip(weights, made) if len(one.weights)), start=np.zeros(E))
+        blocks: Any = _fixed("blocks", 1.0, len(made[0].log_scales), len(made[0].offsets), offsets)
+        logs = np.log(np.maximum(scales, FIXED["prior"]))
+        return cls(replace(blocks, log_scales=logs, weights=parts), each[0].classes, each[0].fitted_on, "combined")
 
     @property
     def method(self) -> str:
@@ -168,12 +220,21 @@ class Calibration:
             llr[silent] = 0.0  # rows without evidence get none from the calibration
             return np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
         # rows without evidence get none from the offsets
-        silent = np.logical_and.reduce([(each == each[:, :1]).all(axis=1) for each in (whole, *scores[len(lengths) :])])
+        silent = (whole == whole[:, :1]).all(axis=1)
+        if len(scores) > len(lengths) and silent.any():
+            beside = np.stack(scores[len(lengths) :])
+            silent &= (beside == beside[:, :, :1]).all(axis=(0, 2))
         offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
         scales = self.scales(lengths, len(whole))
         if len(scales) == 1:
             return scales[0][:, None] * whole + offsets
-        used = [scale[:, None] * score for scale, score in zip(scales, scores) if scale.any()]
+        parts = np.flatnonzero(scales.any(axis=1)).tolist()
+        if parts and parts[-1] >= len(scores):  # a file that was changed
+            raise InputError(
+                f"the calibration scales part {parts[-1]}, and the model has {len(scores)}.",
+                remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
+            )
+        used = [scales[part][:, None] * scores[part] for part in parts]
         return total(used) + offsets
 
     @property
@@ -186,6 +247,11 @@ class Calibration:
     def rescaled(self, scores: Sequence[Array]) -> Sequence[Array]:
         """Return the scores of each block with the factors of words, where the calibrator has them."""
         return self.calibrator.rescaled(scores) if self._words is not None else scores  # type: ignore[union-attr]
+
+    @property
+    def by_word(self) -> bool:
+        """Whether words have factors of their own."""
+        return self._words is not None
 
     def word_factors(self, block: int) -> WordFactors | None:
         """Return the factors of the words of a block; None where the calibrator has none."""

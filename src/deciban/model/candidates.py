@@ -4,7 +4,8 @@ A family offers lines of candidates, along which the loss falls and then rises; 
 Candidates are judged on a sample of the first rows, as the classifier would use them: calibrated. A small sample
 selects the best of each line, and a larger one the best of the best two lines, unless the small sample shows a clear
 difference. Of candidates whose losses differ by no more than the standard error of the difference, the first is taken:
-along a line that with the stronger prior, of lines that which the family names first.
+along a line that with the stronger prior, of lines that which the family names first. Kinds of features are compared by
+nested losses (`model/features.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ SMALL_SAMPLE = 4_000  # rows on which all candidates are judged, and calibrated
 LARGE_SAMPLE = 10_000  # rows on which the finalists are judged
 FINALISTS = 2
 CLEARLY_WORSE = 5.0  # standard errors by which a candidate is worse that a larger sample need not judge
+LEAST_GAIN = 0.002  # nats a row by which other features must be better than the family's first, such as words
 LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not kept while another line is judged
 
 
@@ -59,7 +61,28 @@ def chosen(family: Family[Any], X: Rows, members: Members, rule: Rule) -> Family
 
 
 def best_of_lines(lines: Sequence[Sequence[Any]], judge: Judge) -> Any:
-    """Return the best candidate of all lines."""
+    """Return the best candidate of all lines; kinds of features are compared by their nested losses."""
+    kinds: list[list[Sequence[Any]]] = []
+    for line in lines:
+        same = next((kind for kind in kinds if line[0].same_features(kind[0][0])), None)
+        if same is None:
+            kinds.append([line])
+        else:
+            same.append(line)
+    best = [best_of_kind(kind, judge) for kind in kinds]
+    if len(best) == 1:
+        return best[0]
+    from deciban.model.features import nested_losses  # imports this module
+
+    found = [nested_losses(candidate, judge.X, judge.members, judge.rule) for candidate in best]
+    losses = [each for each in found if each is not None]
+    if len(losses) < len(best):  # too few rows for folds
+        return best[0]
+    return first_of_near_equals(best, [losses[0], *(each + LEAST_GAIN for each in losses[1:])])
+
+
+def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> Any:
+    """Return the best candidate of lines with the same features."""
     best = [judge.best(line) for line in lines]
     finalists = [best[at] for at in finalists_of([one.losses for one in best])]
     # the sums of the last line are at hand: judge it first

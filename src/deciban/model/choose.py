@@ -26,8 +26,6 @@ from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
 from deciban.model.calibration import Calibration, Form
 from deciban.model.candidates import clearly_worse
-from deciban.model.cross_fit import ROWS_PER_SCALE
-from deciban.model.folds import FOLDS, stratified
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import grid_of
@@ -45,10 +43,11 @@ ROWS_PER_BIN = 4  # and class: fewer do not show its height
 POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
 JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
+ROWS_OF_SCALE = 1024  # by which the scale of a column is judged when absurd numbers are looked for
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
 STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
-FORMS: list[Form] = ["none", "scale", "fitted"]  # calibrations under which blocks are compared
+FORMS: list[Form] = ["none", "scale"]  # calibrations under which blocks are compared
 ASKED = "named by you"
 
 
@@ -62,12 +61,14 @@ class Choice:
     decibans: float  # over the runner-up, all rows together
     runner_up: str
     rows: int  # compared
+    absurd: int = 0  # numbers that count as missing
 
     @property
     def reason(self) -> str:
         """What was chosen, for people."""
         why = "fits best" if self.decibans >= 0 else f"fits as well as {self.runner_up} and is simpler"
-        return f"{self.name} ({why})"
+        absurd = "" if not self.absurd else f"; absurd numbers count as missing ({self.absurd:,} of the first rows)"
+        return f"{self.name} ({why}){absurd}"
 
     @property
     def comparison(self) -> str:
@@ -80,16 +81,21 @@ class Choice:
 def choose_family(x: Array, members: Members, kind: str) -> Choice:
     """Choose the candidate with the highest leave-one-out density; of equally good ones, the simpler.
 
+    Absurd numbers, such as 99999999 for an unknown age, count as missing.
+
     >>> rng = np.random.default_rng(0)
     >>> members = Members.hard(rng.integers(0, 2, 500), 2)
     >>> choose_family(np.exp(rng.normal(3.0, 1.0, 500)), members, "number").name
     'log-normal'
     """
     X = np.asarray(x, dtype=float)[:, None]
-    seen = x[~np.isnan(x)]
+    reach = absurd_reach(X)
+    if reach is not None:
+        X = np.where(np.abs(X) > reach, np.nan, X)
+    seen = X[~np.isnan(X)]
     grid = grid_of(seen) if len(seen) else None
     scores, weight = {}, members.row_weights()
-    families = candidates(X, members, kind)
+    families = candidates(X, members, kind, reach)
     for name, family in families.items():
         try:
             scores[name] = density_score(family, X, members, weight, grid)
@@ -101,21 +107,22 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
             best = name
     second = max((name for name in scores if name != best), key=lambda name: scores[name], default=best)
     gain = float(convert(scores[best] - scores[second], "decibans"))
-    return Choice(families[best], best, gain, second, len(seen))
+    return Choice(families[best], best, gain, second, len(seen), int((~np.isnan(x)).sum()) - len(seen))
 
 
-def candidates(X: Array, members: Members, kind: str) -> dict[str, Family[Any]]:
-    """Return the families that a column of numbers may have, the simpler ones first."""
+def candidates(X: Array, members: Members, kind: str, reach: Array | None = None) -> dict[str, Family[Any]]:
+    """Return the families that a column of numbers may have, the simpler ones first; `reach` if some are absurd."""
     from deciban.families.binned import Binned
     from deciban.families.poisson import Poisson
     from deciban.families.transformed import Transformed
 
     seen = X[~np.isnan(X)]
-    found: dict[str, Family[Any]] = {"normal": Gaussian("diagonal")}
+    plain = Gaussian("diagonal") if reach is None else Transformed("none", reach=reach)
+    found: dict[str, Family[Any]] = {"normal": plain}
     if kind == "number" and len(seen) and seen.min() > 0:
-        found["log-normal"] = Transformed("log", outside="gap")  # a zero in later rows counts as missing
-    found["normal after a power transform"] = Transformed("yeo-johnson")
-    if kind == "count":
+        found["log-normal"] = Transformed("log", outside="gap", reach=reach)  # a zero in later rows counts as missing
+    found["normal after a power transform"] = Transformed("yeo-johnson", reach=reach)
+    if kind == "count" and reach is None:
         found["Poisson"] = Poisson()
     bins = best_bins(X, members)
     found[f"split into {bins} ranges"] = Binned(bins)
@@ -254,23 +261,13 @@ class Sample:
         return family.choose(stats, (X, self.members), rule).leave_one_out(stats, X, self.members, rule)
 
     def losses(self, scores: Sequence[Array]) -> Array:
-        """Return the log loss of each row's label, by the best of three calibrations that did not see the row.
+        """Return the log loss of each row's label, by the scores as they are, or with one scale if that is better.
 
-        The scores are taken as they are, with one scale for all blocks, or with a scale for each block. Calibrators are
-        fitted on the other folds, since one with many scales fits the rows that it has seen better than other rows;
-        with many rows for each scale this makes no difference.
+        Leave-one-out scores of the full sums suffice for a calibrator of one scale.
         """
         classes, codes, lengths = tuple(range(self.members.K)), self.members.codes, [None] * len(scores)
-        many = len(codes) >= ROWS_PER_SCALE * (len(classes) + 2 * len(scores))
-        fold = stratified(codes, 1 if many else FOLDS)
-        found = {form: np.empty((len(codes), len(classes))) for form in FORMS}
-        for k in range(fold.max() + 1):
-            test = np.flatnonzero(fold == k)
-            train = test if many else np.flatnonzero(fold != k)
-            given = [each[train] for each in scores], codes[train], lengths, classes, len(codes)
-            for form, made in Calibration.fit_each(FORMS, "blocks", *given).items():
-                found[form][test] = made.apply([each[test] for each in scores], lengths, classes)
-        each = [self.label_loss.of_rows(scores) for scores in found.values()]
+        made = Calibration.fit_each(FORMS, "blocks", scores, codes, lengths, classes, len(codes))
+        each = [self.label_loss.of_rows(one.apply(scores, lengths, classes)) for one in made.values()]
         return min(each, key=lambda losses: self.label_loss.mean(losses))
 
 
@@ -318,11 +315,30 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
     found: list[tuple[Key, Family[Any]]] = []
     for columns in dict.fromkeys((smooth, many)):
         if len(columns) > 1 and len(sample.members) >= ROWS_PER_COLUMN * len(columns):
-            found.append((columns, Gaussian("auto")))
+            reach = absurd_reach(np.stack([sample.column(name) for name in columns], axis=1))
             by = tuple(_transform(choices[name].family) for name in columns)
-            if set(by) != {"none"}:
-                found.append((columns, Transformed(by, inner=Gaussian("auto"), outside="gap")))  # type: ignore[arg-type]
+            for each in dict.fromkeys((("none",) * len(by), by)):
+                plain = reach is None and set(each) == {"none"}
+                one = Transformed(each, inner=Gaussian("auto"), outside="gap", reach=reach)  # type: ignore[arg-type]
+                found.append((columns, Gaussian("auto") if plain else one))
     return found
+
+
+def absurd_reach(X: Array) -> Array | None:
+    """Return the limits beyond which numbers of each column are absurd; None if no column has such a number."""
+    from deciban.families.transformed import MOST_REACH, reach_of
+
+    ends = np.fmax.reduce(X, axis=0, initial=0), np.fmin.reduce(X, axis=0, initial=0)
+    largest = np.max(np.abs(np.asarray(ends, dtype=float)), axis=0)
+    some = np.asarray(X[chosen_rows(len(X), ROWS_OF_SCALE)], dtype=float)
+    some = np.sort(some, axis=0)  # missing values last
+    seen = len(some) - np.isnan(some).sum(axis=0)
+    low, middle, high = (some[(seen * k) // 4, np.arange(X.shape[1])] if len(some) else seen for k in (1, 2, 3))
+    suspects = np.flatnonzero(~(largest <= np.abs(middle) + 256 * (high - low)))  # cheaper than `reach_of` every column
+    reach = np.full(X.shape[1], 2.0**MOST_REACH)
+    reach[suspects] = [reach_of(some[:, j]) for j in suspects]
+    absurd = largest > reach
+    return np.where(absurd, reach, 2.0**MOST_REACH) if absurd.any() else None
 
 
 def _transform(family: Family[Any]) -> str:

@@ -103,9 +103,9 @@ class Comparison:
             note = f"   chosen on these rows: {', '.join(evaluation.selected_on)}" if evaluation.selected_on else ""
             loss = evaluation.interval("log_loss", level=self.level)
             ends = f"{loss.estimate:.3f} [{loss.low:.3f}, {loss.high:.3f}]"
-            lines.append(
-                f"{name:<{width}}  {evaluation.error_rate:6.1%}  {ends:>28}  {evaluation.cllr:6.3f}   {above}{note}"
-            )
+            cost = evaluation.figure("cllr")
+            cllr = "–" if cost is None else f"{cost:.3f}"
+            lines.append(f"{name:<{width}}  {evaluation.error_rate:6.1%}  {ends:>28}  {cllr:>6}   {above}{note}")
         verdict = self.evaluations[best].verdict()
         return "\n".join(lines if verdict is None else [verdict, *lines])
 

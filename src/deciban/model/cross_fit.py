@@ -9,11 +9,16 @@ Candidates, by the strength of their penalty: one scale for all blocks (where th
 calibrator of the method, and none (the scores as they are). Of the candidates within one paired standard error of the
 least log loss the first is taken. The prior alone, that is, scores multiplied by almost 0, is taken where its loss is
 the least of all.
+
+Where a model has experts, its candidates are combined instead: they are linear in the scores of blocks and experts, and
+so is a weighted sum of them. Further candidates are experts that are models by themselves. The weights, ≥ 0 and of sum
+1 together with that of the prior, are fitted on the cross-fitted scores. Weights that are fitted on the other folds
+must be better than the prior alone by one paired standard error; otherwise the prior alone is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -23,11 +28,11 @@ import numpy as np
 from deciban.errors import DecibanError
 from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import HasCandidates, ability
-from deciban.families.product import Product, blocks_of
+from deciban.families.product import Product, arrangements, blocks_of
 from deciban.families.protocol import Family
 from deciban.families.word_scores import source_of
 from deciban.model.calibration import PARTS, WORDS, Calibration, Form, Lengths, shares
-from deciban.model.candidates import first_of_near_equals
+from deciban.model.candidates import clearly_worse, first_of_near_equals
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.model import Lesson, ModelStats, collect, estimate
@@ -99,7 +104,8 @@ def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify:
         folds = folds_by_subtraction(predictor, part, stratified(codes[some]))
         if method == "features" and len(some) >= ENOUGH_FOR_ONE_FOLD:
             folds = islice(folds, 1)
-    return select_calibration(method, blocks, codes, lengths, model.classes, model.weight, folds, simplify)
+    given = method, blocks, codes, lengths, model.classes, model.weight
+    return select_calibration(*given, folds, simplify, arrangements(model.family))
 
 
 def _without_words(method: str, blocks: Sequence[Array], automatic: bool) -> str:
@@ -118,60 +124,125 @@ def select_calibration(
     rows: float,
     folds: Iterable[Fold] | None = None,
     simplify: bool = False,
+    alone: Sequence[Sequence[int]] = (),
 ) -> Calibration:
     """Fit the candidate of least cross-fitted log loss; one scale for all blocks is a candidate if `simplify`.
 
-    `folds` are of the rows `chosen_rows(n, SELECTION_ROWS)`.
+    `folds` are of the rows `chosen_rows(n, SELECTION_ROWS)`. Where the model has experts and was calibrated
+    automatically, the result is a weighted sum of the candidates, among them the sets `alone` of parts by themselves.
     """
     given, method = (classes, rows), _without_words(method, blocks, simplify)
     if method == "pav":  # has no candidates: it is asked for by name only
         return Calibration.fit(method, blocks, codes, lengths, *given)
-    usual: Form = "fitted" if method != "features" else "scale" if simplify else "words"
-    whole = Calibration.fit(method, blocks, codes, lengths, *given, form=usual)
+    several = simplify and method == "blocks" and len(blocks) > len(lengths)  # the model has experts
+    combine = several and all(each is None for each in lengths)
+    candidates = Candidates(method, _forms(method, lengths, len(codes), simplify, several), alone if combine else ())
+    fallback = candidates.usual(simplify)
     some = chosen_rows(len(codes), SELECTION_ROWS)
     own, counted = codes[some], [None if each is None else each[some] for each in lengths]
     if folds is None:
         parameters = len(classes) + 2 * len(blocks)
         few = method == "features" or len(own) < ROWS_PER_SCALE * parameters
-        number = stratified(own, FOLDS if few else 1)
-        folds = _folds_of_scores([each[some] for each in blocks], number)
-    dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
-    enough = dependent == 1 or len(own) >= ROWS_PER_BLOCK * dependent
-    forms: list[Form] = ["prior", usual, "none"] if enough else ["prior", usual]
-    if method == "features":
-        forms[1:2] = ["scale", *WORDS] if simplify else [*WORDS]
-    if simplify and method == "blocks" and len(lengths) > 1:
-        forms.insert(1, "scale")
-    if simplify and method == "blocks" and len(blocks) > len(lengths):  # the model has experts
-        at = forms.index("fitted")  # one scale, if there is one block
-        forms[at + (len(lengths) == 1) : at + 1] = list(PARTS)
-    losses = {form: np.full(len(own), np.nan) for form in forms}  # NaN for rows that are not judged
-    log_prior = log_probability(shares(own, len(classes)))
+        folds = _folds_of_scores([each[some] for each in blocks], stratified(own, FOLDS if few else 1))
     try:
-        for fold in folds:
-            train = own[fold.train], _at(counted, fold.train)
-            # of a single fold, all rows are fitted and judged
-            every: dict[Form, Calibration] = {usual: whole} if len(train[0]) == len(own) else {}
-            every |= Calibration.fit_each(
-                [form for form in forms if form not in every], method, fold.left_out, *train, *given
-            )
-            for form in forms:
-                scores = every[form].apply(fold.scores, _at(counted, fold.test), classes)
-                with np.errstate(invalid="ignore"):
-                    log_p = log_posterior(scores, log_prior)
-                losses[form][fold.test] = -log_p[np.arange(len(fold.test)), own[fold.test]]
+        scores, fold_of = _cross_fitted(candidates, folds, own, counted, *given)
+        # a class with a single row is unknown without it, under every candidate
+        judged = (fold_of >= 0) & (np.bincount(own)[own] > 1)
     except DecibanError:  # too few rows of a class for folds
-        return whole
-    # a class with a single row is unknown without it, under every candidate
-    judged = ~np.isnan(losses["prior"]) & (np.bincount(own)[own] > 1)
+        judged = np.zeros(len(own), dtype=bool)
     if not judged.any():
-        return whole
-    losses = {form: each[judged] for form, each in losses.items()}
-    some_evidence = [form for form in forms if form != "prior"]
+        return Calibration.fit(method, blocks, codes, lengths, *given, fallback)
+    scores = {name: each[judged] for name, each in scores.items()}
+    prior, own = shares(own, len(classes)), own[judged]
+    if combine:
+        weights = _combination(scores, own, fold_of[judged], prior)
+        each = candidates.fit(blocks, codes, lengths, *given)
+        return Calibration.combined(list(each.values()), weights, len(blocks) - len(lengths))
+    losses = {name: _losses(each, own, prior) for name, each in scores.items()}
+    some_evidence = [form for form in candidates.forms if form != "prior"]
     best: Form = first_of_near_equals(some_evidence, [losses[form] for form in some_evidence])
     if losses["prior"].mean() < losses[best].mean():
         best = "prior"
-    return whole if best == usual else Calibration.fit(method, blocks, codes, lengths, *given, best)
+    return Calibration.fit(method, blocks, codes, lengths, *given, best)
+
+
+class Candidates(NamedTuple):
+    """Calibrations among which one is chosen, or which are combined."""
+
+    method: str
+    forms: list[Form]
+    alone: Sequence[Sequence[int]]  # sets of blocks and parts of experts that are scaled by themselves
+
+    def usual(self, simplify: bool) -> Form:
+        """Return the form that is taken where the candidates cannot be judged."""
+        return "fitted" if self.method != "features" else "scale" if simplify else "words"
+
+    def fit(
+        self, scores: Sequence[Array], codes: Array, lengths: Lengths, classes: Sequence[Any], rows: float
+    ) -> dict[Any, Calibration]:
+        """Fit every candidate."""
+        given = scores, codes, lengths, classes, rows
+        found: dict[Any, Calibration] = {**Calibration.fit_each(self.forms, self.method, *given)}
+        for parts in self.alone:
+            for scaled in (True, False):
+                found[tuple(parts), scaled] = Calibration.alone(parts, *given, scaled)
+        return found
+
+
+def _forms(method: str, lengths: Lengths, n: int, simplify: bool, several: bool) -> list[Form]:
+    """Return the forms of calibration that are compared, by the strength of their penalty."""
+    dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
+    enough = dependent == 1 or min(n, SELECTION_ROWS) >= ROWS_PER_BLOCK * dependent
+    if method == "features":
+        fitted: list[Form] = ["scale", *WORDS] if simplify else [*WORDS]
+    elif several:
+        fitted = ["scale" if len(lengths) > 1 else "fitted", *PARTS]
+    else:
+        fitted = ["scale", "fitted"] if simplify and method == "blocks" and len(lengths) > 1 else ["fitted"]
+    return ["prior", *fitted, "none"] if enough else ["prior", *fitted]
+
+
+def _cross_fitted(
+    candidates: Candidates,
+    folds: Iterable[Fold],
+    codes: Array,
+    lengths: Lengths,
+    classes: Sequence[Any],
+    rows: float,
+) -> tuple[dict[Any, Array], Array]:
+    """Return the scores (n, K) of each candidate, fitted on other folds, and the fold of each row; −1 without one."""
+    fold_of = np.full(len(codes), -1)
+    scores: dict[Any, Array] = {}
+    for number, fold in enumerate(folds):
+        every = candidates.fit(fold.left_out, codes[fold.train], _at(lengths, fold.train), classes, rows)
+        fold_of[fold.test] = number
+        for name, made in every.items():
+            into = scores.setdefault(name, np.zeros((len(codes), len(classes))))
+            into[fold.test] = made.apply(fold.scores, _at(lengths, fold.test), classes)
+    return scores, fold_of
+
+
+def _combination(scores: Mapping[Any, Array], codes: Array, fold_of: Array, prior: Array) -> Array:
+    """Return the weights of candidates; the prior alone unless weights from other folds are clearly better than it."""
+    from deciban.evaluate.part_fit import fit_shares
+
+    each = list(scores.values())
+    judged = np.zeros_like(each[0])
+    for k in np.unique(fold_of):
+        test = fold_of == k
+        train = ~test if not test.all() else test  # of a single fold, all rows are fitted and judged
+        weights = fit_shares([one[train] for one in each], codes[train], prior)
+        judged[test] = sum(w * one[test] for w, one in zip(weights, each) if w > 0)  # 0 · −inf is 0
+    if not clearly_worse(_losses(scores["prior"], codes, prior), _losses(judged, codes, prior), 1.0):
+        return np.array([float(name == "prior") for name in scores])
+    return fit_shares(each, codes, prior)
+
+
+def _losses(scores: Array, codes: Array, prior: Array) -> Array:
+    """Return −log P(label) of each row, shape (n,)."""
+    with np.errstate(invalid="ignore"):
+        log_p = log_posterior(scores, log_probability(prior))
+    return np.asarray(-log_p[np.arange(len(codes)), codes])
 
 
 def _at(lengths: Lengths, rows: Array) -> list[Array | None]:

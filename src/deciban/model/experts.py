@@ -1,4 +1,4 @@
-"""Experts of a typed table: pairs of columns and gaps, beside the families of the columns.
+"""Experts of a typed table, beside the families of columns: pairs of columns, smooth functions of all columns, gaps.
 
 Levels and pairs are chosen from the first rows without their labels, so that figures on the same rows need not make
 these choices again: frequent categories and quantiles of numbers are levels; all pairs are summed, or, of many columns,
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
+from deciban.families.cosine_features import CosineFeatures, Ramp
 from deciban.families.interactions import Cut, Interactions
 from deciban.families.product import Expert
 from deciban.model.expert_pairs import PAIRS
@@ -34,6 +35,13 @@ MOST_PAIRS = 120
 ROWS_WITH_GAPS = 5  # in a column, and without, that are needed
 GAPS = "gaps"  # the name of the expert of missing values
 PAIR_SCORES = 2**23  # rows × classes × pairs in calibration
+SMOOTH = "smooth"  # the names of the experts of all columns begin with it
+BANDWIDTHS = (0.25, 1.0)
+MOST_FEATURES = 200  # of an expert of all columns
+FEATURE_SUMS = 2**20  # numbers in its sums: classes × features²
+SMOOTH_ROWS = 50_000  # with more, sums of products of features cost too much
+FEATURE_WORK = 2e8  # rows × features²
+KNOTS = 33
 
 
 def check_interactions(asked: InteractionsLike) -> None:
@@ -77,7 +85,43 @@ def table_experts(
     given = table.take(rows) if len(rows) < len(table) else table
     weights = np.ones(len(rows)) if weight is None else weight[rows]
     found = {PAIRS: interactions(given, weights, schema, K, asked), GAPS: gaps(given, weights, schema)}
+    if asked == "auto" and len(table) <= SMOOTH_ROWS:
+        found |= smooth(given, schema, K, len(table))
     return {name: expert for name, expert in found.items() if expert is not None}
+
+
+def smooth(table: Table, schema: Schema, K: int, n: int) -> dict[str, Expert | None]:
+    """Return experts that are smooth functions of all columns, of two bandwidths; none of a single column."""
+    names, ramps = [], []
+    for at, (name, kind) in enumerate(schema.kinds.items()):
+        if kind in (*NUMBERS, *NAMES):
+            ramp = ramp_of(table, at, kind in NUMBERS)
+            if ramp is not None:
+                names.append(name)
+                ramps.append(ramp)
+    if len(names) < 2:
+        return {}
+    M = min(MOST_FEATURES, n // 2, int(np.sqrt(FEATURE_SUMS / K)), int(np.sqrt(FEATURE_WORK / n)))
+    made = {width: CosineFeatures(ramps=tuple(ramps), features=M, bandwidth=width) for width in BANDWIDTHS}
+    return {f"{SMOOTH} {width:g}": Expert(tuple(names), family, alone=True) for width, family in made.items()}
+
+
+def ramp_of(table: Table, column: int, numbers: bool) -> Ramp | None:
+    """Choose how a column becomes numbers of a common scale, without labels; None if its values are all the same."""
+    if not numbers:
+        found = frequent_categories(table, column, np.ones(len(table)))
+        names = tuple(name for name, _ in found)
+        return Ramp(names=names, shares=tuple(float(count) / len(table) for _, count in found)) if names else None
+    x = np.asarray(table.pick([column])[:, 0], dtype=float)
+    seen = np.sort(x[~np.isnan(x)])
+    if not len(seen) or seen[0] == seen[-1]:
+        return None
+    from scipy.special import ndtri
+
+    knots = np.unique(np.quantile(seen, np.linspace(0, 1, KNOTS)))
+    rank = (np.searchsorted(seen, knots, "left") + np.searchsorted(seen, knots, "right")) / (2 * len(seen))
+    scores = ndtri(np.clip(rank, 0.5 / len(seen), 1 - 0.5 / len(seen)))
+    return Ramp(tuple(knots.tolist()), tuple(scores.tolist()))
 
 
 def gaps(table: Table, weight: Array, schema: Schema) -> Expert | None:
@@ -130,12 +174,17 @@ def cut_column(table: Table, column: int, numbers: bool, weight: Array) -> Cut:
 
         x = np.asarray(table.pick([column])[:, 0], dtype=float)
         return Cut(tuple(find_edges(x, weight, [most])[0][1:-1]))
+    return Cut(names=tuple(name for name, _ in frequent_categories(table, column, weight)))
+
+
+def frequent_categories(table: Table, column: int, weight: Array) -> list[tuple[Any, float]]:
+    """Return the frequent categories of a column, with their weights."""
     found = encode_categories(Columns(table, [column]), [str(table.columns[column])]).named()
     codes, names = found.values[:, 0], (found.names or ((),))[0]
     counts = np.bincount(codes[codes >= 0], weight[codes >= 0], len(names))
     frequent = np.argsort(-counts, kind="stable")[:LEVELS]
     frequent = np.sort(frequent[counts[frequent] >= ROWS_PER_LEVEL])
-    return Cut(names=tuple(names[at] for at in frequent))
+    return [(names[at], float(counts[at])) for at in frequent]
 
 
 def levels_for(n: int) -> int:

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from deciban.errors import InputError, NotAvailableError
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_joint, log_ratio
-from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, ability
+from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, HasWordParts, ability
 from deciban.families.interactions import Interactions
-from deciban.families.product import Product, blocks_of, expert_columns
+from deciban.families.product import Product, blocks_of
 from deciban.families.protocol import Density, Family, Rows
 from deciban.families.released import Released
 from deciban.model.calibration import total
@@ -124,8 +124,13 @@ def parts_of(predictor: Predictor, table: Table, rows: Rows, chain: bool = False
         named = ability(density, HasNamedParts)
         if named is not None:
             words, terms, counts = named.named_parts(X)
-            names = [f"{name}: {word}" for word in words] if len(model.positions) > 1 else words
             factors = np.ones(len(words)) if model.calibration is None else model.calibration.factors_of(place, words)
+            grouped = ability(density, HasWordParts)
+            whole_words = None if grouped is None else grouped.parts_by_word(X, words, terms * factors)
+            if whole_words is not None:
+                words, terms, counts = whole_words
+                factors = np.ones(len(words))
+            names = [f"{name}: {word}" for word in words] if len(model.positions) > 1 else words
             found.append(Parts(names, terms, counts, np.full(len(words), place), factors))
         else:
             columns = [str(model.reader.columns[j]) for j in at]
@@ -143,7 +148,7 @@ def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) ->
     used = np.flatnonzero(weights > 0)
     names, values = [], np.full((len(table), len(used)), None, dtype=object)
     for place, e in enumerate(used):
-        family, key = expert_columns(model.family)[e]
+        family, key = predictor.weighted_parts()[e]
         expert = family.family if isinstance(family, Released) else family
         names.append(expert_label(expert, key))
         if isinstance(expert, Interactions) and len(key) == 2:
@@ -154,10 +159,13 @@ def expert_parts(predictor: Predictor, table: Table, scores: Sequence[Array]) ->
 
 def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
     """Return what the part of an expert is called: "age with occupation"."""
+    from deciban.families.cosine_features import CosineFeatures
     from deciban.families.gaps import Gaps
 
     if isinstance(expert, Gaps):
         return f"{', '.join(map(str, key))}: missing or not"
+    if isinstance(expert, CosineFeatures):
+        return f"{len(key)} columns together, {'coarse' if expert.bandwidth < 1 else 'fine'}"
     if len(key) == 1:
         return f"{key[0]}, by itself"
     if len(key) == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +19,7 @@ from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import ASKED, choose_blocks
+from deciban.model.choose import ASKED, absurd_reach, choose_blocks
 from deciban.model.cross_fit import fit_calibration
 from deciban.model.experts import InteractionsLike, check_interactions, table_experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
@@ -27,10 +27,11 @@ from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, colle
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
-from deciban.read.files import PLACES
+from deciban.read.files import PLACES, open_source
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows
+from deciban.read.source import Source
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
+MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
 FamiliesLike: TypeAlias = Family[Any] | Mapping[Any, Any] | str  # a family, a dict of column → family, or "auto"
@@ -60,50 +62,64 @@ def fit(
     request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None
 ) -> tuple[Predictor, GivenRows]:
     """Choose what is open from the first rows, sum over all rows, and calibrate."""
-    if request.rule not in RULES:
-        check_rule(request.rule)
-    check_interactions(request.interactions)
+    check_request(request)
     fitted = _fit(request, X, y, sample_weight, vary_together=True)
     # a block whose columns vary together has a gap after the first rows: fit again without such blocks
     return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
+
+
+def check_request(request: Request) -> None:
+    """Refuse a rule or interactions that do not exist."""
+    if request.rule not in RULES:
+        check_rule(request.rule)
+    if request.interactions != "auto":
+        check_interactions(request.interactions)
 
 
 def _fit(
     request: Request, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None, vary_together: bool
 ) -> tuple[Predictor, GivenRows] | None:
     """As `fit`; None if a later row has a gap in a block whose columns were found to vary together."""
-    rule = request.rule
-    given = GivenRows(X, y, sample_weight, schema_reader(request.families, request.kinds, isinstance(X, PLACES)))
+    kinds = request.kinds
+    if isinstance(X, PLACES):
+        X = open_source(X)
+        kinds = {**dict.fromkeys(X.texts, "text"), **(kinds or {})}
+    given = GivenRows(X, y, sample_weight, schema_reader(request.families, kinds, isinstance(X, PLACES)))
     batches: Iterator[Batch] = given.batches(parts=True)
     first, second = next(batches), next(batches, None)
     with first.table.located():
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
-        family, blocks = asked_family(request.families, first, given.schema, request.kinds, rule, readable_twice)
-        family = with_experts(family, request, first, given.schema)
-        method = calibration_method(request, family)
+        opening = opened(request, first, given.schema, readable_twice)
+        family, columns = opening.family, first.table.columns
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
         start = lesson(family, first, None, request.classes)
-        columns = first.table.columns
-        reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
         ledger = None if request.key is None else ledger_of(first, request.key)
         if second is None:
-            chosen_family, stats = fit_rows(family, start.rows, start.members, columns, rule)
+            chosen_family, stats = fit_rows(family, start.rows, start.members, columns, request.rule)
         else:
-            sums = Accumulator(family, start, columns, rule, method is not None, ledger, request.key)
+            keep_sample = opening.method is not None
+            sums = Accumulator(family, start, columns, request.rule, keep_sample, ledger, request.key)
             del start, first  # frees their memory
     if second is not None:
         for batch in chain([second], batches):
-            if gap_in_block(batch.table, blocks):
+            if gap_in_block(batch.table, opening.together):
                 batches.close()  # type: ignore[attr-defined]
                 return None
             sums.add(batch)
         chosen_family, stats, ledger, sample = sums.family, sums.total(), sums.ledger, sums.sample()
         del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
-    reader, chosen_on = Reader(columns, given.schema), float(stats.rows.sum())
-    model = Model(chosen_family, stats, reader, rule, family, reasons, ledger=ledger, chosen_on=chosen_on)
-    return calibrated(model, start, method, request.calibrate == "auto"), given
+    predictor = finished(request, opening, chosen_family, stats, Reader(columns, given.schema), start, ledger)
+    return replace(predictor, learnt=_kept_rows(given)), given
+
+
+def _kept_rows(given: GivenRows) -> GivenRows | None:
+    """Return the rows of a fit in memory, by reference, or a selection of many; None for a file."""
+    if isinstance(given.X, Source):
+        return None
+    n = len(given.X)
+    return given if n <= MOST_KEPT else given.at(chosen_rows(n, MOST_KEPT))
 
 
 def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable[[Family[Any]], Lesson]) -> Predictor:
@@ -111,13 +127,47 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
 
     `encoded(family)` gives the rows of the batch as the family takes them.
     """
-    family, blocks = asked_family(request.families, batch, reader.schema, request.kinds, request.rule)
-    family = with_experts(family, request, batch, reader.schema)
-    start = encoded(family)
-    chosen_family, stats = fit_rows(family, start.rows, start.members, reader.columns, request.rule)
-    reasons = tuple(Reason(block.reason, block.detail) for block in blocks)
-    model = Model(chosen_family, stats, reader, request.rule, family, reasons, chosen_on=float(stats.rows.sum()))
-    return calibrated(model, start, calibration_method(request, family), request.calibrate == "auto")
+    opening = opened(request, batch, reader.schema)
+    start = encoded(opening.family)
+    family, stats = fit_rows(opening.family, start.rows, start.members, reader.columns, request.rule)
+    return finished(request, opening, family, stats, reader, start)
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What the first rows of a fit decide before rows are summed."""
+
+    family: Family[Any]  # as asked for: choices that rows or sums make are open
+    blocks: Sequence[Block]  # with the reasons for their families
+    method: str | None  # of calibration
+
+    @property
+    def together(self) -> frozenset[Any]:
+        """The columns that were found to vary together, so that no value of them may be missing."""
+        return frozenset(name for block in self.blocks if block.together for name in block.columns)
+
+
+def opened(request: Request, first: Batch, schema: Schema | None, together: bool = True) -> Opening:
+    """Return what the first rows decide; with `together`, columns may be found to vary together."""
+    family, blocks = asked_family(request.families, first, schema, request.kinds, request.rule, together)
+    family = with_experts(family, request, first, schema)
+    return Opening(family, blocks, calibration_method(request, family))
+
+
+def finished(
+    request: Request,
+    opening: Opening,
+    family: Family[Any],
+    stats: ModelStats,
+    reader: Reader,
+    start: Lesson | None,
+    ledger: Ledger | None = None,
+) -> Predictor:
+    """Return the predictor of the sums of all rows, calibrated on `start`: learnt rows, or a sample of them."""
+    reasons = tuple(Reason(block.reason, block.detail) for block in opening.blocks)
+    chosen_on = float(stats.rows.sum())
+    model = Model(family, stats, reader, request.rule, opening.family, reasons, ledger=ledger, chosen_on=chosen_on)
+    return calibrated(model, start, opening.method, request.calibrate == "auto")
 
 
 def fit_batch(request: Request, batch: Batch, schema: Schema | None) -> Predictor:
@@ -268,7 +318,10 @@ def asked_family(
         blocks = [block for block in chosen_blocks if not block.expert]
         keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
         beside = [block for block in chosen_blocks if block.expert]
-        experts = {_expert_name(block): Expert(block.columns, block.family, len(block.columns) > 1) for block in beside}
+        experts = {
+            _expert_name(block): Expert(block.columns, block.family, len(block.columns) > 1, alone=True)
+            for block in beside
+        }
         return Product({key: block.family for key, block in zip(keys, blocks)}, experts), blocks
     raise InputError(
         f"families={families!r} is neither a family such as Gaussian(), nor a dict of column → family, nor 'auto'."
@@ -292,10 +345,9 @@ def _expert_name(block: Block) -> str:
     return "together" if len(block.columns) > 1 else f"{block.columns[0]} alone"
 
 
-def gap_in_block(table: Table, blocks: Sequence[Block]) -> bool:
-    """Whether a value is missing in a block whose columns were found to vary together."""
-    needed = {name for block in blocks if block.together for name in block.columns}
-    return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in needed)
+def gap_in_block(table: Table, together: Collection[Any]) -> bool:
+    """Whether a value is missing in one of the columns that were found to vary together."""
+    return any(np.isnan(table.pick([j])).any() for j, name in enumerate(table.columns) if name in together)
 
 
 def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
@@ -332,6 +384,12 @@ def _block_of_array(table: Table) -> Block:
         return Block((), Multinomial(), "sparse input: counts of events")
     if _has_gaps(table.pick()):
         return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
+    reach = absurd_reach(table.pick())
+    if reach is not None:
+        from deciban.families.transformed import Transformed
+
+        why = "numbers: one Gaussian block, absurd numbers as missing; its structure by leave-one-out log loss"
+        return Block((), Transformed("none", inner=Gaussian("auto"), outside="gap", reach=reach), why)
     return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
 
 
@@ -379,10 +437,10 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
     return (own or "offsets") if len(parts) == 1 and not family.experts else "blocks"
 
 
-def calibrated(model: Model, start: Lesson, method: str | None, automatic: bool) -> Predictor:
+def calibrated(model: Model, start: Lesson | None, method: str | None, automatic: bool) -> Predictor:
     """Return the predictor of a model, calibrated on learnt rows unless there is no method or only one class."""
     predictor = Predictor(model, model.density())
-    if method is None or len(model.stats.rows) < 2:
+    if method is None or start is None or len(model.stats.rows) < 2:
         return predictor
     calibration = calibrate(predictor, start, method, automatic)
     return Predictor(replace(model, calibration=calibration), predictor.density)

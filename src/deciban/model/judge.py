@@ -17,10 +17,11 @@ from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, left_out_experts, without_ability
 from deciban.families.protocol import Density, Rows, Rule
-from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores
+from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores, plain
+from deciban.model.calibration import total
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
-from deciban.model.predictor import Predictor
+from deciban.model.predictor import Predictor, block_lengths, by_block
 from deciban.read.batches import Batch
 from deciban.read.labels import Labels, place_labels
 from deciban.statistics import Array, Axis, Members, Stats, all_but_one
@@ -67,13 +68,13 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
 def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[Array]:
     """Return the leave-one-out scores of each block, then of the parts of the experts, shape (n, K) each."""
     model = predictor.model
-    each = blocks_of(model.family, model.stats.family, rows, predictor.density)
+    each = blocks_of(model.family, model.stats.family, predictor.density, rows)
     given = members, model.rule
-    blocks = [_left_out(family, stats, encoded, density, *given) for family, stats, encoded, density in each]
+    blocks = by_block(lambda block: _left_out(block[0], block[1], block[2], block[3], *given), each)
     return blocks + left_out_experts(model.family, model.stats.family, rows, *given, predictor.density)
 
 
-def _left_out(family: Any, stats: Any, rows: Rows, density: Density, members: Members, rule: Rule) -> Array:
+def _left_out(family: Any, stats: Any, density: Density, rows: Rows, members: Members, rule: Rule) -> Array:
     """Return the leave-one-out scores of a block, (n, K), with their source where they are sums over words."""
     scores, words = family.leave_one_out(stats, rows, members, rule, density), ability(family, HasLeftOutWords)
     return scores if words is None else WordScores.of(scores, words.left_out_words(stats, rows, members, rule))
@@ -185,11 +186,29 @@ def llr_interval(
             f"{without_ability(model.family, HasDraws)} cannot draw parameters from its posterior, so there is no "
             "interval. Use a family that can, such as Gaussian()."
         )
-    llrs = []
-    for _ in range(draws):
-        scores = predictor.block_scores(rows, family.draw(model.stats.family, rng))
-        llrs.append(score.llr(predictor.calibrated(scores, rows), *pair, log_prior))
-    return LLRInterval(*np.quantile(np.stack(llrs), (0.5, (1 - level) / 2, (1 + level) / 2), axis=0))
+    n, llrs = rows.shape[0], list[Array]()
+    step = max(1, BLOCK // max(_numbers(model.stats.family), n * len(model.classes)))
+    if model.calibration is not None and model.calibration.by_word:
+        step = 1  # its scores are computed from one density of words
+    for at in range(0, draws, step):
+        times = min(step, draws - at)
+        scores = _scores_of_draws(predictor, rows, family.draw(model.stats.family, rng, times), times)
+        llrs.append(score.llr(scores, *pair, log_prior).reshape(times, n))
+    return LLRInterval(*np.quantile(np.concatenate(llrs), (0.5, (1 - level) / 2, (1 + level) / 2), axis=0))
+
+
+def _scores_of_draws(predictor: Predictor, rows: Rows, density: Density, times: int) -> Array:
+    """Return calibrated scores of rows by each of several draws, shape (times · n, K), the first draw first."""
+    model, scores = predictor.model, predictor.block_scores(rows, density)
+    if times == 1:
+        return predictor.calibrated(scores, rows)
+    K, B = len(model.classes), len(blocks_of(model.family))
+    drawn = [each.reshape(len(each), times, K).transpose(1, 0, 2).reshape(-1, K) for each in map(plain, scores[:B])]
+    if model.calibration is None:
+        return total(drawn)
+    experts = [np.concatenate([each] * times) for each in scores[B:]]  # none is drawn for them
+    lengths = [None if each is None else np.concatenate([each] * times) for each in block_lengths(model.family, rows)]
+    return model.calibration.apply([*drawn, *experts], lengths, model.classes)
 
 
 def influence(predictor: Predictor, target: Rows, lesson: Lesson, one: int, other: int) -> Array:
@@ -251,6 +270,15 @@ def _portions(rows: Array, stats: ModelStats) -> list[Array]:
     width = max(_sizes(stats.family), default=1) // max(len(stats.rows), 1)
     step = max(1, BLOCK // max(width, 1))
     return [rows[at : at + step] for at in range(0, len(rows), step)]
+
+
+def _numbers(stats: Stats) -> int:
+    """Return how many numbers the sums have, nested ones too."""
+    own = sum(_sizes(stats))
+    for f, values in stats.items():
+        if f.metadata["kind"] == "nested" and values is not None:
+            own += sum(_numbers(part) for part in (values.values() if isinstance(values, dict) else [values]))
+    return own
 
 
 def _sizes(stats: Stats) -> list[int]:

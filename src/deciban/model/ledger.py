@@ -56,7 +56,7 @@ class Key:
         if secret is None or secret is True:
             secret = b"deciban"  # the public key: anybody can compute the hashes
         if isinstance(secret, str):
-            secret = secret.encode()
+            secret = secret.encode("utf-8", "surrogatepass")
         if not isinstance(secret, bytes) or not secret:
             raise InputError(
                 "the key of a ledger must be text or bytes, and not empty. Give one, or True for the public key."

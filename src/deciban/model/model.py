@@ -27,7 +27,7 @@ from deciban.errors import (
     SingularError,
 )
 from deciban.families.abilities import HasChoices, ability, with_frame
-from deciban.families.product import Product, ProductStats, as_key, subset, with_hyperparameters
+from deciban.families.product import Product, ProductStats, as_key, expert_columns, subset, with_hyperparameters
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
@@ -38,10 +38,13 @@ from deciban.read.batches import Batch
 from deciban.read.labels import Labels, encode_labels
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
-from deciban.statistics.base import collect_checked
+from deciban.statistics.base import LOST, collect_checked, is_exact
 
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
+
+
+NOISE = 1e-11  # share of a weight that rounding may leave when all rows are removed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +59,21 @@ class ModelStats(Stats):
         kept = super().pruned()
         empty = (self.rows == 0) & (np.arange(self.axis.size) >= self.axis.declared)
         return kept.select("class", np.flatnonzero(~empty)) if empty.any() else kept
+
+    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        """Refuse rows whose weight is so large that its rounding would falsify the weight of the rows that stay."""
+        super()._refuse_lost(other, error)
+        left = self.rows - other.rows
+        stays = (left > NOISE * self.rows) & (self.rows > LOST * left)  # less is what rounding leaves of nothing
+        lost = stays & ~(is_exact(self.rows) & is_exact(other.rows))
+        if lost.any():
+            k = int(np.argmax(lost))
+            raise error(
+                f"the rows of class {self.classes[k]!r} weigh {self.rows[k]:.6g}, and the rounding of this sum would "
+                f"falsify the weight of the rows that stay ({left[k]:.6g}).",
+                label=self.classes[k],
+                remedy="Nothing was changed: fit again without these rows.",
+            )
 
     @property
     def axis(self) -> Axis:
@@ -177,6 +195,18 @@ class Model:
         if isinstance(self.family, Product):
             return [", ".join(map(str, key)) for key in self.family.keys]
         return [f"all {len(self.reader.columns)} columns"]
+
+    def uses(self, given: Sequence[Any]) -> bool:
+        """Whether some family needs one of these columns of a table."""
+        schema = self.reader.schema
+        if isinstance(self.family, Product):
+            used = {name for key in self.family.keys for name in key}
+            used |= {name for _, key in expert_columns(self.family) for name in key}
+        else:
+            used = set(self.reader.columns)
+        if schema is not None:
+            used = {column.name for column in schema.columns if used.intersection(column.features)}
+        return not used.isdisjoint(given)
 
     def encode(self, table: Table) -> Rows:
         """Encode a table for the family, with the names that the model knows."""

@@ -33,21 +33,18 @@ from deciban.families.protocol import Rows
 from deciban.kernels import log_sum_exp
 from deciban.model.calibration import total
 from deciban.model.cross_fit import fit_calibration
-from deciban.model.fit import Request, automatic_method, fit_batch
+from deciban.model.fit import MOST_KEPT, Request, automatic_method, fit_batch
 from deciban.model.judge import known_lesson, learnt_codes, left_out_blocks, left_out_prior
 from deciban.model.model import Lesson, Model, collect, estimate
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
-from deciban.read.batches import Rows as GivenRows
 from deciban.read.labels import Labels
 from deciban.read.reservoir import chosen_rows
-from deciban.read.source import Source
 from deciban.read.tables import Table
 from deciban.statistics import Array, Members
 
 METHODS = ("cv+", "jackknife", "full")
 FOLDS = 10
-MOST_ROWS = 10_000  # learnt rows with which new rows are compared; an even selection of more
 SAME_WEIGHT = 1e-9  # relative difference of weights that rounding may make
 
 LogPrior = Callable[[Array], Array]  # rows of each class, (K,) or (n, K) → log prior of the same shape
@@ -334,7 +331,7 @@ def conformity_of(
     """Prepare the p-values of new rows by one of the methods."""
     if method not in METHODS:
         raise HyperparameterError(f"method={method!r} is not one of {', '.join(METHODS)}.")
-    batch = _coded(predictor.model, batch, None if method == "full" else MOST_ROWS)
+    batch = _coded(predictor.model, batch, None if method == "full" else MOST_KEPT)
     if method == "cv+":
         return cross_validated(predictor, batch, request, log_prior, by_class)
     if method == "jackknife":
@@ -344,20 +341,8 @@ def conformity_of(
 
 def class_conformity(predictor: Predictor, batch: Batch, request: Request, log_prior: LogPrior) -> Conformity:
     """Prepare the p-values of log f(x|class), each among the rows of the class, by the models of k folds."""
-    batch = _coded(predictor.model, batch, MOST_ROWS)
+    batch = _coded(predictor.model, batch, MOST_KEPT)
     return cross_validated(predictor, batch, request, log_prior, by_class=True, score=surprise)
-
-
-def learnt_rows(given: GivenRows) -> GivenRows | None:
-    """Return the rows of a fit in memory, by reference, or a selection of many; None for a file."""
-    if isinstance(given.X, Source):
-        return None
-    n = len(given.X)
-    if n <= MOST_ROWS:
-        return given
-    at = chosen_rows(n, MOST_ROWS)
-    labels = np.asarray(given.y) if hasattr(given.y, "dtype") else np.array(list(given.y), dtype=object)
-    return replace(given, X=given.X.take(at), y=labels[at], weight=None if given.weight is None else given.weight[at])
 
 
 def _coded(model: Model, batch: Batch, most: int | None) -> Batch:

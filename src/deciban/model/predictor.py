@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from deciban.errors import Argument, InputError, Remedy
-from deciban.evidence.scores import log_posterior
-from deciban.families.abilities import Counts, HasCandidates, ability
-from deciban.families.product import blocks_of, expert_columns, expert_scores
+from deciban.evidence.decisions import resolve_prior
+from deciban.evidence.scores import log_posterior, log_probability
+from deciban.families.abilities import Counts, HasCandidates, HasContrast, ability
+from deciban.families.product import Key, blocks_of, expert_columns, expert_scores
 from deciban.families.protocol import Density, Family, Rows
 from deciban.families.word_scores import HasWords, WordScores
+from deciban.kernels.parallel import each
 from deciban.model.calibration import total
-from deciban.model.model import Lesson, Model
+from deciban.model.model import Lesson, Model, label_array
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.labels import encode_labels
@@ -23,6 +26,7 @@ from deciban.read.numbers import run_of_rows
 from deciban.statistics import Array
 
 PART_SCORES = 2**23  # scores of experts that are computed at a time
+LEAST_BLOCKS, LEAST_ROWS = 3, 8_192  # blocks and rows from which on the blocks are scored in several threads
 
 
 @dataclass(eq=False)
@@ -62,6 +66,16 @@ class Predictor:
             self.known = self.model.density()
         return self.known
 
+    @cached_property
+    def labels(self) -> Array:
+        """The class labels as an array, shape (K,)."""
+        return label_array(self.model.classes)
+
+    @cached_property
+    def learnt_log_prior(self) -> Array:
+        """Logarithms of the learnt proportions of the classes, shape (K,); not to be changed."""
+        return log_probability(resolve_prior("learnt", self.labels, self.model.stats.rows))
+
     def verify(self) -> None:
         """Check the numbers of a model that came from a file, if that was not done yet."""
         check = self.check
@@ -70,15 +84,18 @@ class Predictor:
             self.check = None  # only now: another thread must not use numbers that are not checked yet
 
     # -- scores ----------------------------------------------------------------------------------------------------
-    def block_scores(self, rows: Rows, density: Density | None = None, experts: bool = True) -> list[Array]:
+    def block_scores(
+        self, rows: Rows, density: Density | None = None, experts: bool = True, contrast: bool = False
+    ) -> list[Array]:
         """Return the log densities of each block, then the parts of the experts if asked for, shape (n, K) each.
 
-        A bad value in the rows is reported. Experts always have the density of the model: none is drawn for them.
+        A bad value in the rows is reported. Experts always have the density of the model: none is drawn for them. With
+        `contrast`, terms that all classes share may be left out.
         """
         pairs = blocks_of(self.model.family, self.density if density is None else density, rows)
         with np.errstate(invalid="ignore", over="ignore"):
-            scores = [with_source(part, encoded) for _, part, encoded in pairs]
-            finite = all(np.isfinite(each.sum()) for each in scores)
+            scores = by_block(lambda pair: with_source(pair[1], pair[2], contrast), pairs)
+            finite = all(np.isfinite(part.sum()) for part in scores)
         if not finite:
             self.model.family.check(rows, self.model.reader.labels)
         if not experts:
@@ -86,21 +103,29 @@ class Predictor:
         held = density is not None and getattr(density, "experts", None)
         return scores + expert_scores(self.model.family, density if held else self.density, rows)  # type: ignore[arg-type]
 
-    def scores(self, rows: Rows, raw: bool = False) -> Array:
-        """Return calibrated log-likelihoods up to terms that all classes share, shape (n, K)."""
+    def scores(self, rows: Rows, raw: bool = False, contrast: bool = False) -> Array:
+        """Return calibrated log-likelihoods without those of `log_base`, shape (n, K).
+
+        With `contrast`, other terms that all classes share may be left out, too: only differences between classes have
+        a meaning then.
+        """
         calibration = self.model.calibration
         experts = not raw and calibration is not None and calibration.uses_experts
         if not experts:
-            return self.calibrated(self.block_scores(rows, experts=False), rows, raw)
-        columns = expert_columns(self.model.family)
-        if not columns:
+            return self.calibrated(self.block_scores(rows, experts=False, contrast=contrast), rows, raw)
+        step = max(1, PART_SCORES // (len(self.model.classes) * len(self.weighted_parts())))
+        runs = (run_of_rows(rows, start, start + step) for start in range(0, rows.shape[0], step))
+        return np.concatenate([self.calibrated(self.block_scores(run), run) for run in runs])
+
+    def weighted_parts(self) -> list[tuple[Family[Any], Key]]:
+        """Return family and columns of each part of the experts, for which the calibration has weights."""
+        parts = expert_columns(self.model.family)
+        if len(parts) != len(getattr(self.model.calibration.calibrator, "weights", ())):  # type: ignore[union-attr]
             raise InputError(
                 "the calibration has weights of experts that the model does not have.",
                 remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
             )
-        step = max(1, PART_SCORES // (len(self.model.classes) * len(columns)))
-        runs = (run_of_rows(rows, start, start + step) for start in range(0, rows.shape[0], step))
-        return np.concatenate([self.calibrated(self.block_scores(run), run) for run in runs])
+        return parts
 
     def log_likelihood(self, rows: Rows, raw: bool = False) -> Array:
         """Return calibrated log-likelihoods with every constant, shape (n, K)."""
@@ -131,9 +156,20 @@ class Predictor:
         return (model.prequential or Prequential()).add(own, lesson.batch.weight)
 
 
-def with_source(density: Density, rows: Rows) -> Array:
+def by_block(act: Callable[[tuple[Any, ...]], Array], blocks: Sequence[tuple[Any, ...]]) -> list[Array]:
+    """Return act(block) of each block (family, density or other values, rows), in threads if there are many rows.
+
+    Words are counted in threads of their own, so that a block of text stays in the caller's.
+    """
+    n = blocks[0][-1].shape[0]
+    alone = len(blocks) < LEAST_BLOCKS or n < LEAST_ROWS or any(ability(part, Counts) for part, *_ in blocks)
+    return [act(block) for block in blocks] if alone else each(act, blocks, blas=True)
+
+
+def with_source(density: Density, rows: Rows, contrast: bool = False) -> Array:
     """Return the log densities of rows, shape (n, K), with their source where they are sums over words."""
-    scores, words = density.log_density(rows), ability(density, HasWords)
+    short = ability(density, HasContrast) if contrast else None
+    scores, words = density.log_density(rows) if short is None else short.contrast(rows), ability(density, HasWords)
     return scores if words is None else WordScores.of(scores, words.word_source(rows))
 
 

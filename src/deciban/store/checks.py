@@ -7,17 +7,22 @@ a covariance that is not positive definite, are found by the estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from deciban.errors import Argument, ModelFileError, Remedy
+from deciban.families.abilities import HasCandidates, ability, needs_all_rows
+from deciban.families.bernoulli import SparseBernoulliStats
 from deciban.families.fitted import Fitted
+from deciban.families.known import KnownDensities
+from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family
 from deciban.families.released import Released
-from deciban.statistics import Array, Axis, Ragged, Stats
+from deciban.statistics import Array, Axis, LazyNames, Members, Ragged, Stats
 from deciban.store.declared import Predicate
 from deciban.text.patterns import is_linear
 from deciban.text.tokens import TWO_OR_MORE
@@ -26,6 +31,7 @@ SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zer
 SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of values that hold no dataclass
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
 NAMED = {"class", "feature", "category", "combination", "word"}  # axes that always have names
+SAME_CLASSES = ("ModelStats", "ProductStats", "MappedStats")  # statistics whose parts have the classes of the whole
 SUMS = (np.dtype(np.float64), np.dtype(np.int64))  # types of the numbers of statistics
 # raised by code whose arguments come from a file and do not fit together
 MISMATCH = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)
@@ -65,7 +71,7 @@ def structure(value: object) -> None:
 def pattern(value: object) -> None:
     """Raise ModelFileError if a family reads words by a pattern for which `re` may take more than linear time."""
     given = getattr(value, "pattern", TWO_OR_MORE) if isinstance(value, Family) else TWO_OR_MORE
-    if given != TWO_OR_MORE and not is_linear(given):
+    if given not in (None, TWO_OR_MORE) and not is_linear(given):
         raise ModelFileError(
             f"the pattern of words {given[:80]!r} may take very long on some texts.",
             remedy=Remedy(
@@ -90,11 +96,21 @@ def require(right: object, what: str, needs: str) -> None:
 
 
 def _axis(axis: Axis) -> None:
-    require(type(axis.names) in (tuple, range), "an axis", "names in a tuple, or a range")
+    require(type(axis.names) in (tuple, range, LazyNames), "an axis", "names in a tuple, or a range")
     require(type(axis.declared) is int and 0 <= axis.declared <= axis.size, "an axis", "0 … size declared names")
     if type(axis.names) is tuple:
         require(plain_names(axis.names), "an axis", "names that are texts, numbers or tuples")
         require(len(set(axis.names)) == axis.size, "an axis", "names that differ")
+        require(_have_order(axis.names[axis.declared :]), "an axis", "names that have an order")
+
+
+def _have_order(names: tuple[Any, ...]) -> bool:
+    """Whether names can be sorted, as they are when others are added."""
+    try:
+        sorted(names)
+    except TypeError:
+        return False
+    return True
 
 
 def plain_names(names: tuple[Any, ...]) -> bool:
@@ -118,7 +134,7 @@ def _stats(stats: Stats) -> None:
         if f.metadata["kind"] == "nested":
             parts = list(held.values()) if isinstance(held, dict) else [held]
             require(all(isinstance(part, Stats) for part in parts), where, "statistics")
-            if called in ("ModelStats", "ProductStats"):
+            if called in SAME_CLASSES:
                 same = all(part.labels["class"] == stats.labels["class"] for part in parts)
                 require(same, where, "the classes of the whole")
             continue
@@ -181,6 +197,16 @@ def parts(density: Density) -> list[Density]:
     return nested + [part for part in held if isinstance(part, Density)]
 
 
+def keyed_by_columns(family: Any, stats: Any) -> Any:
+    """Return sums of a product that are found by the columns of a block; former files have joined names as keys."""
+    if not isinstance(family, Product) or not isinstance(stats, ProductStats) or not isinstance(stats.blocks, dict):
+        return stats
+    former = [",".join(map(str, key)) for key in family.keys]
+    if list(stats.blocks) != former or list(stats.blocks) == family.keys:
+        return stats
+    return replace(stats, blocks=dict(zip(family.keys, stats.blocks.values())))
+
+
 def of_features(family: Family[Any], D: int) -> None:
     """Raise ModelFileError if a hyper-parameter is an array that does not have one value for each of D features."""
     for name, described in family.shapes.items():
@@ -214,6 +240,40 @@ def estimated(record: object) -> None:
             of_family(record.family, record.stats)
             record.family.resolve(record.stats)
             record.family.estimate(record.stats, "mean")
+        if isinstance(feature, Axis):
+            no_rows(record.family, record.stats, range(feature.size))
+
+
+def no_rows(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
+    """Raise ModelFileError if a family cannot learn no rows beside its sums, or if a released one cannot score none.
+
+    Families without sums that can be extended are left out, and so are texts, whose features are words.
+    """
+    try:
+        _no_rows(family, stats, columns)
+    except MISMATCH as error:
+        raise not_together(error) from None
+
+
+def not_together(error: Exception) -> ModelFileError:
+    """Return the error for a family and sums of which each may be right by itself."""
+    return ModelFileError(
+        f"the family and the sums in the file do not belong together ({error}). "
+        "The file was changed: restore a copy, or fit the model again."
+    )
+
+
+def _no_rows(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
+    if ability(family, HasCandidates) is not None or needs_all_rows(family) or isinstance(family, KnownDensities):
+        return
+    X: Any = np.empty((0, len(columns)))
+    if isinstance(stats, SparseBernoulliStats):
+        X = csr_array(X.shape)
+    if isinstance(family, Released):
+        family.density.log_density(family.encode(X, columns))
+        return
+    members = Members.hard(np.empty(0, dtype=np.intp), cast(Axis, stats.labels["class"]))
+    _ = stats + family.collect(family.encode(X, columns, stats), members)
 
 
 def values(model: object, at: str = "") -> None:

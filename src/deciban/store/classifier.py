@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from deciban.errors import DecibanError, ModelFileError
+from deciban.errors import DecibanError, EmptyClassError, InputError, ModelFileError, NoModeError, SingularError
 from deciban.evaluate.calibration import Calibrator
 from deciban.families.abilities import HasCandidates, ability
+from deciban.families.cosine_features import CosineFeatures
 from deciban.families.interactions import InteractionDensity, Interactions, InteractionStats
 from deciban.families.known import KnownDensities
 from deciban.families.product import Expert, Product, ProductStats, blocks_of, experts_of, places_of
@@ -23,10 +24,23 @@ from deciban.model.predictor import Predictor
 from deciban.read.columns import Column
 from deciban.read.schema import Schema
 from deciban.statistics import Axis, Ragged, Stats
-from deciban.store.checks import MISMATCH, arrays, of_family, of_features, plain_names, require, sizes
+from deciban.store.checks import (
+    MISMATCH,
+    arrays,
+    keyed_by_columns,
+    no_rows,
+    not_together,
+    of_family,
+    of_features,
+    plain_names,
+    require,
+    sizes,
+)
 from deciban.store.estimators import Estimator, find, name_of
 
 MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
+# raised by models that can be saved: the sums of some rows have no estimate under some rules
+OF_ESTIMATES = (EmptyClassError, InputError, ModelFileError, NoModeError, SingularError)
 # fitted attributes in files of versions without model_
 FORMER = ("stats_", "family_", "asked_", "columns_", "reasons_", "decayed_", "unlearnt_")
 
@@ -60,7 +74,7 @@ class Stored(Estimator):
         model = self.model
         require(isinstance(model, Model), self.estimator, "a model")
         model = _with_keys_of_blocks(model)
-        _check(model)
+        _check(model, small=check is None)
         names = model.reader.given
         require(self.fitted.get("n_features_in_") == len(names) > 0, "n_features_in_", "the number of columns")
         named = self.fitted.get("feature_names_in_")
@@ -118,23 +132,20 @@ def _of_former_attributes(fitted: dict[str, Any], parameters: dict[str, Any]) ->
 
 def _with_keys_of_blocks(model: Model) -> Model:
     """Return a model whose sums are found by the columns of a block; former files have joined names as keys."""
-    sums = model.stats.family if isinstance(model.stats, ModelStats) else None
-    if not isinstance(model.family, Product) or not isinstance(sums, ProductStats) or not isinstance(sums.blocks, dict):
+    if not isinstance(model.stats, ModelStats):
         return model
-    keys = model.family.keys
-    former = [",".join(map(str, key)) for key in keys]
-    if list(sums.blocks) != former or list(sums.blocks) == keys:
-        return model
-    blocks = dict(zip(keys, sums.blocks.values()))
-    return replace(model, stats=replace(model.stats, family=replace(sums, blocks=blocks)))
+    return replace(model, stats=replace(model.stats, family=keyed_by_columns(model.family, model.stats.family)))
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------
-def _check(model: Model) -> None:
-    """Check that the parts of a model have the right types and the same classes and columns."""
+def _check(model: Model, small: bool) -> None:
+    """Check that the parts of a model have the right types and the same classes and columns.
+
+    A small model also learns no rows: this finds sums and hyper-parameters that the family would not have made.
+    """
     stats, reader = model.stats, model.reader
     require(isinstance(stats, ModelStats) and isinstance(stats.axis, Axis), "the statistics", "sums with classes")
-    require(type(stats.axis.names) is tuple, "the statistics", "classes with names")
+    require(type(stats.axis.names) is not range, "the statistics", "classes with names")
     require(isinstance(model.family, Family) and isinstance(model.asked, Family), "the model", "a family")
     require(isinstance(reader, Reader), "the model", "a reader")
     columns = reader.columns
@@ -156,6 +167,14 @@ def _check(model: Model) -> None:
     _check_calibration(model.calibration)
     check_rule(str(model.rule))
     _check_sums(model.family, stats.family, stats.axis.size, columns)
+    if small:
+        at = model.family.positions(columns) if isinstance(model.family, Product) else [range(len(columns))]
+        for places, (part, sums) in zip(at, blocks_of(model.family, stats.family)):
+            no_rows(part, sums, [columns[j] for j in places])
+        keys = [one.columns for one in model.family.experts.values()] if isinstance(model.family, Product) else []
+        for key, (expert, sums) in zip(keys, experts_of(model.family, stats.family)):
+            if not isinstance(expert.family if isinstance(expert, Released) else expert, Interactions):
+                no_rows(expert, sums, key)
 
 
 def _check_calibration(calibration: Calibration | None) -> None:
@@ -191,7 +210,7 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
         try:
             _check_density(family, family.density, K, columns)
         except MISMATCH as error:
-            raise error if isinstance(error, DecibanError) else _not_together(error) from None
+            raise error if isinstance(error, DecibanError) else not_together(error) from None
         _check_sums(family.family, family.names, K, columns)
     elif isinstance(family, KnownDensities):
         each = [sizes(density) for density in family.densities]
@@ -217,6 +236,9 @@ def _check_experts(family: Product, stats: ProductStats, K: int, columns: Sequen
             names = held.labels.get("cell") if isinstance(held, InteractionStats) else None
             right = len(inner.cuts) == len(at) and isinstance(names, Ragged)
             require(right and names == inner.layout.axis, "interactions", "counts of their levels")
+        elif isinstance(inner, CosineFeatures):
+            require(len(inner.ramps) == len(at), "features of columns", "one ramp for each column")
+            _check_sums(expert, sums, K, range(inner.features))
         else:
             _check_sums(expert, sums, K, [columns[j] for j in at])
 
@@ -232,7 +254,9 @@ def _check_density(family: Family[Any], density: Density, K: int, columns: Seque
                 right = inner.table.shape == (own.layout.cells, K) and np.array_equal(inner.pairs, own.layout.pairs)
                 require(right and np.array_equal(inner.levels, own.layout.levels), "interactions", f"{K} classes")
             else:
-                _check_density(part, inner, K, held.columns)
+                own = part.family if isinstance(part, Released) else part
+                of = range(own.features) if isinstance(own, CosineFeatures) else held.columns
+                _check_density(part, inner, K, of)
         return
     found = sizes(density)
     if not density.shapes and not type(density).__module__.startswith("deciban."):
@@ -249,15 +273,10 @@ def _checked_density(model: Model) -> Density:
     try:
         density = model.density()
         _check_density(model.family, density, model.stats.axis.size, model.reader.columns)
-    except DecibanError:
+    except OF_ESTIMATES:
         raise
+    except DecibanError as error:
+        raise error.turned_into(ModelFileError) from None
     except MISMATCH as error:
-        raise _not_together(error) from None
+        raise not_together(error) from None
     return density
-
-
-def _not_together(error: Exception) -> ModelFileError:
-    return ModelFileError(
-        f"the family and the sums in the file do not belong together ({error}). "
-        "The file was changed: restore a copy, or fit the model again."
-    )

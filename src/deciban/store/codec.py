@@ -26,11 +26,13 @@ import numpy as np
 
 from deciban.errors import DecibanError, ModelFileError
 from deciban.families.protocol import Density, Family
-from deciban.statistics import Array, LazyNames
+from deciban.statistics import Array, Axis, LazyNames
 from deciban.store import checks, declared, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
+from deciban.text.vocabulary import joined_words
 
 LONG = 32  # sequences of this length or more are stored as arrays
+MANY_WORDS = 4096  # names of an axis that are not made strings when a file is loaded
 LARGEST = 2**63  # integers below it fit in an array
 MOST_STEPS = 10_000  # length of a range that does not start at 0, which is stored as a tuple
 DEEPEST = 64  # levels of nested values in a file
@@ -275,14 +277,30 @@ class Decoder:
             raise self.wrong(at, "a sequence of an unknown kind")
         return make(zip(*columns, strict=True))
 
-    def _strings(self, node: Node, at: str) -> list[str]:
-        text = self.take(node["text"], at, "U8", 1).tobytes()
-        ends = self.take(node["ends"], at, "I64", 1)
+    def _text(self, node: Node, at: str) -> tuple[Array, Array]:
+        """Return joined UTF-8, and the end of each string in it."""
+        text, ends = self.take(node["text"], at, "U8", 1), self.take(node["ends"], at, "I64", 1)
         if len(ends) and not (ends[0] >= 0 and ends[-1] == len(text) and (ends[1:] >= ends[:-1]).all()):
             raise self.wrong(at, "strings whose ends do not match the text")
-        if not len(ends) and text:
+        if not len(ends) and len(text):
             raise self.wrong(at, "text that belongs to no string")
-        stops = ends.tolist()
+        return text, ends
+
+    def _decode_of_axis(self, node: object, at: str, depth: int) -> Any:
+        """Return the value of a field of an axis; many words stay joined until their names are asked for."""
+        if not isinstance(node, dict) or node.get("@") != "tuple" or node.get("of") != "str":
+            return self.decode(node, at, depth)
+        entry = self.container.entries.get(str(node.get("ends")))
+        if entry is None or entry.shape < (MANY_WORDS,):
+            return self.decode(node, at, depth)
+        words = joined_words(*self._text(node, at))
+        if words is None:
+            raise self.wrong(at, "words that are not UTF-8, or that occur twice")
+        return LazyNames(words)
+
+    def _strings(self, node: Node, at: str) -> list[str]:
+        letters, ends = self._text(node, at)
+        text, stops = letters.tobytes(), ends.tolist()
         if text.isascii():
             plain = text.decode("ascii")
             return [plain[a:b] for a, b in zip([0, *stops], stops)]
@@ -305,8 +323,9 @@ class Decoder:
         missing = [name for name, needed in known.items() if needed and name not in node]
         if missing:
             raise self.wrong(at, f"{kind} lacks its field {missing[0]!r}")
+        decode = self._decode_of_axis if cls is Axis else self.decode
         values = {
-            name: self.decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
+            name: decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
         absent = {f.name: f.metadata["absent"] for f in fields(cls) if "absent" in f.metadata}
         values = {name: value for name, value in absent.items() if name not in values} | values

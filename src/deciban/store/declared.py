@@ -95,6 +95,17 @@ def of_parameters(cls: Any) -> dict[str, tuple[Predicate, str]]:
     return found
 
 
+@cache
+def of_attributes(cls: Any) -> dict[str, tuple[Predicate, str]]:
+    """Return the predicate of each fitted attribute that a class or its bases annotate, and its type as text."""
+    found = {}
+    for base in reversed(cls.__mro__):
+        for name, hint in inspect.get_annotations(base).items():
+            if name.endswith("_") and not name.startswith("_"):
+                found[name] = predicate(_resolved(hint, base.__module__)), _text(hint)
+    return found
+
+
 def _short(right: Predicate) -> Predicate:
     return lambda value: right(value) and not (type(value) is range and len(value) > MOST_STEPS)
 

@@ -45,9 +45,10 @@ class Estimator:
         """Return an unfitted estimator with the parameters of the record."""
         require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
         known = declared.of_parameters(cast(Hashable, cls))
-        require(set(self.parameters) <= set(known), self.estimator, "parameters that it has")
-        of_declared_types(self.estimator, known, self.parameters)
-        return cls(**self.parameters)
+        named = {registry.FORMERLY.get(f"{self.estimator}.{name}") or name: v for name, v in self.parameters.items()}
+        require(set(named) <= set(known), self.estimator, "parameters that it has")
+        of_declared_types(self.estimator, known, named)
+        return cls(**named)
 
     def put_together(self, absent: dict[str, Any]) -> Any:
         """Return the estimator with its parameters and attributes; `absent` holds attributes that a file may lack."""
@@ -58,6 +59,9 @@ class Estimator:
             right = _is_fitted(name) and not isinstance(held, property) and not callable(held)
             require(right, str(name)[:80], "to be an attribute")
             setattr(model, name, value)
+        known = declared.of_attributes(cls)
+        held = vars(model)
+        of_declared_types(self.estimator, known, {name: held[name] for name in known if name in held})
         return model
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from deciban import __version__
 from deciban.errors import DecibanError, ModelFileError, NotAvailableError
+from deciban.families.fitted import Fitted
 from deciban.families.protocol import Rule
 from deciban.families.released import is_released, strip
 from deciban.model.ledger import Secret
@@ -159,6 +160,8 @@ def load(
     if now or (later and restore is None):
         check()
     try:
+        if isinstance(record, Fitted):
+            record = replace(record, stats=checks.keyed_by_columns(record.family, record.stats))
         if restore is None:
             checks.estimated(record)
             return record

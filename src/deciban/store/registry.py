@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import is_dataclass
+from functools import cache
 from types import ModuleType
 
 from deciban.errors import ModelFileError
@@ -29,12 +30,17 @@ PACKAGES = (
     *("statistics", "store", "families", "text", "model", "estimators", "latent", "evaluate", "read"),
     "topics",
 )
-# former names: "OldClass" → "NewClass", "NewClass.old_field" → "new_field", or None for a field that was dropped
+# former names: "OldClass" → "NewClass", "NewClass.old_field" → "new_field", or None for a field that was dropped;
+# of an estimator, "NewClass.old_parameter"
 FORMERLY: dict[str, str | None] = {
     "ThroughStats": "MappedStats",
     "ThroughDensity": "MappedDensity",
     "ThroughParts": "MappedDensity",
     "GaussianWithGaps.climb": "rule",
+    "Mixture.seed": "random_state",
+    "ClassTopics.seed": "random_state",
+    "PCA.n": "n_components",
+    "Fisher.n": "n_components",
     "Text.complete": None,
     "NormalDensity.mean": "shift",
     "StudentDensity.mean": "shift",
@@ -103,7 +109,8 @@ def _foreign(name: str) -> type:
 
 def _imported(name: str) -> bool:
     """Import modules of deciban one by one until one has a class of this name; return whether one has."""
-    return any(name in _collect() for package in PACKAGES for _ in modules(f"deciban.{package}"))
+    imported = (module for package in PACKAGES for module in modules(f"deciban.{package}"))
+    return any(name in (_known if module in _seen else _collect()) for module in imported)
 
 
 def _own(module: str) -> bool:
@@ -139,9 +146,15 @@ def modules(package: str) -> Iterator[str]:
     except ImportError:
         return
     yield package
-    for found in pkgutil.iter_modules(getattr(module, "__path__", [])):
-        if found.name != "kernels":
-            yield from modules(f"{package}.{found.name}")
+    for name in _submodules(*getattr(module, "__path__", [])):
+        if name != "kernels":
+            yield from modules(f"{package}.{name}")
+
+
+@cache
+def _submodules(*folders: str) -> tuple[str, ...]:
+    """Return the names of the modules in a package's folders."""
+    return tuple(found.name for found in pkgutil.iter_modules(folders))
 
 
 def descendants(classes: Iterable[type]) -> Iterator[type]:

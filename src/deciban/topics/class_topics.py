@@ -57,7 +57,7 @@ class ClassTopics(FrozenEstimate):
         Dirichlet prior β of each word in each topic.
     max_iter : int, default=30
         Passes over the documents of a class.
-    seed : int, default=0
+    random_state : int, default=0
         Seed of the inference.
     guess : ClassTopicStats, optional
         The frozen topics under which later rows are collected. Set at the first fit.
@@ -75,8 +75,12 @@ class ClassTopics(FrozenEstimate):
     alpha: float = 0.1
     pseudo_count: float = 0.1
     max_iter: int = 30
-    seed: int = 0
+    random_state: int = 0
     guess: ClassTopicStats | None = field(default=None, repr=False)
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset({"sparse"})
 
     def __post_init__(self) -> None:
         for name in ("n_topics", "alpha", "pseudo_count", "max_iter"):
@@ -169,7 +173,7 @@ class ClassTopics(FrozenEstimate):
 
     def _infer(self, X: sp.csr_array, name: object) -> Array:
         """Counts at the end of inference on the documents of one class, shape (V, T)."""
-        engine = StochasticCVB0(X, self.n_topics, self._priors(), self.seed, SINGLE_THREAD)
+        engine = StochasticCVB0(X, self.n_topics, self._priors(), self.random_state, SINGLE_THREAD)
         for _ in range(self.max_iter):
             engine.step()
         return engine.whole().final()

@@ -232,8 +232,8 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         counts = self.count_words(X)
         require_words(counts)
         completion = Completion.of(counts)
-        with self._pool() as pool:
-            return completion(self.topics_[:, completion.words].T, self._prior(), pool)
+        pool = self._pool()
+        return completion(self.topics_[:, completion.words].T, self._prior(), pool)
 
     def score(self, X: DocumentInput, y: object = None) -> float:
         """Return the mean log probability of a held-out token.
@@ -428,5 +428,5 @@ class StoredTopics:
             right = isinstance(held, np.ndarray) and held.shape == shape and held.dtype.kind == "f"
             require(right, name, f"the shape {shape}")
             require(bool((held >= 0).all() and np.isfinite(held).all()), name, "finite numbers of at least 0")
-        model.topics_  # noqa: B018  fails now if it cannot be computed
+        model.topics_, model.prevalence_  # noqa: B018  fails now if they cannot be computed
         return model

@@ -88,8 +88,7 @@ def perplexity(
         )
     completion = Completion(given, predicted)
     used = (1 - smoothing) * table[:, completion.words].T + smoothing / table.shape[1]
-    with ThreadPool(threads) as pool:
-        return completion(used, document_prior(alpha, len(table)), pool)
+    return completion(used, document_prior(alpha, len(table)), ThreadPool(threads))
 
 
 def check_topics(topics: ArrayLike) -> Array:

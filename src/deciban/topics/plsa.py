@@ -66,7 +66,7 @@ class PLSA(TopicEstimator):
     random_state : int, numpy.random.RandomState or None, default=None
         Source of the random numbers.
     threads : int, optional
-        Number of threads; as many as there are cores if None. Results do not depend on it.
+        Number of threads; `deciban.get_threads()` if None. Results do not depend on it.
     progress : bool, default=False
         Whether to show a progress bar on a terminal.
     temper : float or "auto", default=1.0
@@ -144,11 +144,11 @@ class PLSA(TopicEstimator):
             The fitted model.
         """
         power = self._power()
-        with self._pool() as pool:
-            cool = _cool if self.temper == "auto" else None
-            make = partial(AspectModel, pool=pool, power=power)
-            found, _, _ = self._search(X, words, callback, make, cool)
-            self.log_likelihood_ = found.log_likelihood()
+        pool = self._pool()
+        cool = _cool if self.temper == "auto" else None
+        make = partial(AspectModel, pool=pool, power=power)
+        found, _, _ = self._search(X, words, callback, make, cool)
+        self.log_likelihood_ = found.log_likelihood()
         self.components_ = np.ascontiguousarray(found.words.T)
         self.weights_, self.power_ = found.weights, found.power
         return self
@@ -173,8 +173,8 @@ class PLSA(TopicEstimator):
             Shares; equal ones for a document without known words.
         """
         counts = self.count_words(X)
-        with self._pool() as pool:
-            return fold_in_shares(counts, np.ascontiguousarray(self.components_.T), FOLD_STEPS, pool)
+        pool = self._pool()
+        return fold_in_shares(counts, np.ascontiguousarray(self.components_.T), FOLD_STEPS, pool)
 
     @property
     def topics_(self) -> Array:

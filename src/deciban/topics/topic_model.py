@@ -58,7 +58,7 @@ class TopicModel(TopicEstimator):
     random_state : int, numpy.random.RandomState or None, default=None
         Source of the random numbers.
     threads : int, optional
-        Number of threads; as many as there are cores if None. Results do not depend on it.
+        Number of threads; `deciban.get_threads()` if None. Results do not depend on it.
     progress : bool, default=False
         Whether to show a progress bar on a terminal.
     method : {"auto", "scvb0", "cvb0", "gibbs"}, default="auto"
@@ -98,7 +98,7 @@ class TopicModel(TopicEstimator):
     tokens_ : float
         Number of tokens learnt.
     components_ : ndarray of shape (n_topics, n_words)
-        Expected counts of words in topics, plus beta.
+        p(w|t), as in `PLSA`.
     counts_ : ndarray of shape (n_words, n_topics)
         Expected counts of words in topics.
     alpha_ : ndarray of shape (n_topics,)
@@ -213,9 +213,9 @@ class TopicModel(TopicEstimator):
             The fitted model.
         """
         self._check()
-        with self._pool() as pool:
-            engine, _, held = self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool))
-            self._set(engine, held, pool)
+        pool = self._pool()
+        engine, _, held = self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool))
+        self._set(engine, held, pool)
         return self
 
     def partial_fit(self, X: DocumentInput, y: object = None, *, words: Words | None = None) -> Self:
@@ -242,15 +242,15 @@ class TopicModel(TopicEstimator):
         sums.grow(counts.shape[1])
         priors = Priors(self.alpha_, self.beta_, isinstance(self.alpha, str), False)
         self.__dict__.pop("samples_", None)  # they do not include the new documents
-        with self._pool() as pool:
-            for batch in batches_of(counts, np.arange(counts.shape[0]), self.batch):
-                found = expect(batch, sums, priors, pool)
-                sums.stretch((self.tokens_ + batch.tokens) / self.tokens_)
-                self.steps_, self.tokens_ = self.steps_ + 1, self.tokens_ + batch.tokens
-                rate = min(max(learning_rate(self.steps_), batch.tokens / self.tokens_), 1.0)
-                sums.move(*found, rate, self.tokens_ / batch.tokens, pool)
-                assert batch.counts is not None
-                priors = priors.learn_alpha_from(batch.counts, steps=1)
+        pool = self._pool()
+        for batch in batches_of(counts, np.arange(counts.shape[0]), self.batch):
+            found = expect(batch, sums, priors, pool)
+            sums.stretch((self.tokens_ + batch.tokens) / self.tokens_)
+            self.steps_, self.tokens_ = self.steps_ + 1, self.tokens_ + batch.tokens
+            rate = min(max(learning_rate(self.steps_), batch.tokens / self.tokens_), 1.0)
+            sums.move(*found, rate, self.tokens_ / batch.tokens, pool)
+            assert batch.counts is not None
+            priors = priors.learn_alpha_from(batch.counts, steps=1)
         self.documents_ += counts.shape[0]
         self._keep(sums, priors)
         return self
@@ -336,14 +336,13 @@ class TopicModel(TopicEstimator):
         """Fold documents in under the counts, or under those of each sampled state."""
         documents = self.count_words(X)
         states = getattr(self, "samples_", self.counts_[None])
-        with self._pool() as pool:
-            return [fold_in_documents(documents, counts, self.alpha_, self.beta_, pool) for counts in states]
+        pool = self._pool()
+        return [fold_in_documents(documents, counts, self.alpha_, self.beta_, pool) for counts in states]
 
     @property
     def components_(self) -> Array:
-        """Expected counts of words in topics, plus beta, shape (n_topics, n_words)."""
-        check_is_fitted(self)
-        return (self.counts_ + np.float32(self.beta_)).T
+        """Probabilities p(w|t), as `topics_`, shape (n_topics, n_words); expected counts are `counts_`."""
+        return self.topics_
 
     @property
     def topics_(self) -> Array:

@@ -1,18 +1,18 @@
-"""Word counts by document and by word, and a pool of threads for passes over them."""
+"""Word counts by document and by word, and their division among threads."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from deciban.kernels.choice import Array, readable
+from deciban.kernels.parallel import each, get_threads
 
 
 class Rows(NamedTuple):
@@ -104,51 +104,31 @@ def used_words(X: sp.csr_array, dtype: DTypeLike = float) -> tuple[Array, Rows]:
     return words.astype(np.int64), Rows(X.indptr.astype(np.int64), local.astype(np.int32), X.data.astype(dtype))
 
 
-MOST_THREADS = 4
 LEAST_WORK = 200_000  # elementary operations of a thread, below which another one does not pay
 
 
+@dataclass(frozen=True)
 class ThreadPool:
-    """Threads for many short calls, which divide ranges of rows; results must not depend on the division.
+    """Divides ranges of rows among at most `most` threads, or `get_threads()`; results must not depend on the division.
 
-    >>> with ThreadPool(2) as pool:
-    ...     parts = []
-    ...     pool.run(lambda begin, end: parts.append((begin, end)), np.array([0, 5, 6, 10]), work=10**6)
+    >>> parts = []
+    >>> ThreadPool(2).run(lambda begin, end: parts.append((begin, end)), np.array([0, 5, 6, 10]), work=10**6)
     >>> sorted(parts)
     [(0, 1), (1, 3)]
     """
 
-    def __init__(self, threads: int | None = None) -> None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self.threads = min(cores, MOST_THREADS) if threads is None else threads
-        self._executor: ThreadPoolExecutor | None = None
+    most: int | None = None
 
     def run(self, act: Callable[[int, int], Any], limits: Array, work: float) -> None:
         """Call act(begin, end) for ranges of rows with about equal numbers of entries; `limits` is an indptr."""
-        number = int(min(self.threads, max(work // LEAST_WORK, 1), max(len(limits) - 1, 1)))
+        number = int(min(work // LEAST_WORK, len(limits) - 1))
+        number = 1 if number < 2 else min(get_threads() if self.most is None else self.most, number)
         if number == 1:
             act(0, len(limits) - 1)
             return
         targets = limits[0] + (limits[-1] - limits[0]) * np.arange(1, number) // number
         cuts = [0, *np.searchsorted(limits, targets).tolist(), len(limits) - 1]
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self.threads - 1)
-        others = [self._executor.submit(act, begin, end) for begin, end in pairwise(cuts[1:])]
-        act(cuts[0], cuts[1])
-        for other in others:
-            other.result()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the threads."""
-        if self._executor is not None:
-            self._executor.shutdown()
-            self._executor = None
+        each(lambda ends: act(*ends), list(pairwise(cuts)), threads=number)
 
 
 SINGLE_THREAD = ThreadPool(1)

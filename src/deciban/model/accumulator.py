@@ -1,0 +1,240 @@
+"""Lessons one at a time: rows wait in a buffer and are summed together, so that one row costs microseconds.
+
+A lesson that makes a new model value costs as much as the sums are long. The accumulator has one owner and is mutable:
+it checks a row, keeps it, and adds the rows that wait when a model is asked for, or when there are many of them. The
+sums are those of one lesson with all of these rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from deciban.families.binned import Binned
+from deciban.families.categorical import Categorical
+from deciban.families.gaussian import Gaussian
+from deciban.families.product import Product
+from deciban.families.protocol import Family
+from deciban.families.transformed import Transformed
+from deciban.model.ledger import Secret
+from deciban.model.model import Model
+from deciban.model.predictor import Predictor
+from deciban.model.row_reader import Row, reader_of
+from deciban.model.scorer import RowScorer, scorer_of
+from deciban.read.batches import Batch
+from deciban.read.columns import NAMES, NUMBERS
+from deciban.text.family import Text
+
+MOST_WAITING = 4096  # rows that wait to be summed
+PUBLISH_SECONDS = 0.05  # answers may be so much older than the last lesson
+LARGEST = 1e100  # larger numbers are summed at once: their squares may exceed the range of numbers
+
+
+class RowAccumulator:
+    """Learns and answers one row at a time; mutable, with one owner and one thread.
+
+    Answers of `predict_proba_one` and `predict_one` are at most 50 ms older than the last lesson; `model` has all of
+    them. Choices and calibration are those of the model that it was made with.
+
+    Parameters
+    ----------
+    model : Model
+        The model to begin with.
+    key : str or bytes, optional
+        Key of the model's ledger.
+
+    Examples
+    --------
+    >>> from deciban import GenerativeClassifier
+    >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
+    >>> lessons = clf.accumulator()
+    >>> lessons.learn_one("a prize for you", "spam").learn_one("lunch for you", "ham").model().weight
+    20.0
+    >>> lessons.predict_one("free lunch?") in ("spam", "ham")
+    True
+    """
+
+    def __init__(self, model: Model, key: Secret = None) -> None:
+        self._model, self._key = model, key
+        self._reader = reader_of(model)
+        self._classes = {name: type(name) for name in model.classes}
+        self._takes_all = _takes_all(model.family)
+        self._rows: list[Row] = []
+        self._labels: list[Any] = []
+        self._scorer: tuple[float, RowScorer] | None = None  # when it was made
+        schema = model.reader.schema
+        used = () if schema is None else [column for column in schema.columns if column.features]
+        self._numbers = tuple(column.name for column in used if column.kind in NUMBERS)
+        self._names = tuple(column.name for column in used if column.kind in NAMES)
+        self._plain = schema is not None and len(used) == len(self._numbers) + len(self._names)
+
+    @property
+    def waiting(self) -> int:
+        """Number of rows that were learnt and are not summed yet."""
+        return len(self._rows)
+
+    # -- lessons ---------------------------------------------------------------------------------------------------
+    def learn_one(self, row: Row, label: Hashable) -> RowAccumulator:
+        """Learn a row.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            A value for each column by its name; numbers in the order of the columns, for a model of an array; or a
+            text, for a model of texts.
+        label : object
+            Its class, which may be new.
+
+        Returns
+        -------
+        RowAccumulator
+            The accumulator itself.
+
+        Raises
+        ------
+        DecibanError
+            If the row or the label is refused. Nothing has changed.
+        """
+        label = label.item() if isinstance(label, np.generic) else label
+        known = isinstance(label, Hashable) and self._classes.get(label) is type(label)
+        if not known or not self._takes_all or not self._is_usual(row):
+            self._replace(self.model().learn(self._model.lesson(self._batch([row], [label])), self._key))
+            return self
+        self._rows.append(dict(row) if isinstance(row, Mapping) else row)
+        self._labels.append(label)
+        if len(self._rows) >= MOST_WAITING:
+            self.model()
+        return self
+
+    def unlearn_one(self, row: Row, label: Hashable) -> RowAccumulator:
+        """Remove a row that was learnt.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            The row, as it was learnt.
+        label : object
+            The class that it was learnt with.
+
+        Returns
+        -------
+        RowAccumulator
+            The accumulator itself.
+
+        Raises
+        ------
+        NotLearntError
+            If the ledger, or the sums, show that the row was never learnt. Nothing has changed.
+        """
+        self._replace(self.model().unlearn(self._batch([row], [label]), self._key))
+        return self
+
+    def model(self) -> Model:
+        """Return the model of all lessons.
+
+        Returns
+        -------
+        Model
+            An immutable value.
+        """
+        if self._rows:
+            learnt = self._model.learn(self._model.lesson(self._batch(self._rows, self._labels)), self._key)
+            self._rows, self._labels = [], []
+            self._model = learnt
+        return self._model
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+    def predict_proba_one(self, row: Row) -> dict[Any, float]:
+        """Return the posterior probability of each class, under the learnt proportions of the classes.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            A row as `learn_one` takes it.
+
+        Returns
+        -------
+        dict of {object: float}
+            Class label → P(class|row).
+        """
+        return self._current().predict_proba(row)
+
+    def predict_one(self, row: Row) -> Any:
+        """Return the most probable class, under the learnt proportions of the classes.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            A row as `learn_one` takes it.
+
+        Returns
+        -------
+        object
+            A class label.
+        """
+        return self._current().predict(row)
+
+    def _current(self) -> RowScorer:
+        """Return a scorer that is at most `PUBLISH_SECONDS` older than the last lesson."""
+        now = time.monotonic()
+        if self._scorer is None or (self._rows and now - self._scorer[0] >= PUBLISH_SECONDS):
+            predictor = Predictor(self.model())
+            self._scorer = now, scorer_of(predictor, predictor.learnt_log_prior)
+        return self._scorer[1]
+
+    def _replace(self, model: Model) -> None:
+        self._model, self._classes, self._scorer = model, {name: type(name) for name in model.classes}, None
+
+    def _batch(self, rows: list[Row], labels: list[Any]) -> Batch:
+        made = np.empty(len(labels), dtype=object)
+        made[:] = labels
+        return Batch(self._reader.table(rows), np.array(labels) if _same_type(labels) else made)
+
+    def _is_usual(self, row: Row) -> bool:
+        """Whether a row is sure to be summed: its values have the types of their columns, and none is missing.
+
+        Other rows are not wrong, but are summed at once, so that a row that is refused is refused by `learn_one`.
+        """
+        if self._reader.texts:
+            return isinstance(row, str) and (row.isascii() or _is_unicode(row))
+        if not isinstance(row, Mapping):
+            return False
+        if not self._plain or len(row) != len(self._numbers) + len(self._names):
+            return False
+        for name in self._numbers:
+            value = row.get(name)
+            if (type(value) is not float and type(value) is not int) or not -LARGEST < value < LARGEST:
+                return False
+        for name in self._names:
+            value = row.get(name)
+            if type(value) is not str or not value.isascii() or value != value.strip():
+                return False
+        return True
+
+
+def _takes_all(family: Family[Any]) -> bool:
+    """Whether a family sums every finite number, name or text that is not missing."""
+    if isinstance(family, Product):
+        return all(_takes_all(part) for part in family.families.values())
+    if isinstance(family, Transformed):
+        powers = family.by if isinstance(family.by, tuple) else (family.by,)
+        gaps = family.outside == "gap" and isinstance(family.inner, Gaussian) and family.inner.structure == "diagonal"
+        return type(family.inner) is Gaussian and (gaps or "log" not in powers)
+    if isinstance(family, Text):
+        return family.analyser is None
+    return type(family) in (Gaussian, Binned, Categorical)
+
+
+def _same_type(labels: list[Any]) -> bool:
+    return len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True

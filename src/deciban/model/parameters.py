@@ -1,0 +1,180 @@
+"""Parameters of a fitted model in the units of its columns: posteriors as a table, moments and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deciban.evidence.scores import convert
+from deciban.families.abilities import HasMoments, HasPosterior, ability
+from deciban.families.bernoulli import BernoulliDensity
+from deciban.families.binned import Binned
+from deciban.families.categorical import CategoricalDensity
+from deciban.families.counts import MultinomialDensity
+from deciban.families.gaussian.densities import MatrixDensity
+from deciban.families.posterior import Marginal
+from deciban.families.product import ProductDensity, blocks_of
+from deciban.families.protocol import Density
+from deciban.families.transformed import Transformed
+from deciban.model.model import Model
+from deciban.statistics import Array, Axis, Ragged, Stats
+from deciban.text import Text
+from deciban.text.density import TextDensity
+from deciban.text.stats import UNK, count_family, word_sums
+
+PROBABILITIES = {"p", "theta"}  # parameters whose ratio between classes is evidence
+
+
+class Parameter(NamedTuple):
+    """A parameter of one class, or of all classes if they share it."""
+
+    feature: str
+    parameter: str
+    label: str  # the class; "all" if it is shared
+    mean: float
+    low: float
+    high: float
+    evidence: float | None  # decibans of this value for the class over the others, if the parameter is a probability
+
+
+def posterior_parameters(model: Model, level: float) -> Iterator[Parameter]:
+    """The parameters of every block whose family has a posterior, except covariances."""
+    classes, names = [str(name) for name in model.stats.classes], model.reader.labels
+    for (family, stats), positions in zip(blocks_of(model.family, model.stats.family), model.positions):
+        columns = [names[j] for j in positions]
+        if isinstance(family, Text):
+            yield from _word_parameters(family, stats, classes, level)
+            continue
+        described = ability(family, HasPosterior)
+        if described is None:
+            continue
+        posterior = described.posterior(stats)
+        for name in posterior:
+            marginal = posterior[name]
+            if np.ndim(marginal.mean) <= 2:  # a covariance has more; the variances are its diagonal
+                features = _feature_names(stats, columns, np.shape(marginal.mean)[-1])
+                if isinstance(family, Binned):
+                    places = [family.ranges(j, stats.map) for j in range(len(columns))]
+                    features = [f"{column} {place}" for column, own in zip(columns, places) for place in own]
+                back: Callable[[Array], Array] | None = None
+                if isinstance(family, Transformed):
+                    back = partial(_in_units, family, stats.map) if name == "mean" else None
+                    name = "median" if name == "mean" else f"{name}, transformed"
+                yield from _of_marginal(features, name, classes, marginal, level, back)
+
+
+def _in_units(family: Transformed, map: Array, values: Array) -> Array:
+    """Means of transformed values as medians in the units of the column."""
+    return family.unmapped(values, map, np.random.default_rng(0))
+
+
+def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
+    """The probabilities of words; frequent words with large evidence first."""
+    axis, sums, *_ = word_sums(family, stats)
+    words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
+    marginal = count_family(family, sums).posterior(sums)["p"]  # type: ignore[arg-type]
+    lines = list(_of_marginal(words, "p", classes, marginal, level))
+    K = len(classes)
+    by_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]
+    by_word.sort(key=lambda some: -sum(line.mean * abs(line.evidence or 0.0) for line in some))
+    yield from chain.from_iterable(by_word)
+
+
+def _of_marginal(
+    features: Sequence[str],
+    name: str,
+    classes: Sequence[str],
+    marginal: Marginal,
+    level: float,
+    back: Callable[[Array], Array] | None = None,
+) -> Iterator[Parameter]:
+    """The parameters of one marginal of a posterior, (K, P) or (P,); `back` maps them to the units of the column."""
+    low, high, mean = (np.atleast_2d(each) for each in (*marginal.interval(level), marginal.mean))
+    if back is not None:
+        low, high, mean = back(low), back(high), back(mean)
+    K = len(mean)
+    evidence = _decibans_over_others(mean) if name in PROBABILITIES and K > 1 else None
+    for j, feature in enumerate(features):
+        for k in range(K):
+            decibans = None if evidence is None else float(evidence[k, j])
+            numbers = (float(mean[k, j]), float(low[k, j]), float(high[k, j]))
+            yield Parameter(feature, name, classes[k] if len(classes) == K else "all", *numbers, decibans)
+
+
+def _decibans_over_others(p: Array) -> Array:
+    """Evidence for each class over the mean of the others, in decibans."""
+    others = (p.sum(axis=0) - p) / (len(p) - 1)
+    with np.errstate(divide="ignore"):
+        return convert(np.log(p) - np.log(others), "decibans")
+
+
+def _feature_names(stats: Stats, columns: Sequence[str], size: int) -> list[str]:
+    """Names along the last axis of a parameter: columns, categories of columns, or words."""
+    for name, axis in stats.labels.items():
+        if isinstance(axis, Ragged) and axis.size == size:
+            return [f"{column}={value}" for column, part in zip(columns, axis.parts) for value in part.names]
+        if name == "word" and isinstance(axis, Axis) and axis.size == size and not isinstance(axis.names, range):
+            return [str(word) for word in axis.names]
+    return list(columns) if len(columns) == size else [f"all of {', '.join(columns)}"] * size
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+class Moments(NamedTuple):
+    """Moments of the columns in each class; NaN for columns whose family has none."""
+
+    means: Array  # (K, D)
+    variances: Array  # (K, D)
+
+
+def moments(model: Model, density: Density) -> Moments:
+    """Return means and variances of the columns, in the units of the data.
+
+    Raises AttributeError if no column has them, so that `hasattr` is False.
+    """
+    K, D = len(model.classes), len(model.reader.columns)
+    found = Moments(np.full((K, D), np.nan), np.full((K, D), np.nan))
+    for positions, part in zip(model.positions, _blocks(density)):
+        described = ability(part, HasMoments)
+        if described is not None:
+            found.means[:, positions], found.variances[:, positions] = described.moments()
+    if np.isnan(found.means).all():
+        raise AttributeError("no column has a family with means and variances, such as Gaussian or Poisson.")
+    return found
+
+
+def covariances(model: Model, density: Density) -> Array:
+    """Return the covariances of the columns in each class, (K, D, D): 0 between blocks, NaN where there are none."""
+    variances = moments(model, density).variances
+    found = variances[:, :, None] * np.eye(variances.shape[1])
+    missing = np.isnan(variances)
+    found[missing[:, :, None] | missing[:, None, :]] = np.nan
+    for positions, part in zip(model.positions, _blocks(density)):
+        if isinstance(part, MatrixDensity):
+            found[:, np.asarray(positions)[:, None], positions] = part.covariances()
+    return found
+
+
+def log_probabilities(density: Density) -> Array | list[Array]:
+    """Return log probabilities of words, ones or categories in each class.
+
+    Words and ones: (K, D). Categories: one array (K, n_categories) for each column. Raises AttributeError if the
+    density has none.
+    """
+    if isinstance(density, TextDensity):
+        return log_probabilities(density.inner)
+    if isinstance(density, MultinomialDensity):
+        return density.log_p.T
+    if isinstance(density, BernoulliDensity):
+        return density.log_on
+    if isinstance(density, CategoricalDensity):
+        ends = np.cumsum([part.size for part in density.axis.parts])[:-1]
+        return np.split(density.log_p.T, ends, axis=1)
+    raise AttributeError(f"{type(density).__name__} has no log probabilities of words, ones or categories.")
+
+
+def _blocks(density: Density) -> list[Density]:
+    return list(density.blocks.values()) if isinstance(density, ProductDensity) else [density]
