@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
+from deciban import GenerativeClassifier
 from deciban.errors import InputError
 from deciban.read.arrow import arrow_table
 from deciban.read.files import open_source
@@ -175,7 +176,7 @@ def test_a_place_that_does_not_exist_or_has_no_format_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no file"):
         open_source(tmp_path / "none.csv")
     with pytest.raises(InputError, match="which format"):
-        open_source(write(tmp_path / "x.xlsx", b"PK"))
+        open_source(write(tmp_path / "x.docx", b"PK"))
     with pytest.raises(InputError, match="no sub-folders"):
         open_source(tmp_path)
 
@@ -190,3 +191,25 @@ def test_a_folder_without_permission_is_refused(tmp_path):
 def test_a_column_of_mixed_types_is_refused():
     with pytest.raises(InputError, match="'x' mixes"):
         rows(open_source(pd.DataFrame({"x": np.array([1, "a"], dtype=object)})))
+
+
+def test_subjects_of_mails_and_short_files_are_texts_also_where_they_repeat(tmp_path):
+    for label, subject in (("ham", "lunch"), ("spam", "prize")):
+        for at in range(12):
+            (tmp_path / "mail" / label).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "mail" / label / f"{at}.eml").write_text(
+                f"Subject: {subject}\nFrom: a@b.org\n\n{subject} {at}\n"
+            )
+            (tmp_path / "texts" / label).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "texts" / label / f"{at}.txt").write_text(subject)
+    for name, texts in (("mail", ["subject", "body"]), ("texts", ["text"])):
+        clf = GenerativeClassifier(calibrate=None).fit(tmp_path / name, "label")
+        assert {key for key, kind in clf.schema_.kinds.items() if kind == "text"} == set(texts)
+
+
+def test_a_folder_with_the_mails_of_one_class_is_mail(tmp_path):
+    (tmp_path / "lessons" / "ham").mkdir(parents=True)
+    (tmp_path / "lessons" / "ham" / "1.eml").write_text("Subject: lunch\n\nAt noon?\n")
+    source = open_source(tmp_path / "lessons")
+    assert source.columns == ("subject", "from", "body", "label")
+    assert [row["label"] for _, row in source.documents()] == ["ham"]

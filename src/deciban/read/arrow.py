@@ -25,7 +25,10 @@ Array = NDArray[Any]
 CategoryCodes = tuple[Array, tuple[str, ...]]  # (n,) codes, −1 for missing, and the sorted names
 Refuse = Callable[[int, str], None]  # called with row and value of a cell that does not fit its column
 
-THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")  # 1,234 and 1,234.5
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")  # 1,234 and 1,234.5
+DECIMAL_COMMA = re.compile(r"[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?")  # 1,5 and 1.234,5
+SIGN = re.compile(r"[$€£¥₹%]|(?<![A-Za-z])(?:USD|EUR|GBP|CHF)(?![A-Za-z])")
 MONTHS = tuple(f"{month:02}" for month in range(1, 13))
 WEEKDAYS = ("1 Mon", "2 Tue", "3 Wed", "4 Thu", "5 Fri", "6 Sat", "7 Sun")
 HOURS = tuple(f"{hour:02}" for hour in range(24))
@@ -119,12 +122,12 @@ def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -
     array = one_array(values)
     if is_text(array.type):
         try:
+            if column.decimal_comma:  # 1.234 is more than a thousand here
+                raise pa.ArrowInvalid
             found = pc.cast(array, pa.float64())  # the usual case: numbers and nulls only
         except pa.ArrowInvalid:
             array = without_markers(array, trim=True)
-            if column.thousands:
-                array = pc.replace_substring(array, ",", "")
-            found = _cast_each(array, refuse)
+            found = _cast_each(_usual_numbers(array, column), array, refuse)
     elif pa.types.is_boolean(array.type) or pa.types.is_decimal(array.type) or pa.types.is_float16(array.type):
         found = pc.cast(pc.cast(array, pa.float32()) if pa.types.is_float16(array.type) else array, pa.float64())
     elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_null(array.type):
@@ -141,17 +144,45 @@ def floats(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refuse) -
     return numbers
 
 
-def _cast_each(array: pa.Array, refuse: Refuse) -> pa.Array:
+def _usual_numbers(array: pa.Array, column: Column) -> pa.Array:
+    """Numbers as Arrow reads them: without signs and separators of thousands, and with a decimal point."""
+    if column.sign:
+        plain = [None if value is None else without_sign(value, column.sign) for value in array.to_pylist()]
+        array = pa.array(plain, array.type)
+    if column.thousands:
+        return pc.replace_substring(array, ",", "")
+    if not column.decimal_comma:
+        return array
+    fits = pc.match_substring_regex(array, f"^(?:{DECIMAL_COMMA.pattern})$")
+    pointed = pc.replace_substring(pc.replace_substring(array, ".", ""), ",", ".")
+    return pc.if_else(fits, pointed, pa.scalar("?", array.type))  # such as 1.5, which is refused
+
+
+def without_sign(value: str, sign: str) -> str:
+    """The number without its currency or per cent sign; unchanged if it has another one.
+
+    >>> without_sign("-€ 5", "€"), without_sign("12 %", "%"), without_sign("$5", "€")
+    ('-5', '12', '$5')
+    """
+    if not sign:
+        return value
+    minus = "-" if value.startswith("-") else ""
+    bare = value.removeprefix("-").strip()
+    cut = bare.removeprefix(sign) if bare.startswith(sign) else bare.removesuffix(sign)
+    return minus + cut.strip()
+
+
+def _cast_each(array: pa.Array, given: pa.Array, refuse: Refuse) -> pa.Array:
     """Floats of texts, one by one if Arrow cannot cast them all; what is not a number is refused, and null."""
     try:
         return pc.cast(array, pa.float64())
     except pa.ArrowInvalid:
         found: list[float | None] = []
-        for row, text in enumerate(array.to_pylist()):
+        for row, (text, written) in enumerate(zip(array.to_pylist(), given.to_pylist())):
             try:
                 found.append(None if text is None else float(text.replace("_", "x")))  # float() would take 1_000
             except ValueError:
-                refuse(row, text)
+                refuse(row, written)
                 found.append(None)
         return pa.array(found, pa.float64())
 
@@ -164,7 +195,7 @@ def category_codes(values: pa.ChunkedArray | pa.Array, trim: bool) -> CategoryCo
     if is_text(distinct.type):
         written = without_markers(distinct, trim).to_pylist()
     else:
-        written = [_written(value) for value in distinct.to_pylist()]
+        written = [name_of(value) for value in distinct.to_pylist()]
     names = sorted({name for name in written if name is not None})
     place = {name: at for at, name in enumerate(names)} | {None: -1}
     table = np.array([*(place[name] for name in written), -1], dtype=np.intp)
@@ -172,7 +203,8 @@ def category_codes(values: pa.ChunkedArray | pa.Array, trim: bool) -> CategoryCo
     return table[whole_numbers(pa.chunked_array([index]))], tuple(names)
 
 
-def _written(value: object) -> str | None:
+def name_of(value: object) -> str | None:
+    """The name of a value that is a number or a truth value; None where it is missing."""
     if value is None or value != value:
         return None
     return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import HERE, DecibanError, InputError
+from deciban.errors import HERE, DecibanError, InputError, NoRowsError
 from deciban.printable import one_line
 from deciban.read.files import PLACES, open_source
 from deciban.read.labels import Labels, one_label_a_row
@@ -71,7 +71,7 @@ class Rows:
     y: Any
     weight: Any = None  # (n,), or None for 1 each
     reader: Callable[[Table, str | None], Schema] | None = None  # makes a schema of the first rows and the label's name
-    schema: Schema | None = None  # None until the first rows have been read, and where there is no reader
+    schema: Schema | None = None  # None until the first rows have been read, unless given; and where there is no reader
 
     def __post_init__(self) -> None:
         self.label = self.y if isinstance(self.y, str) else None
@@ -105,6 +105,13 @@ class Rows:
         else:
             yield from self._of_frame(HEAD, parts)
 
+    def at(self, rows: Array) -> Rows:
+        """Some of the rows of a table in memory."""
+        labels = np.asarray(self.y) if hasattr(self.y, "dtype") else np.array(list(self.y), dtype=object)
+        return replace(
+            self, X=self.X.take(rows), y=labels[rows], weight=None if self.weight is None else self.weight[rows]
+        )
+
     def whole(self) -> Batch:
         """All rows in one batch."""
         if isinstance(self.X, Source):
@@ -132,7 +139,7 @@ class Rows:
 
     def _of_source(self, source: Source, label: str, texts: Callable[[], Sequence[str]] = tuple) -> Iterator[Batch]:
         """Batches of a source; rows that do not fit are errors, or skipped and counted if it has `skip_bad`."""
-        first = True
+        first, examined = True, self.schema is not None
         for given in with_progress(source, texts):
             with given.located():
                 schema = self._schema_of(given, label)
@@ -140,7 +147,7 @@ class Rows:
             if not len(table):
                 continue
             labels = schema.labels(table)
-            if first:
+            if first and not examined:
                 _check_labels(labels, label, source)
             first = False
             yield Batch(typed, labels)
@@ -206,7 +213,7 @@ def with_weight(table: Table, y: Any, sample_weight: ArrayLike | None) -> tuple[
     """Rows, labels and weights without the rows of weight 0."""
     n = table.data.shape[0]
     if n == 0:
-        raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
+        raise NoRowsError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
     weight = None if sample_weight is None else row_weights(sample_weight, n)
     if weight is None or weight.all() or y is None:
         return table, y, weight

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,8 @@ class Column:
     parts: tuple[str, ...] = ()  # of a date: those of PARTS that vary
     assumed: str = ""  # how values were read that can also be read in another way
     otherwise: str = ""  # the kind to declare for the other way
+    decimal_comma: bool = False  # numbers are written with a comma: 1,5; and perhaps points between thousands: 1.234,5
+    sign: str = ""  # a currency or a per cent sign, written before or after the numbers
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -82,6 +84,8 @@ class Column:
             rows=self.rows + other.rows,
             trim=self.trim or other.trim,
             thousands=self.thousands or other.thousands,
+            decimal_comma=self.decimal_comma or other.decimal_comma,
+            sign=self.sign or other.sign,
             parts=tuple(part for part in PARTS if part in self.parts + other.parts),
             assumed=self.assumed or other.assumed,
             otherwise=self.otherwise or other.otherwise,
@@ -165,7 +169,7 @@ def _declared(column: Column, array: pa.Array, kind: str) -> Column:
         raise column_error(DomainError, column.name, "holds no dates that can be read", remedy)
     if kind in NUMBERS and arrow.is_text(array.type):
         first = array.drop_null().slice(0, 1000).to_pylist()
-        return replace(column, thousands=any(map(arrow.THOUSANDS.fullmatch, first)))
+        return replace(column, **(_writing(first) or {"thousands": any(map(arrow.THOUSANDS.fullmatch, first))}))
     return column if not pa.types.is_null(array.type) else replace(column, missing=len(array))
 
 
@@ -173,7 +177,7 @@ def _declared_text(name: str, values: pa.ChunkedArray) -> Column:
     """A column declared to be text, examined chunk by chunk, since texts are large."""
     found = [(array.null_count, trim) for array, trim in (_trimmed(chunk, "text") for chunk in values.chunks)]
     missing, trim = sum(nulls for nulls, _ in found), any(trim for _, trim in found)
-    return Column(name, "text", "declared by you", missing, len(values), trim)
+    return Column(name, "text", "texts", missing, len(values), trim)
 
 
 def _trimmed(array: pa.Array, kind: str | None) -> tuple[pa.Array, bool]:
@@ -260,17 +264,17 @@ def _as_numbers(column: Column, array: pa.Array) -> Column | None:
     def collect(row: int, value: str) -> None:
         wrong.append((row, value))
 
-    def separated() -> bool:
-        return all(arrow.THOUSANDS.fullmatch(value) for _, value in wrong)
-
     first = array.drop_null()[:FIRST_VALUES]
     arrow.floats(first, column, collect)
-    if len(wrong) == len(first) and not separated():
+    if len(wrong) == len(first) and not _writing([value for _, value in wrong]):
         return None
     wrong.clear()
     numbers = arrow.floats(array, column, collect)
-    if wrong and separated():
-        column = replace(column, thousands=True)
+    writing = _writing([value for _, value in wrong]) if wrong else {}
+    if writing.get("sign") == "%" and len(wrong) < len(array) - array.null_count:
+        writing = {}  # 12 % and 0.12 in one column
+    if writing:
+        column = replace(column, **writing)
         wrong.clear()
         numbers = arrow.floats(array, column, collect)
     if not wrong:
@@ -282,6 +286,26 @@ def _as_numbers(column: Column, array: pa.Array) -> Column | None:
     return None
 
 
+def _writing(values: list[str]) -> dict[str, Any]:
+    """How numbers are written that Arrow cannot read: fields of a column; none if they are no numbers.
+
+    >>> _writing(["1,234", "12"]), _writing(["1.234,5", "2,25"]), _writing(["€ 5", "7 €"]), _writing(["5 %", "red"])
+    ({'thousands': True}, {'decimal_comma': True}, {'sign': '€'}, {})
+    """
+    signs = {found.group() for value in values if (found := arrow.SIGN.search(value)) is not None}
+    if len(signs) > 1:
+        return {}
+    sign = next(iter(signs), "")
+    plain = [arrow.without_sign(value, sign) for value in values]
+    written: dict[str, Any] = {"sign": sign} if sign else {}
+    odd = [value for value in plain if not arrow.NUMBER.fullmatch(value)]
+    if odd and all(map(arrow.THOUSANDS.fullmatch, odd)):
+        return written | {"thousands": True}
+    if odd and all(map(arrow.DECIMAL_COMMA.fullmatch, plain)):
+        return written | {"decimal_comma": True}
+    return {} if odd else written
+
+
 def _of_numbers(column: Column, values: Array) -> Column:
     """Yes/no, count, number, identifier or constant."""
     seen = values[~np.isnan(values)]
@@ -291,7 +315,9 @@ def _of_numbers(column: Column, values: Array) -> Column:
     if low == high:
         return replace(column, kind="constant" if len(seen) > 1 else "number", reason=f"always {low:g}")
     finite = seen[np.isfinite(seen)]
-    interval = f"from {low:g} to {high:g}{', thousands separated' if column.thousands else ''}"
+    written = {"thousands separated": column.thousands, "decimal commas": column.decimal_comma}
+    written |= {f"with {column.sign}": bool(column.sign)}
+    interval = "".join([f"from {low:g} to {high:g}", *(f", {how}" for how, so in written.items() if so)])
     if not (finite == np.round(finite)).all():
         return replace(column, kind="number", reason=f"numbers {interval}")
     distinct = len(np.unique(seen))

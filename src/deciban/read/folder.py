@@ -19,6 +19,8 @@ TEXT, LABEL = "text", "label"
 class FolderSource(DocumentSource):
     """One row a text. The files of all classes are mixed evenly, so that the first rows hold every class."""
 
+    texts = (TEXT,)
+
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -128,6 +128,8 @@ def _refuse_continuous(labels: Array) -> None:
 
 
 def _refuse_unnamed(labels: Array) -> None:
+    if set(map(type, labels)) == {str}:
+        return
     missing = [row for row, label in enumerate(labels) if label is None or label != label]
     if missing:
         what = f"{len(missing)} of {len(labels)} labels are missing (None or NaN)."

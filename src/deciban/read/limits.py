@@ -32,6 +32,7 @@ class Limits:
         Arrays and objects within one another in JSON; parts within one another in a mail. At most 500.
     record_bytes : int, default=67108864
         Bytes of a row: a line of JSON, a row of CSV, a mail, a text file. Memory is at most about three times as much.
+        Also the bytes of the texts and lists of a row of Parquet or Arrow, which are decoded before.
     header_bytes : int, default=16384
         Bytes of each header of a mail that is read: subject, sender, and type, encoding and disposition of parts.
     parts : int, default=1000
@@ -206,8 +207,9 @@ def block_nests_deeper(text: bytes, depth: int) -> bool:
     opening = np.concatenate(found) if found else np.empty(0, np.int64)
     if len(opening) <= depth:
         return False
-    last, last_but_one, third = (letters[np.maximum(opening - back, 0)] for back in (1, 2, 3))
-    closed = (last_but_one == ord("}")) | ((last_but_one == ord("\r")) & (third == ord("}")))
-    lines = np.flatnonzero((last == ord("\n")) & closed & (letters[opening] == ord("{")))
+    lines = np.flatnonzero(letters[opening - 1] == ord("\n"))  # of one at 0 the last byte is read, and it is not closed
+    last, second, third = (letters[np.maximum(opening[lines] - back, 0)] for back in (0, 2, 3))
+    closed = (second == ord("}")) | ((second == ord("\r")) & (third == ord("}")))
+    lines = lines[closed & (last == ord("{"))]
     most = np.diff(lines, prepend=0, append=len(opening)).max()
     return bool(most > depth) and nests_deeper(text, depth)

@@ -348,6 +348,8 @@ class MailSource(DocumentSource):
     class.
     """
 
+    texts = ("subject", "body")
+
     def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
         super().__init__(path, limits)
         self.skip_bad = skip_bad
@@ -390,5 +392,6 @@ def boxes_of(folder: Path) -> dict[str, Path]:
     """The mailbox of each class in a folder: its Maildirs, mbox files and sub-folders of .eml files, by name."""
     if not folder.is_dir() or is_maildir(folder):
         return {}
-    found = {entry.stem: entry for entry in sorted(folder.iterdir()) if is_mail(entry)}
-    return found if len(found) > 1 else {}
+    entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
+    found = {entry.stem: entry for entry in entries if is_mail(entry)}
+    return found if len(found) > 1 or len(found) == len(entries) else {}  # one folder alone is the mail of one class

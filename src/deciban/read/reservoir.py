@@ -12,6 +12,7 @@ from deciban.read.labels import Labels
 from deciban.read.tables import Array, Table, stacked
 
 MOST_ROWS = 20_000  # calibration is fitted on the leave-one-out scores of so many rows
+RUN = 2**22  # rows whose numbers are held at a time
 SLACK = 1.2  # times as many rows are held before the surplus is dropped
 
 
@@ -33,7 +34,17 @@ def chosen_rows(n: int, most: int = MOST_ROWS) -> Array:
     >>> chosen_rows(5, 3)
     array([1, 2, 4])
     """
-    return np.arange(n) if n <= most else np.sort(np.argpartition(draws(0, n), most)[:most])
+    if n <= most:
+        return np.arange(n)
+    kept, drawn = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    for start in range(0, n, RUN):
+        more = draws(start, min(start + RUN, n))
+        kept = np.concatenate([kept, np.arange(start, start + len(more))])
+        drawn = np.concatenate([drawn, more])
+        if len(kept) > most:
+            least = np.argpartition(drawn, most - 1)[:most]
+            kept, drawn = kept[least], drawn[least]
+    return np.sort(kept)
 
 
 class Reservoir:

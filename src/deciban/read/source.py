@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from deciban.errors import HERE, Argument, DecibanError, InputError
+from deciban.errors import HERE, Argument, DecibanError, InputError, NoRowsError
 from deciban.read.limits import Limits, refuse_special_file
+from deciban.read.places import file_system, is_address
 from deciban.read.tables import HEAD, Origin, Table
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Skipped:
         if len(self.reasons) < REASONS:
             self.reasons.append(reason if origin is None else origin.located(reason))
 
+    def __add__(self, other: Skipped) -> Skipped:
+        return Skipped(self.rows + other.rows, [*self.reasons, *other.reasons][:REASONS])
+
     def __str__(self) -> str:
         if not self.rows:
             return "no row was skipped"
@@ -76,6 +80,8 @@ class Source(ABC):
         Limits of rows; by default those of the environment.
     quiet : bool
         Whether no progress bar is shown.
+    texts : tuple of str
+        Columns that are known to hold texts, however short they are.
     absent : tuple of str
         Columns that the source does not have and that are read as missing in every row.
     """
@@ -84,6 +90,7 @@ class Source(ABC):
     size: int | None = None
     skip_bad: bool = False
     quiet: bool = False
+    texts: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -136,10 +143,10 @@ class Source(ABC):
             raise reason
         self.skipped.add(reason)
 
-    def without_rows(self) -> InputError:
+    def without_rows(self) -> NoRowsError:
         """The error for a source without a row that can be read."""
         skipped = f" {self.skipped}" if self.skipped.rows else ""
-        return self.refusal(f" holds no rows.{skipped}", remedy="Give a file with data.")
+        return NoRowsError(HERE, f" holds no rows.{skipped}", place=self.name, remedy="Give a file with data.")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {len(self.columns)} columns)"
@@ -217,7 +224,8 @@ class FileSource(Source):
         self._raw: pa.NativeFile | None = None  # the open file
         self._unpacked: int | None = None  # bytes of the open file after decompression; None if it is not compressed
         if not self.stdin:
-            refuse_special_file(path)
+            if not is_address(path):
+                refuse_special_file(path)
             self.size = self._stamp()[0]
             if self.size == 0:
                 raise self.refusal(" is empty.", remedy="Give a file with data.")
@@ -235,7 +243,7 @@ class FileSource(Source):
             return
         before = self._stamp()
         try:
-            with pa.OSFile(os.fspath(self.path)) as raw:
+            with self._open() as raw:
                 self._raw = raw
                 codec = COMPRESSED.get(Path(self.path).suffix.lower())
                 self._unpacked = 0 if codec else None
@@ -248,6 +256,14 @@ class FileSource(Source):
                 f" changed while it was read ({before[0]:,} bytes then, {after[0]:,} now). Nothing was learnt.",
                 remedy="Wait until it is written, or read a copy.",
             )
+
+    def _open(self) -> pa.NativeFile:
+        if is_address(self.path):
+            system, path = file_system(str(self.path))
+            return system.open_input_file(path)
+        import pyarrow as pa
+
+        return pa.OSFile(os.fspath(self.path))
 
     def unreadable(self, error: BaseException) -> InputError:
         """The error for a file that the system or Arrow cannot read."""
@@ -286,6 +302,8 @@ class FileSource(Source):
 
     def _stamp(self) -> tuple[int, int]:
         """Size and time of the last change."""
+        if is_address(self.path):
+            return self._remote_stamp()
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -293,6 +311,16 @@ class FileSource(Source):
         except OSError as error:
             raise self.unreadable(error) from None
         return found.st_size, found.st_mtime_ns
+
+    def _remote_stamp(self) -> tuple[int, int]:
+        system, path = file_system(str(self.path))
+        try:
+            info = system.get_file_info(path)
+        except OSError as error:
+            raise self.unreadable(error) from None
+        if not info.is_file:
+            raise no_file(self.name)
+        return info.size, info.mtime_ns or 0
 
 
 class Rewound(io.RawIOBase):
@@ -337,6 +365,53 @@ def checked_names(names: Iterable[str], name: str) -> tuple[str, ...]:
             )
         seen[column] = at
     return tuple(seen)
+
+
+# -- tables that are held in memory ------------------------------------------------------------------------------------
+class HeldSource(FileSource):
+    """A file that is read whole: a format that is not made of rows, one after the other."""
+
+    row_numbers = False  # whether the first column has no name, and is not read
+
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
+        held = self.read_columns()
+        checked_names(held, self.name)
+        self._table = _arrow_table(held)
+        if not len(self._table):
+            raise self.without_rows()
+
+    @abstractmethod
+    def read_columns(self) -> dict[str, list[Any]]:
+        """Return the values of each column, as Python's own."""
+
+    def named(self, names: Sequence[str], columns: Sequence[list[Any]]) -> dict[str, list[Any]]:
+        """Return columns by their names, which must differ; a first column without a name holds row numbers."""
+        if len(names) > 1 and not names[0]:
+            self.row_numbers = True
+            names, columns = names[1:], columns[1:]
+        return dict(zip(checked_names(names, self.name), columns))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self._table.column_names)
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """All rows."""
+        yield self._table
+
+
+def _arrow_table(columns: dict[str, list[Any]]) -> pa.Table:
+    """Columns with a type each; values of several types are texts."""
+    import pyarrow as pa
+
+    made = {}
+    for name, values in columns.items():
+        try:
+            made[name] = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            made[name] = pa.array([None if value is None else str(value) for value in values], pa.string())
+    return pa.table(made)
 
 
 # -- borders of batches ------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ it keeps the origin of its rows, so that errors name the place of a row in the i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -15,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from deciban.errors import Argument, DecibanError, InputError, NotANumberError, Remedy, column_error
+from deciban.errors import HERE, Argument, DecibanError, InputError, NotANumberError, Remedy, column_error
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
@@ -125,6 +126,13 @@ class Table:
         """The table of an array, a sparse matrix, a list of texts or a frame; a table is returned as it is."""
         if isinstance(X, Table):
             return X
+        if type(X) is np.ndarray and X.dtype.kind in "fiub":  # the usual case, decided first
+            return cls(_checked(X), range(X.shape[1]), False)
+        if _is_iterator(X) or _is_lazy(X):
+            raise InputError(
+                f"{type(X).__name__} is read once, and its rows are needed several times.",
+                remedy="Give X.collect()." if _is_lazy(X) else "Give list(X).",
+            )
         if sp.issparse(X):
             return cls(_checked(X.tocsr()), range(X.shape[1]), False)
         texts = text_column(X)
@@ -150,7 +158,7 @@ class Table:
     @property
     def framed(self) -> bool:
         """Whether it is a frame, or typed."""
-        return not self.sparse and not isinstance(self.data, (np.ndarray, TextColumn))
+        return not isinstance(self.data, (np.ndarray, TextColumn)) and not self.sparse
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -175,6 +183,13 @@ class Table:
             return Table(self.data[at.tolist(), :], self.columns, self.named, origin)
         return Table(self.data[rows], self.columns, self.named, origin)
 
+    def arranged(self, names: Sequence[str], absent: Sequence[str] = ()) -> Table:
+        """A frame with these columns, in this order, and columns that it lacks as missing values after them."""
+        import narwhals.stable.v1 as nw
+
+        data = self.data.select(names).with_columns(nw.lit(None).alias(name) for name in absent)
+        return replace(self, data=data, columns=(*names, *absent))
+
     def select(self, positions: Sequence[int] | None = None) -> Columns:
         """Some of the columns, or all, to be read when a family encodes them."""
         return Columns(self, positions)
@@ -183,7 +198,7 @@ class Table:
         """(n, d) array or CSR of some columns: numbers where all are numbers, else objects with None for missing."""
         if self.texts:
             return self.data.array()
-        every = positions is None or list(positions) == list(range(self.shape[1]))
+        every = positions is None or [*positions] == [*range(self.shape[1])]
         if not self.framed:
             return self.data if every else self.data[:, list(positions or ())]
         wanted = range(self.shape[1]) if positions is None else positions
@@ -285,7 +300,7 @@ def dense_numbers(X: ArrayLike | Columns, columns: Sequence[str]) -> Array:
     """
     if isinstance(X, Columns):
         X = X.numbers()
-    if sp.issparse(X):
+    if type(X) is not np.ndarray and sp.issparse(X):
         raise InputError(
             "sparse input is taken by Multinomial, Bernoulli and the diagonal Gaussian only.",
             remedy="Use one of them, or X.toarray().",
@@ -347,6 +362,25 @@ def stacked(tables: Sequence[T]) -> T:
     return replace(tables[0], data=tables[0]._stacked([table.data for table in tables]), origin=origin)
 
 
+def in_memory(X: Any) -> Any:
+    """The rows of an iterator, such as a generator of texts, as a list; a polars LazyFrame as a frame; others as given.
+
+    >>> in_memory(word.upper() for word in ["a", "b"])
+    ['A', 'B']
+    """
+    if _is_iterator(X):
+        return list(X)
+    return X.collect() if _is_lazy(X) else X
+
+
+def _is_iterator(X: Any) -> bool:
+    return isinstance(X, Iterator) and not isinstance(X, io.IOBase) and not hasattr(X, "__arrow_c_stream__")
+
+
+def _is_lazy(X: Any) -> bool:
+    return type(X).__name__ == "LazyFrame" and hasattr(X, "collect")
+
+
 def text_column(X: Any) -> TextColumn | None:
     """A list, an array or a column of a frame as a column of texts; None if it holds no texts."""
     if isinstance(X, TextColumn):
@@ -383,11 +417,32 @@ def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _frame(X: Any) -> nw.DataFrame[Any] | None:
     if isinstance(X, (np.ndarray, list, tuple)):
-        return None
+        if not isinstance(X, list) or not X or not isinstance(X[0], Mapping):
+            return None
+        X = _table_of_mappings(X)
     import narwhals.stable.v1 as nw
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _table_of_mappings(rows: list[Any]) -> pa.Table:
+    """A list of dicts as an Arrow table; a value that a row does not have is missing."""
+    import pyarrow as pa
+
+    names: dict[str, None] = {}
+    for at, row in enumerate(rows):
+        if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
+            raise InputError(HERE, " is not a dict of {column name: value}, as rows before it are.", row=at)
+        names.update(dict.fromkeys(row))
+    columns = {}
+    for name in names:
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows], from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError):
+            what = "mixes values of several types, or holds something that is no value of a column"
+            raise column_error(InputError, name, what, "Turn all its values into numbers, or all into texts.") from None
+    return pa.table(columns)
 
 
 def _array(X: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Files of lines: CSV and TSV, and JSON with one object a line.
+"""Files of cells between delimiters: CSV and TSV.
 
 Arrow parses the rows. Only if it cannot, the file is read again by Python, which is slow, to find the line at fault.
 """
@@ -8,30 +8,28 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
-from pyarrow import json as arrow_json
 
 from deciban.errors import Argument, InputError, Remedy
-from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, too_long
+from deciban.read.arrow import NUMBER
+from deciban.read.limits import Limits
 from deciban.read.source import SKIP_BAD, FileSource, Rewound, checked_names
 from deciban.read.tables import MARKERS
 
-# -- CSV and TSV -------------------------------------------------------------------------------------------------------
 BLOCK_SIZE = 2**19  # bytes parsed at a time
 SMALLEST_BLOCK = 2**10
 STDIN_BLOCK = 2**24  # of standard input, which cannot be read again with larger blocks
 HEADER = 2**20  # bytes in which the header must end
 HEADER_LINE = "Name the columns in line 1, each in fewer than 131,072 characters."
 DELIMITERS = ",;\t|"
+INDEX = ("Unnamed: 0",)  # what pandas calls a first column without a name, in which it writes row numbers
 OPEN_QUOTE = "a quote is opened and never closed, so the rest of the file would be one cell."
 CLOSE_QUOTE = Remedy("Close it, or read without quotes (", Argument("quote", False), ").")
 
@@ -47,10 +45,12 @@ class DelimitedSource(FileSource):
         quote: str | bool = '"',
         encoding: str | None = None,
         missing: Sequence[str] = MARKERS,
+        header: bool = True,
         skip_bad: bool = False,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(path, skip_bad=skip_bad, limits=limits)
+        self.header = header
         self.quote, self.encoding, self.missing = quote, encoding, list(missing)
         self._counted = 0  # rows of a wrong length that are met again, when a file is read from its beginning again
         with self.opened() as stream:
@@ -63,11 +63,12 @@ class DelimitedSource(FileSource):
             utf16 = self._head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
             self.encoding = "utf-16" if utf16 else "utf-8"
         self.delimiter = delimiter
-        self._columns, self._first_line = self._header(self._head)
+        self._names, self._first_line = self._header(self._head)  # of all cells
+        self.row_numbers = self.header and len(self._names) > 1 and self._names[0] in INDEX  # of pandas; not read
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self._columns
+        return self._names[1:] if self.row_numbers else self._names
 
     def _header(self, head: bytes) -> tuple[tuple[str, ...], int]:
         """The names of the columns, and the number of lines that they take."""
@@ -93,7 +94,19 @@ class DelimitedSource(FileSource):
             raise self.refusal(f" has no header that can be read ({error}).", remedy=HEADER_LINE) from None
         if reader.line_num > text.count("\n") and len(head) == HEADER:
             raise self.refusal(f" has a header of more than {HEADER:,} bytes.", remedy=HEADER_LINE)
-        return checked_names([name.strip() for name in names], self.name), reader.line_num
+        if not self.header:
+            return tuple(f"column{at}" for at in range(1, len(names) + 1)), 0
+        self._refuse_numbers(names)
+        index = INDEX[:1] if len(names) > 1 and not names[0].strip() else ()
+        return checked_names([*index, *(name.strip() for name in names[len(index) :])], self.name), reader.line_num
+
+    def _refuse_numbers(self, names: list[str]) -> None:
+        """Refuse a header that is a row: a name such as 5.1 is a measurement."""
+        number = next((name for name in names if "." in name and NUMBER.fullmatch(name.strip())), None)
+        if number is not None:
+            what = f" has no header: line 1 holds {number.strip()!r}, which is a number and no name."
+            without = Remedy("Name the columns there, or read it without a header (", Argument("header", False), ").")
+            raise self.refusal(what, remedy=without)
 
     def _dialect(self) -> dict[str, Any]:
         quoting = {"quotechar": self.quote} if self.quote else {"quoting": csv.QUOTE_NONE}
@@ -206,7 +219,7 @@ class DelimitedSource(FileSource):
 
     def _options(self, block: int, encoding: str, skip: int) -> dict[str, Any]:
         """Options of Arrow's reader, which parses `block` bytes at a time and skips the first lines."""
-        names = list(self.columns)
+        names = list(self._names)
         return {
             "read_options": arrow_csv.ReadOptions(
                 block_size=block, column_names=names, skip_rows=skip, encoding=encoding
@@ -218,7 +231,10 @@ class DelimitedSource(FileSource):
                 invalid_row_handler=self._wrong_length,
             ),
             "convert_options": arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), null_values=self.missing, strings_can_be_null=True
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=self.missing,
+                strings_can_be_null=True,
+                include_columns=list(self.columns),
             ),
         }
 
@@ -237,7 +253,7 @@ class DelimitedSource(FileSource):
         """The line on which a row begins."""
         if self.stdin:
             return super().place(row)
-        whole = (line for line, cells in self._records() if len(cells) == len(self.columns) or not self.skip_bad)
+        whole = (line for line, cells in self._records() if len(cells) == len(self._names) or not self.skip_bad)
         line = next((line for at, line in enumerate(whole) if at == row), None)
         return super().place(row) if line is None else self.line(line)
 
@@ -269,7 +285,7 @@ class DelimitedSource(FileSource):
 
     def _wrong_row(self) -> InputError | None:
         """The error of the first row with a wrong number of cells, an open quote, or bytes that are not text."""
-        D = len(self.columns)
+        D = len(self._names)
         for line, cells in self._records():
             if len(cells) != D and not self.skip_bad:
                 return self.at_line(
@@ -279,7 +295,7 @@ class DelimitedSource(FileSource):
                         "Correct the row (is a delimiter in a text not quoted?), or skip bad rows (", SKIP_BAD, ")."
                     ),
                 )
-            for column, cell in zip(self.columns, cells):
+            for column, cell in zip(self._names, cells):
                 if any("\udc80" <= character <= "\udcff" for character in cell):
                     return self._not_text(line, column, cell)
         return None
@@ -340,151 +356,3 @@ def split_records(pieces: Iterator[bytes], record: re.Pattern[bytes], most: int)
 def _row_too_long(error: pa.ArrowInvalid) -> bool:
     """Whether a row did not fit into a block; Arrow has no class of errors of its own for that."""
     return "straddl" in str(error)
-
-
-# -- JSON lines --------------------------------------------------------------------------------------------------------
-FIRST_BLOCK = 2**23  # bytes of the block that columns and types are taken from
-BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanwhile
-
-
-class JSONLinesSource(FileSource):
-    """One object a line, of text, numbers, true, false and null; a key that a line lacks is missing there.
-
-    The first block of lines gives the columns and their types.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
-        super().__init__(path, skip_bad=skip_bad, limits=limits)
-        self._held: Iterator[pa.Table] | None = None
-        self._schema: pa.Schema | None = None
-        reading = self._read()
-        first = next(reading, None)
-        if first is None:
-            raise self.without_rows()
-        self._columns = checked_names(first.schema.names, self.name)
-        if self.stdin:  # which cannot be read from the beginning again
-            self._held = chain([first], reading)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._columns
-
-    def pieces(self) -> Iterator[pa.Table]:
-        """Blocks of lines."""
-        if not self.stdin:
-            yield from self._read()
-            return
-        if self._held is None:
-            raise self.read_twice()
-        held, self._held = self._held, None
-        yield from held
-
-    def _read(self) -> Iterator[pa.Table]:
-        for line, text in self._blocks():
-            if text.strip():
-                table = self._parsed(text, line)
-                if not table.num_columns:  # all lines were skipped
-                    continue
-                self._schema = self._schema or _general_types(table.schema)
-                yield table.select(self._schema.names).cast(self._schema)
-
-    def _blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, and the number of the first; a line that is too long is an error, or left out and counted."""
-        most = self.limits.record_bytes
-        line, size = 1, 0
-        held: list[bytes] | None = []  # pieces, of `size` bytes, of a line whose end was not read; None if too long
-        with self.opened() as stream:
-            while found := stream.read(min(FIRST_BLOCK if self._schema is None else BLOCK, most)):
-                self.progressed(len(found))
-                end, last = found.find(b"\n") + 1, found.rfind(b"\n") + 1
-                size += end or len(found)
-                if size > most and held is not None:
-                    held = None
-                    self.raise_or_skip(too_long(self.line(line)[0], "the line", self.limits, line))
-                if not end:
-                    held = None if held is None else [*held, found]
-                    continue
-                text = found[end:last] if held is None else b"".join([*held, found[:last]])
-                line, held, size = line + (held is None), [found[last:]], len(found) - last
-                yield line, text
-                line += text.count(b"\n")
-            if held:
-                yield line, b"".join(held)
-
-    def _parsed(self, text: bytes, line: int) -> pa.Table:
-        options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
-        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
-        if block_nests_deeper(text, self.limits.depth):  # Arrow's parser would overflow the stack
-            text = self._without_deep_lines(text, line)
-            if not text.strip() or block_nests_deeper(text, self.limits.depth):  # nested over several lines
-                return self._line_by_line(text, line)
-        try:
-            return arrow_json.read_json(
-                pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
-            )
-        except pa.ArrowInvalid as error:
-            return self._line_by_line(text, line, error)
-
-    def _without_deep_lines(self, text: bytes, line: int) -> bytes:
-        """The lines with those emptied that are nested too deeply; they are errors, or counted as skipped."""
-        depth, lines = self.limits.depth, text.split(b"\n")
-        for at, each in enumerate(lines):
-            if each.count(b"[") + each.count(b"{") > depth and nests_deeper(each, depth):
-                self.raise_or_skip(
-                    self.at_line(
-                        f"arrays and objects are nested more than {depth} deep.",
-                        line + at,
-                        remedy=Remedy("Correct the line, or skip bad rows (", SKIP_BAD, ")."),
-                    )
-                )
-                lines[at] = b""
-        return b"\n".join(lines)
-
-    def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid | None = None) -> pa.Table:
-        """The lines that can be read, if bad ones are skipped; otherwise the first bad line is an error."""
-        rows: list[dict[str, Any]] = []
-        for at, each in enumerate(text.split(b"\n"), line):
-            if not each.strip():
-                continue
-            try:
-                row = json.loads(each)
-                if not isinstance(row, dict):
-                    raise ValueError(f"{type(row).__name__}, not an object of columns")
-                if self._schema is not None:
-                    pa.Table.from_pylist([row], schema=self._schema)
-            except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
-                why = f"the line does not fit the columns ({str(wrong).splitlines()[0][:150]})."
-                reason = self.at_line(why, at, remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."))
-                self.raise_or_skip(reason)
-                continue
-            rows.append(row)
-        try:
-            return pa.Table.from_pylist(rows, schema=self._schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
-            raise self.refusal(
-                f": a column holds values of several types ({str(error or wrong).splitlines()[0][:150]}).",
-                remedy="Write them all as text, or all as numbers.",
-            ) from None
-
-    def place(self, row: int) -> tuple[str, int]:
-        """The line of a row; empty lines are no rows."""
-        if self.stdin or self.skip_bad:
-            return super().place(row)
-        with self.opened() as stream:
-            found = -1
-            for at, each in enumerate(io.BufferedReader(Rewound(b"", stream), FIRST_BLOCK), 1):
-                found += bool(each.strip())
-                if found == row:
-                    return self.line(at)
-        return super().place(row)
-
-
-def _general_types(schema: pa.Schema) -> pa.Schema:
-    """A schema that later lines fit, too: strings for columns of nulls, floats for those of whole numbers."""
-
-    def general(kind: pa.DataType) -> pa.DataType:
-        if pa.types.is_null(kind):
-            return pa.string()
-        return pa.float64() if pa.types.is_integer(kind) else kind
-
-    return pa.schema([field.with_type(general(field.type)) for field in schema])

@@ -1,0 +1,1 @@
+"""Fits by other engines: the sums of a model computed by a cluster or where a table lies, by one plan."""

@@ -1,0 +1,113 @@
+"""Which engine computes the sums: that of a frame's own library, or the one that a `with` statement names."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+from deciban.errors import InputError
+from deciban.model.fit import Request
+from deciban.model.predictor import Predictor
+from deciban.read.batches import Rows
+from deciban.read.files import PLACES
+
+M = TypeVar("M", bound=Callable[..., Any])
+# name of an engine, and of the library whose frames it takes → module and class, imported when it is used
+ENGINES = {"dask": "dask.DaskEngine"}
+
+
+class Backend(Protocol):
+    """An engine as a classifier uses it; `address` behind `NAME://` says where it runs."""
+
+    quiet: bool  # whether no progress bar is shown
+
+    @classmethod
+    def opened(cls, address: str) -> Any:
+        """Return a context manager that yields the engine; without an address, one on this machine."""
+
+    @classmethod
+    def of_frame(cls, X: Any) -> Backend:
+        """Return the engine of a frame."""
+
+    def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
+        """Fit a model to a frame, files or a source; None where there is nothing to share out: one machine fits it."""
+
+    def over_parts(self, work: Any, source: Any) -> Iterator[Any] | None:
+        """Return `work(part, task)` of each part of files, in order; None where there is nothing to share out."""
+
+    def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
+        """Return the answers of a method of a classifier to the rows of a frame, as a frame of the same library."""
+
+
+CURRENT: ContextVar[Backend | None] = ContextVar("deciban_engine", default=None)
+
+
+@contextmanager
+def engine(name: str) -> Iterator[Backend]:
+    """Let an engine fit the files that are given to classifiers inside a `with` statement.
+
+    Parameters
+    ----------
+    name : str
+        "dask" for processes on this machine, or "dask://host:8786" for the scheduler of a cluster.
+
+    Yields
+    ------
+    Backend
+        The engine. It is closed at the end of the `with` statement; a cluster that was running before goes on.
+
+    Examples
+    --------
+    >>> import deciban
+    >>> with deciban.engine("dask://localhost:8786"):  # doctest: +SKIP
+    ...     clf = deciban.GenerativeClassifier().fit("logs/2026-*/*.parquet", "state")
+    """
+    kind, _, address = name.partition("://")
+    with _backend(kind).opened(address) as opened:
+        token = CURRENT.set(opened)
+        try:
+            yield opened
+        finally:
+            CURRENT.reset(token)
+
+
+def elsewhere(X: Any) -> Backend | None:
+    """Return the engine for rows: that of a frame's library, or the current one for files; None for this process."""
+    library = type(X).__module__.partition(".")[0]
+    if library in ENGINES:
+        return _backend(library).of_frame(X)
+    return CURRENT.get() if isinstance(X, PLACES) else None
+
+
+def over_frames(method: M) -> M:
+    """Decorate a method of a classifier that answers rows: frames of an engine's library are answered there."""
+
+    @wraps(method)
+    def answered(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        library = type(X).__module__.partition(".")[0]
+        if library not in ENGINES:
+            return method(self, X, *args, **options)
+        if args:
+            raise InputError(f"{method.__name__} of a {library} frame takes its options by name, such as prior=….")
+        return _backend(library).of_frame(X).answers(self, method.__name__, X, options)
+
+    return answered  # type: ignore[return-value]
+
+
+def _backend(kind: str) -> type[Backend]:
+    if kind not in ENGINES:
+        raise InputError(f"engine {kind!r} is not one of {', '.join(ENGINES)}.")
+    module, _, name = ENGINES[kind].partition(".")
+    try:
+        return getattr(importlib.import_module(f"deciban.engines.{module}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "deciban":
+            raise
+        raise InputError(
+            f"the engine {kind!r} needs the package {error.name!r}, which is not installed.",
+            remedy=f"pip install 'deciban[{kind}]'.",
+        ) from None

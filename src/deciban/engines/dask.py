@@ -1,0 +1,312 @@
+"""The engine of Dask: tasks of a cluster, or of the scheduler that Dask has at the time.
+
+    pip install 'deciban[dask]'
+
+Tasks are keyed by run and fragment. If a worker dies, Dask runs its tasks again elsewhere; a task is a pure function of
+its fragment, so the result is the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import pkgutil
+import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Any
+from uuid import uuid4
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from dask import delayed
+from dask.delayed import Delayed
+
+import deciban
+from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.plan import Addition, Work, fit, tree
+from deciban.errors import DecibanError, EngineError, InputError
+from deciban.model.fit import Request
+from deciban.model.predictor import Predictor
+from deciban.progress import progress_bar
+from deciban.read.batches import Rows
+from deciban.read.files import open_source
+from deciban.read.source import Source
+from deciban.read.tables import HEAD
+
+CONNECT = 10.0  # seconds that a scheduler has to answer
+WINDOW = 3  # results in order that are computed ahead, for each worker
+
+
+class DaskEngine:
+    """Runs the plan of a fit on a Dask cluster; without a client, by Dask's own scheduler in this process.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster.
+    quiet : bool, default=False
+        Whether no progress bar is shown.
+    """
+
+    def __init__(self, client: Any = None, quiet: bool = False) -> None:
+        self.client, self.quiet = client, quiet
+        if client is not None:
+            check_workers(client)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, address: str) -> Iterator[DaskEngine]:
+        """Connect to the scheduler at an address; without one, start processes on this machine."""
+        from distributed import Client, LocalCluster
+
+        if address:
+            try:
+                client = Client(f"tcp://{address}", timeout=CONNECT, set_as_default=False)
+            except OSError as error:
+                raise EngineError(
+                    f"no Dask scheduler answers at {address} ({type(error).__name__}).",
+                    remedy="Start one: dask scheduler; and workers: dask worker tcp://HOST:8786.",
+                ) from None
+            with client:
+                yield cls(client)
+            return
+        with (
+            LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield cls(client)
+
+    @classmethod
+    def of_frame(cls, X: Any) -> DaskEngine:
+        """Return the engine of a Dask frame: the cluster of the current client, if there is one."""
+        if not isinstance(X, dd.DataFrame):
+            raise InputError(f"of Dask, rows are a DataFrame, and not a {type(X).__name__}.", remedy="Give a frame.")
+        try:
+            from distributed import get_client
+
+            return cls(get_client())
+        except (ImportError, ValueError):
+            return cls()  # there is no client
+
+    # -- the faces of a classifier ---------------------------------------------------------------------------------
+    def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
+        """Fit a model to a Dask frame or to files; None for files that are one fragment."""
+        if not isinstance(y, str):
+            raise InputError("rows in fragments have their labels in a column.", remedy="For y, give its name.")
+        if sample_weight is not None:
+            raise InputError("rows in fragments cannot be weighted.", remedy="Load them into a frame first.")
+        if isinstance(X, dd.DataFrame):
+            return fit(request, Partitions(X, y, self), self)
+        source = open_source(X)
+        parts = parts_of(source)
+        return fit(request, Files(source, y, parts), self) if len(parts) > 1 else None
+
+    def over_parts(self, work: Work, source: Source) -> Iterator[Any] | None:
+        """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
+        parts = parts_of(source)
+        return self.each(work, Files(source, "", parts).items(0)) if len(parts) > 1 else None
+
+    def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
+        """Return the answers to the rows of a Dask frame, as a frame or a series of Dask with the index of the rows."""
+        classes = clf.classes_
+        if method == "predict" or (method == "decision_function" and len(classes) == 2):
+            kind = classes.dtype if method == "predict" else np.dtype(float)
+            meta: Any = pd.Series(np.zeros(0, kind), name="prediction" if method == "predict" else method)
+        else:
+            meta = pd.DataFrame({name: np.zeros(0) for name in classes.tolist()})
+        shared = delayed(clf, name=f"deciban-model-{uuid4().hex}", traverse=False)
+        return X.map_partitions(_answers, shared, method, options, meta, meta=meta, enforce_metadata=False)
+
+    # -- tasks -----------------------------------------------------------------------------------------------------
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> list[Any]:
+        """Return the sum of all items, for each part."""
+        run = uuid4().hex
+        shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
+        leaves = [_leaf(shared, data, task, run) for data, task in items]
+
+        def node(group: Sequence[Delayed]) -> Delayed:
+            return delayed(addition.add)(list(group), dask_key_name=f"deciban-tree-{run}-{uuid4().hex}")
+
+        sums = [tree([_part(leaf, part) for leaf in leaves], node) for part in range(addition.parts)]
+        if addition.parts > 1:
+            cuts = delayed(addition.cuts)(sums[0], dask_key_name=f"deciban-cuts-{run}")
+            split = [
+                delayed(addition.split)(each, cuts, dask_key_name=f"deciban-split-{run}-{at}")
+                for at, each in enumerate(sums)
+            ]
+            sums = [
+                delayed(addition.join)([_part(each, at) for each in split], dask_key_name=f"deciban-join-{run}-{at}")
+                for at in range(addition.parts)
+            ]
+        if self.client is None:
+            with self._translated([task for _, task in items]):
+                return list(dask.compute(*sums))
+        done = [delayed(_done)(leaf, dask_key_name=f"deciban-done-{run}-{at}") for at, leaf in enumerate(leaves)]
+        return self._gathered(sums, done, [task for _, task in items])
+
+    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterator[Any]:
+        """Return the values in order; a few are computed ahead."""
+        run = uuid4().hex
+        shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
+        waiting: deque[tuple[Any, Task]] = deque()
+        ahead = 1 if self.client is None else max(1, WINDOW * len(self.client.scheduler_info()["workers"]))
+        for data, task in items:
+            leaf = _leaf(shared, data, task, run)
+            waiting.append((leaf if self.client is None else self.client.compute(leaf), task))
+            if len(waiting) >= ahead:
+                yield self._result(*waiting.popleft())
+        while waiting:
+            yield self._result(*waiting.popleft())
+
+    def _result(self, found: Any, task: Task) -> Any:
+        with self._translated([task]):
+            return dask.compute(found)[0] if self.client is None else found.result()
+
+    def _gathered(self, sums: list[Delayed], done: list[Delayed], tasks: Sequence[Task]) -> list[Any]:
+        """Compute sums on the cluster; a bar shows how many fragments are done, and the first error ends the work."""
+        from distributed import as_completed
+
+        with warnings.catch_warnings():
+            # choices and sums of the first rows are part of the graph: scattered data would be lost with their worker
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            futures = self.client.compute([*sums, *done])
+        totals, leaves = futures[: len(sums)], futures[len(sums) :]
+        place = {future.key: at for at, future in enumerate(leaves)}
+        label = None if self.quiet else "fragments"
+        try:
+            with progress_bar(label, len(leaves)) as update:
+                for count, future in enumerate(as_completed(leaves, loop=self.client.loop), 1):
+                    with self._translated([tasks[place[future.key]]]):
+                        future.result()
+                    update(count, f"{count:,} of {len(leaves):,}")
+            with self._translated(tasks[:1]):
+                return list(self.client.gather(totals))
+        except BaseException:
+            self.client.cancel(futures)
+            raise
+
+    @contextmanager
+    def _translated(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """Context in which errors of workers name the fragment."""
+        try:
+            yield
+        except DecibanError:
+            raise
+        except Exception as error:
+            raise _failed(error, tasks) from error
+
+
+def _leaf(shared: Delayed, data: Any, task: Task, run: str) -> Delayed:
+    """Return the task of a fragment, keyed by run and fragment."""
+    own = data if isinstance(data, Delayed) else delayed(data, name=f"deciban-data-{run}-{task.place}", traverse=False)
+    what = delayed(task, name=f"deciban-task-{run}-{task.place}", traverse=False)
+    return delayed(_run)(shared, own, what, dask_key_name=f"deciban-fragment-{run}-{task.place}")
+
+
+def _part(leaf: Delayed, part: int) -> Delayed:
+    return delayed(itemgetter(part))(leaf, dask_key_name=f"{leaf.key}-part-{part}")
+
+
+def _run(work: Work, data: Any, task: Task) -> Any:
+    return work(data, task)
+
+
+def _done(_: Any) -> bool:
+    return True
+
+
+def _answers(frame: pd.DataFrame, clf: Any, method: str, options: dict[str, Any], meta: Any) -> Any:
+    """Return the answers to one partition."""
+    if not len(frame):
+        return meta
+    found = getattr(clf, method)(frame, **options)
+    if found.ndim == 1:
+        return pd.Series(found, index=frame.index, name=meta.name)
+    return pd.DataFrame(found, index=frame.index, columns=meta.columns)
+
+
+# -- partitions --------------------------------------------------------------------------------------------------------
+class Partitions:
+    """A Dask frame as the input of a plan."""
+
+    def __init__(self, frame: Any, label: str, engine: DaskEngine) -> None:
+        self.frame, self.label, self.engine = frame, label, engine
+        self.parts: list[Delayed] = list(frame.to_delayed())
+        self.sizes: list[int] = []  # rows of the partitions that were looked at
+        self.first = self._first()
+
+    def _first(self) -> pd.DataFrame:
+        """Return the first rows of the frame: one more than choices are made from, if there are so many."""
+        found: list[pd.DataFrame] = []
+        left, step = HEAD + 1, 1
+        while left > 0 and len(self.sizes) < len(self.parts):
+            at = len(self.sizes)
+            items = [(part, Task(at + i, _name(at + i))) for i, part in enumerate(self.parts[at : at + step])]
+            for rows, head in self.engine.each(_Head(left), items):
+                self.sizes.append(rows)
+                found.append(head.iloc[:left])
+                left -= len(found[-1])
+            step *= 2
+        kept = [frame for frame in found if len(frame)] or found[:1]
+        return pd.concat(kept, ignore_index=True)
+
+    def items(self, read: int) -> list[tuple[Delayed, Task]]:
+        """Return the partitions, with the rows to skip."""
+        starts = np.cumsum([0, *self.sizes]).tolist()
+        skips = [max(0, read - start) for start in starts[:-1]] + [0] * (len(self.parts) - len(self.sizes))
+        return [(part, Task(at, _name(at), skip)) for at, (part, skip) in enumerate(zip(self.parts, skips))]
+
+    def rows(self) -> list[int] | None:
+        """Return the rows of each partition, if all were looked at."""
+        return self.sizes if len(self.sizes) == len(self.parts) else None
+
+
+class _Head:
+    """The work of the first step: the number of rows of a partition, and the first of them."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __call__(self, data: pd.DataFrame, task: Task) -> tuple[int, pd.DataFrame]:
+        return len(data), data.iloc[: self.rows]
+
+
+def _name(index: int) -> str:
+    return f"partition {index}"
+
+
+# -- errors of a cluster -----------------------------------------------------------------------------------------------
+def check_workers(client: Any) -> None:
+    """Refuse a cluster without workers, or one of whose workers has another version of deciban or none."""
+    versions = client.run(pkgutil.resolve_name, "deciban:__version__", on_error="return")
+    if not versions:
+        raise EngineError(
+            "the Dask cluster has no workers.", remedy="Start some: dask worker tcp://HOST:8786, or cluster.scale(2)."
+        )
+    for worker, version in versions.items():
+        if isinstance(version, BaseException):
+            raise EngineError(
+                f"the worker {worker} cannot import deciban ({type(version).__name__}: {version}).",
+                remedy=f"Install deciban {deciban.__version__} on all workers.",
+            )
+        if version != deciban.__version__:
+            raise EngineError(
+                f"the worker {worker} has deciban {version}, and this program has {deciban.__version__}.",
+                remedy="Install the same version on all machines.",
+            )
+
+
+def _failed(error: Exception, tasks: Sequence[Task]) -> EngineError:
+    """Return the error for a task that a worker could not do."""
+    name = tasks[0].name
+    kind = type(error).__name__
+    if kind == "KilledWorker":
+        return EngineError(
+            f"{name}: every worker that took it died. No model was made.",
+            remedy="Look at the logs of the workers; the usual cause is too little memory: use smaller fragments.",
+        )
+    return EngineError(f"{name}: a worker failed ({kind}: {str(error)[:300]}). No model was made.")

@@ -1,0 +1,153 @@
+"""Fragments: the pieces of an input that one task reads: a file, a run of row groups, or a partition of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deciban.read.batches import Batch, Rows
+from deciban.read.columnar import ParquetSource
+from deciban.read.many import ManyFiles, check_columns
+from deciban.read.schema import Schema
+from deciban.read.source import Source
+from deciban.statistics import Array
+
+FRAGMENT_BYTES = 2**26  # bytes of row groups, before compression, from which on another fragment begins
+OPENERS = 8  # threads that read the footers of Parquet files
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or a run of its row groups."""
+
+    path: str
+    open_one: Callable[..., Source]  # opens a path
+    row_groups: tuple[int, ...] | None = None
+    rows: int | None = None  # None where it is known only when the file has been read
+    first: int = 0  # row of the file at which the part begins
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        if self.row_groups is None:
+            return self.path
+        return f"{self.path}, row groups {self.row_groups[0]} to {self.row_groups[-1]}"
+
+    def source(self) -> Source:
+        """Open it."""
+        source = self.open_one(self.path)
+        if self.row_groups is not None:
+            source = ParquetSource(
+                self.path, skip_bad=source.skip_bad, limits=source.limits, row_groups=self.row_groups
+            )
+        return source
+
+
+def parts_of(source: Source, size: int = FRAGMENT_BYTES) -> list[FilePart]:
+    """Return the parts of a source of files, in order; none for a source that cannot be split.
+
+    They depend on the files alone, not on the machines that read them.
+    """
+    if isinstance(source, ManyFiles):
+        with ThreadPoolExecutor(OPENERS) as pool:
+            each = pool.map(lambda path: _parts_of_file(path, source.open_one, size), source.paths)
+            return [part for parts in each for part in parts]
+    if isinstance(source, ParquetSource) and not source.stdin:
+        return _parts_of_file(str(source.path), _Opener(source.skip_bad), size)
+    return []
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """Opens a path as a Parquet file."""
+
+    skip_bad: bool
+
+    def __call__(self, path: str) -> ParquetSource:
+        return ParquetSource(path, skip_bad=self.skip_bad)
+
+
+def _parts_of_file(path: str, open_one: Callable[..., Source], size: int) -> list[FilePart]:
+    if not path.lower().endswith((".parquet", ".pq")):
+        return [FilePart(path, open_one)]
+    source = open_one(path)
+    if not isinstance(source, ParquetSource):
+        return [FilePart(path, open_one)]
+    parts: list[FilePart] = []
+    groups: list[int] = []
+    first = rows = held = 0
+    for group, (n, held_here) in enumerate(source.sizes()):
+        groups.append(group)
+        rows, held = rows + n, held + held_here
+        if held >= size:
+            parts.append(FilePart(path, open_one, tuple(groups), rows, first))
+            groups, first, rows, held = [], first + rows, 0, 0
+    if groups:
+        parts.append(FilePart(path, open_one, tuple(groups), rows, first))
+    known = None if source.skip_bad else 0
+    return parts if known == 0 else [replace(part, rows=None) for part in parts]
+
+
+class Task(NamedTuple):
+    """The part of the work that belongs to one fragment."""
+
+    place: int  # position of the fragment in the input
+    name: str  # what messages call it
+    skip: int = 0  # rows of the fragment that are among the first rows of the input
+    sample: Array | None = None  # positions, among the rows after those skipped, that calibration uses
+
+
+# -- reading on a worker -----------------------------------------------------------------------------------------------
+def labelled_batches(
+    data: Any, name: str, label: str, schema: Schema, columns: Sequence[str], skip: int
+) -> tuple[Iterator[Batch], Source | None]:
+    """Return the labelled rows of a fragment in batches, typed by the schema, and its source, if it is a file.
+
+    `data` is a `FilePart`, or a frame. The first `skip` rows are left out; `columns` are those of the first fragment.
+    """
+    source = None
+    if isinstance(data, FilePart):
+        source = data.source()
+        source.quiet = True
+        check_columns(source, columns, "the first file")
+    rows = Rows(data if source is None else source, label, None, lambda table, _: schema, schema)
+    return _after(rows.batches(parts=True), skip, counted=source is not None), source
+
+
+def _after(batches: Iterator[Batch], skip: int, counted: bool) -> Iterator[Batch]:
+    """Leave out the first rows as they were given; with `counted`, the origin of rows says how many were before."""
+    start = 0
+    for batch in batches:
+        n = len(batch.table)
+        at: Array = np.asarray(batch.table.origin.rows) if counted and batch.table.origin else start + np.arange(n)
+        start += n
+        if at[0] >= skip:
+            yield batch
+        elif at[-1] >= skip:
+            kept = np.flatnonzero(at >= skip)
+            yield Batch(batch.table.take(kept), batch.labels[kept], None)
+
+
+class Files:
+    """Files as the input of a plan: `first` is their source, `items` are their parts with the rows to skip."""
+
+    def __init__(self, source: Source, label: str, parts: Sequence[FilePart]) -> None:
+        self.first, self.label, self.parts = source, label, parts
+
+    def items(self, read: int) -> list[tuple[FilePart, Task]]:
+        """Return the parts; `read` rows of the source have been read, and where its files begin is known so far."""
+        if isinstance(self.first, ManyFiles):
+            begin = dict(zip(self.first.paths, self.first.starts))
+        else:
+            begin = {part.path: 0 for part in self.parts}
+        skips = [max(0, read - begin[part.path] - part.first) if part.path in begin else 0 for part in self.parts]
+        return [(part, Task(at, part.name, skip)) for at, (part, skip) in enumerate(zip(self.parts, skips))]
+
+    def rows(self) -> list[int] | None:
+        """Return the rows of each part; None if one of them is not known."""
+        known = [part.rows for part in self.parts]
+        return None if None in known else known  # type: ignore[return-value]

@@ -1,0 +1,188 @@
+"""Large vocabularies in parts: sums of words are added by the hash of the word, then put in order by ranges of words.
+
+A sum of texts is as large as its vocabulary. With P parts, part p has the words whose hash is p, so that no process
+that adds sums holds more than its share, however the words are distributed. The words of one part are a random sample
+of all words: its quantiles cut the vocabulary into ranges of nearly equal size. Each range is put in order by one
+process, and the ranges behind each other are the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from deciban.families.product import ProductStats
+from deciban.model.model import ModelStats
+from deciban.read.typed import taken
+from deciban.statistics import LazyNames
+from deciban.text.stats import TextStats, word_axis
+from deciban.text.vocabulary import NameBuffer, Vocabulary, in_order
+
+WORDS_OF_PART = 2**18  # words that are added by one process
+MOST_PARTS = 64
+GROWTH = 0.85  # exponent of Heaps' law by which the number of words is foreseen; that of most texts is smaller
+
+Key = Any  # of a block of texts: its columns; () where the model has no other columns
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The sums of some of the words, for each block of texts."""
+
+    blocks: Mapping[Key, TextStats]
+
+    def __add__(self, other: Words) -> Words:
+        return Words({key: sums + other.blocks[key] for key, sums in self.blocks.items()})
+
+
+def text_blocks(stats: ModelStats) -> dict[Key, TextStats]:
+    """Return the sums of texts whose words are learnt, by block."""
+    blocks = stats.family.blocks if isinstance(stats.family, ProductStats) else {(): stats.family}
+    return {key: sums for key, sums in blocks.items() if isinstance(sums, TextStats) and _vocabulary(sums) is not None}
+
+
+def with_text_blocks(stats: ModelStats, blocks: Mapping[Key, TextStats]) -> ModelStats:
+    """Return the sums with other sums of texts."""
+    if not isinstance(stats.family, ProductStats):
+        return replace(stats, family=blocks[()]) if blocks else stats
+    return replace(stats, family=replace(stats.family, blocks={**stats.family.blocks, **blocks}))
+
+
+def _vocabulary(sums: TextStats) -> Vocabulary | None:
+    names: Any = sums.labels["word"].names  # type: ignore[union-attr]
+    source = names.source if isinstance(names, LazyNames) else None
+    return source if isinstance(source, Vocabulary) and source.kind == "learnt" else None
+
+
+def parts_needed(stats: ModelStats, growth: float) -> int:
+    """Return the number of parts for sums whose rows will become so many times more."""
+    words = [sums.counts.shape[1] for sums in text_blocks(stats).values()]
+    return min(MOST_PARTS, max(1, ceil(max(words, default=0) * growth**GROWTH / WORDS_OF_PART)))
+
+
+# -- by hash -----------------------------------------------------------------------------------------------------------
+def parted(stats: ModelStats, parts: int) -> list[Any]:
+    """Split sums into parts; the first has everything but words, and its share of the words."""
+    if parts == 1:
+        return [stats]
+    found: list[dict[Key, TextStats]] = [{} for _ in range(parts)]
+    for key, sums in text_blocks(stats).items():
+        part = _known(sums).parts(parts)
+        order = np.argsort(part, kind="stable")
+        for at, words in enumerate(np.split(order, np.searchsorted(part[order], np.arange(1, parts)))):
+            some = sums.select("word", words)
+            found[at][key] = some if at == 0 else replace(some, rows=0 * some.rows, tokens=0 * some.tokens)
+    return [with_text_blocks(stats, found[0]), *(Words(each) for each in found[1:])]
+
+
+# -- by range ----------------------------------------------------------------------------------------------------------
+def cuts(first: Any, parts: int) -> dict[Key, list[str]]:
+    """Return the words at which ranges begin, but for the first range, by the words of one part."""
+    found = {}
+    for key, sums in _blocks(first).items():
+        names = _known(sums).names
+        at = np.linspace(0, len(names), parts + 1)[1:-1].astype(np.int64)
+        found[key] = [names[int(place)].as_py() for place in at] if len(names) else [""] * (parts - 1)
+    return found
+
+
+def ranged(some: Any, cuts: Mapping[Key, Sequence[str]]) -> list[Any]:
+    """Split the sums of a part at the cuts; the first range has everything but words."""
+    parts = 1 + max(map(len, cuts.values()))
+    found: list[dict[Key, TextStats]] = [{} for _ in range(parts)]
+    for key, sums in _blocks(some).items():
+        names = _known(sums).names
+        places = [0, *(_place(names, word) for word in cuts[key]), len(names)]
+        for at, (begin, end) in enumerate(pairwise(places)):
+            piece = sums.select("word", np.arange(begin, max(begin, end)))
+            found[at][key] = piece if at == 0 else replace(piece, rows=0 * piece.rows, tokens=0 * piece.tokens)
+    first = with_text_blocks(some, found[0]) if isinstance(some, ModelStats) else Words(found[0])
+    return [first, *(Words(each) for each in found[1:])]
+
+
+def joined(pieces: Sequence[Any]) -> Any:
+    """Join the pieces of one range, one from each part: no word is in two of them. The classes may differ."""
+    whole = next((piece for piece in pieces if isinstance(piece, ModelStats)), None)
+    blocks = {}
+    for key in _blocks(pieces[0]):
+        each = [_blocks(piece)[key] for piece in pieces]
+        rest = _without_words(each)
+        names = pa.concat_arrays([_known(sums).names for sums in each])
+        counts = np.concatenate([_counts(sums, rest) for sums in each], axis=1)
+        order = in_order(names)
+        blocks[key] = _with_words(rest, Vocabulary(taken(names, order), "learnt"), counts[:, order])
+    return Words(blocks) if whole is None else with_text_blocks(whole, blocks)
+
+
+def together(ranges: list[Any]) -> ModelStats:
+    """Return the sums of all ranges, which are behind each other; the list is emptied, so that memory is freed."""
+    first = ranges[0]
+    each = {key: [_blocks(piece)[key] for piece in ranges] for key in _blocks(first)}
+    first = with_text_blocks(first, {key: _without_words(pieces) for key, pieces in each.items()})
+    ranges.clear()
+    for key in list(each):
+        pieces = each.pop(key)
+        rest = _blocks(first)[key]
+        sizes = [_known(sums) for sums in pieces]
+        names = NameBuffer(sum(map(len, sizes)), sum(words.letters for words in sizes))
+        del sizes
+        counts, start = np.empty((len(rest.counts), names.size)), 0
+        while pieces:  # a piece is freed when it has been copied
+            sums = pieces.pop(0)
+            end = start + sums.counts.shape[1]
+            counts[:, start:end] = _counts(sums, rest)
+            names.add(_known(sums).names)
+            start = end
+        first = with_text_blocks(first, {key: _with_words(rest, Vocabulary(names.done(), "learnt"), counts)})
+    return first
+
+
+def _without_words(pieces: Sequence[TextStats]) -> TextStats:
+    """Return the sums of pieces but for words: classes, documents and tokens."""
+    none = np.zeros(0, np.intp)
+    rest = pieces[0].select("word", none)
+    for sums in pieces[1:]:
+        rest = rest + sums.select("word", none)
+    return rest
+
+
+def _counts(sums: TextStats, rest: TextStats) -> Any:
+    """Return the counts of words with the classes of `rest`, shape (K, V)."""
+    if sums.labels["class"] == rest.labels["class"]:
+        return sums.counts
+    counts = np.zeros((len(rest.counts), sums.counts.shape[1]))
+    counts[rest.labels["class"].positions(sums.labels["class"])] = sums.counts  # type: ignore[arg-type]
+    return counts
+
+
+def _with_words(rest: TextStats, words: Vocabulary, counts: Any) -> TextStats:
+    labels = {**rest.labels, "word": word_axis(words, "learnt")}
+    return TextStats(labels, counts, rest.rows, rest.tokens)
+
+
+def _blocks(some: Any) -> Mapping[Key, TextStats]:
+    return text_blocks(some) if isinstance(some, ModelStats) else some.blocks
+
+
+def _known(sums: TextStats) -> Vocabulary:
+    found = _vocabulary(sums)
+    assert found is not None  # only such sums are split
+    return found
+
+
+def _place(names: pa.LargeStringArray, word: str) -> int:
+    """Return the number of names before a word; names are sorted by code points."""
+    low, high = 0, len(names)
+    while low < high:
+        middle = (low + high) // 2
+        if names[middle].as_py() < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,222 @@
+"""Files of JSON: one object a line, or one array or object for the whole table."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from deciban.errors import InputError, Remedy
+from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, too_long
+from deciban.read.source import SKIP_BAD, FileSource, HeldSource, Rewound, checked_names
+
+FIRST_BLOCK = 2**23  # bytes of the block that columns and types are taken from
+BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanwhile
+
+
+class JSONLinesSource(FileSource):
+    """One object a line, of text, numbers, true, false and null; a key that a line lacks is missing there.
+
+    The first block of lines gives the columns and their types.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
+        super().__init__(path, skip_bad=skip_bad, limits=limits)
+        self._held: Iterator[pa.Table] | None = None
+        self._schema: pa.Schema | None = None
+        reading = self._read()
+        first = next(reading, None)
+        if first is None:
+            raise self.without_rows()
+        self._columns = checked_names(first.schema.names, self.name)
+        if self.stdin:  # which cannot be read from the beginning again
+            self._held = chain([first], reading)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._columns
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Blocks of lines."""
+        if not self.stdin:
+            yield from self._read()
+            return
+        if self._held is None:
+            raise self.read_twice()
+        held, self._held = self._held, None
+        yield from held
+
+    def _read(self) -> Iterator[pa.Table]:
+        for line, text in self._blocks():
+            if text.strip():
+                table = self._parsed(text, line)
+                if not table.num_columns:  # all lines were skipped
+                    continue
+                self._schema = self._schema or _general_types(table.schema)
+                yield table.select(self._schema.names).cast(self._schema)
+
+    def _blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines, and the number of the first; a line that is too long is an error, or left out and counted."""
+        most = self.limits.record_bytes
+        line, size = 1, 0
+        held: list[bytes] | None = []  # pieces, of `size` bytes, of a line whose end was not read; None if too long
+        with self.opened() as stream:
+            while found := stream.read(min(FIRST_BLOCK if self._schema is None else BLOCK, most)):
+                self.progressed(len(found))
+                end, last = found.find(b"\n") + 1, found.rfind(b"\n") + 1
+                size += end or len(found)
+                if size > most and held is not None:
+                    held = None
+                    self.raise_or_skip(too_long(self.line(line)[0], "the line", self.limits, line))
+                if not end:
+                    held = None if held is None else [*held, found]
+                    continue
+                text = found[end:last] if held is None else b"".join([*held, found[:last]])
+                line, held, size = line + (held is None), [found[last:]], len(found) - last
+                yield line, text
+                line += text.count(b"\n")
+            if held:
+                yield line, b"".join(held)
+
+    def _parsed(self, text: bytes, line: int) -> pa.Table:
+        options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
+        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        if block_nests_deeper(text, self.limits.depth):  # Arrow's parser would overflow the stack
+            text = self._without_deep_lines(text, line)
+            if not text.strip() or block_nests_deeper(text, self.limits.depth):  # nested over several lines
+                return self._line_by_line(text, line)
+        try:
+            return arrow_json.read_json(
+                pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
+            )
+        except pa.ArrowInvalid as error:
+            return self._line_by_line(text, line, error)
+
+    def _without_deep_lines(self, text: bytes, line: int) -> bytes:
+        """The lines with those emptied that are nested too deeply; they are errors, or counted as skipped."""
+        depth, lines = self.limits.depth, text.split(b"\n")
+        for at, each in enumerate(lines):
+            if each.count(b"[") + each.count(b"{") > depth and nests_deeper(each, depth):
+                self.raise_or_skip(
+                    self.at_line(
+                        f"arrays and objects are nested more than {depth} deep.",
+                        line + at,
+                        remedy=Remedy("Correct the line, or skip bad rows (", SKIP_BAD, ")."),
+                    )
+                )
+                lines[at] = b""
+        return b"\n".join(lines)
+
+    def _line_by_line(self, text: bytes, line: int, error: pa.ArrowInvalid | None = None) -> pa.Table:
+        """The lines that can be read, if bad ones are skipped; otherwise the first bad line is an error."""
+        rows: list[dict[str, Any]] = []
+        for at, each in enumerate(text.split(b"\n"), line):
+            if not each.strip():
+                continue
+            try:
+                row = json.loads(each)
+                if not isinstance(row, dict):
+                    raise ValueError(f"{type(row).__name__}, not an object of columns")
+                if self._schema is not None:
+                    pa.Table.from_pylist([row], schema=self._schema)
+            except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
+                why = f"the line does not fit the columns ({str(wrong).splitlines()[0][:150]})."
+                reason = self.at_line(why, at, remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."))
+                self.raise_or_skip(reason)
+                continue
+            rows.append(row)
+        try:
+            return pa.Table.from_pylist(rows, schema=self._schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
+            raise self.refusal(
+                f": a column holds values of several types ({str(error or wrong).splitlines()[0][:150]}).",
+                remedy="Write them all as text, or all as numbers.",
+            ) from None
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The line of a row; empty lines are no rows."""
+        if self.stdin or self.skip_bad:
+            return super().place(row)
+        with self.opened() as stream:
+            found = -1
+            for at, each in enumerate(io.BufferedReader(Rewound(b"", stream), FIRST_BLOCK), 1):
+                found += bool(each.strip())
+                if found == row:
+                    return self.line(at)
+        return super().place(row)
+
+
+def _general_types(schema: pa.Schema) -> pa.Schema:
+    """A schema that later lines fit, too: strings for columns of nulls, floats for those of whole numbers."""
+
+    def general(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_null(kind):
+            return pa.string()
+        return pa.float64() if pa.types.is_integer(kind) else kind
+
+    return pa.schema([field.with_type(general(field.type)) for field in schema])
+
+
+# -- one array or object -----------------------------------------------------------------------------------------------
+class JSONSource(HeldSource):
+    """A whole table as JSON: an array of objects, or an object of columns, as pandas writes them.
+
+    Columns are arrays, or objects whose keys are those of the rows. The file is held in memory.
+    """
+
+    def read_columns(self) -> dict[str, list[Any]]:
+        """Return the values of each column."""
+        most = self.limits.record_bytes
+        with self.opened() as stream:
+            text = stream.read(most + 1)
+            self.progressed(len(text))
+        if len(text) > most:
+            raise InputError(
+                f"the table has more than {most:,} bytes of JSON.",
+                place=self.name,
+                remedy=self.limits.remedy("record_bytes", "Write JSON lines, one object a line"),
+            )
+        if nests_deeper(text, self.limits.depth):
+            raise self.refusal(
+                f": arrays and objects are nested more than {self.limits.depth} deep.", remedy="Write a plain table."
+            )
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            what = f" is not JSON ({str(error)[:150]})."
+            raise self.refusal(what, remedy="Correct it, or write JSON lines.") from None
+        return self._of_objects(found) if isinstance(found, list) else self._of_columns(found)
+
+    def _of_objects(self, rows: list[Any]) -> dict[str, list[Any]]:
+        """The columns of an array of objects; a key that an object lacks is missing there."""
+        columns: dict[str, list[Any]] = {}
+        for at, row in enumerate(rows):
+            if not isinstance(row, dict):
+                raise self.refusal(
+                    f": element {at + 1} is {type(row).__name__}, not an object of columns.",
+                    remedy='Write [{"column": value, …}, …].',
+                )
+            for name, value in row.items():
+                columns.setdefault(name, [None] * at).append(value)
+            for values in columns.values():
+                if len(values) <= at:
+                    values.append(None)
+        return columns
+
+    def _of_columns(self, found: Any) -> dict[str, list[Any]]:
+        """The columns of an object of columns."""
+        kinds = {type(values) for values in found.values()} if isinstance(found, dict) else set()
+        if kinds == {list} and len({len(values) for values in found.values()}) == 1:
+            return found
+        if kinds == {dict}:  # row → value
+            rows = dict.fromkeys(row for values in found.values() for row in values)
+            return {name: [values.get(row) for row in rows] for name, values in found.items()}
+        if isinstance(found, dict) and kinds and not kinds & {list, dict}:  # one row
+            return {name: [value] for name, value in found.items()}
+        raise self.refusal(" is JSON, but no table.", remedy='Write [{"column": value, …}, …], or JSON lines.')

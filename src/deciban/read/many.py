@@ -1,0 +1,157 @@
+"""Many files as one source: their rows one after the other, in the order of their names."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deciban.errors import HERE, InputError, shortlist
+from deciban.read.limits import Limits
+from deciban.read.source import Source
+from deciban.read.tables import HEAD
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ManyFiles(Source):
+    """The rows of several files of one kind.
+
+    Files are opened when they are read. Each must have the columns of the first, in any order, and of the same types.
+
+    >>> import polars, tempfile
+    >>> from deciban.read.files import open_source
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "ab":
+    ...         polars.DataFrame({"size": [1.5, 2.0], "colour": ["red", "white"]}).write_csv(f"{folder}/{name}.csv")
+    ...     rows = open_source(f"{folder}/*.csv")
+    ...     len(rows.paths), sum(len(table) for table in rows.batches())
+    (2, 4)
+    """
+
+    def __init__(
+        self, name: str, paths: Sequence[str], open_one: Callable[[str], Source], limits: Limits | None = None
+    ) -> None:
+        super().__init__(limits)
+        self.name, self.paths, self.open_one = name, tuple(paths), open_one
+        self.first = open_one(self.paths[0])
+        self.skip_bad = self.first.skip_bad
+        self.starts: list[int] = []  # row at which each file starts, for the files opened so far
+        self._opened: list[Source] = []
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.first.columns
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """The pieces of one file after the other, with the columns in the order of the first."""
+        rows, read, schema = 0, 0, None
+        self.starts, self._opened = [], []
+        for path in self.paths:
+            source = self.open_one(path)
+            check_columns(source, self.columns, self.paths[0])
+            source.skipped, source.limits = self.skipped, self.limits
+            self.starts.append(rows)
+            self._opened.append(source)
+            for piece in source.pieces():
+                table = piece.select(list(self.columns))
+                schema = schema or table.schema
+                yield _of_types(table, schema, source, self.paths[0])
+                rows, self.read = rows + len(table), read + source.read
+            read += source.read
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The place of a row in its file."""
+        at = bisect_right(self.starts, row) - 1
+        return self._opened[at].place(row - self.starts[at])
+
+
+class FirstRows(Source):
+    """The first rows of another source, those from which choices are made."""
+
+    def __init__(self, source: Source, rows: int = HEAD) -> None:
+        super().__init__(source.limits)
+        self.source, self.rows = source, rows
+        self.name, self.skip_bad, self.quiet, self.absent = source.name, source.skip_bad, source.quiet, source.absent
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.source.columns
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """The pieces of the other source, until there are enough rows."""
+        self.source.skipped, left = self.skipped, self.rows
+        for piece in self.source.pieces():
+            yield piece.slice(0, left)
+            left -= len(piece)
+            if left <= 0:
+                return
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The place of a row in the other source."""
+        return self.source.place(row)
+
+
+def check_columns(source: Source, columns: Sequence[str], first: str) -> None:
+    """Refuse a source whose columns are not these, which are those of the file `first`."""
+    lacks = [name for name in columns if name not in source.columns]
+    more = [name for name in source.columns if name not in columns]
+    if lacks or more:
+        said = [f"lacks {shortlist([repr(name) for name in lacks])}"] if lacks else []
+        said += [f"has also {shortlist([repr(name) for name in more])}"] if more else []
+        raise InputError(
+            HERE,
+            f" has other columns than {first}: it {' and '.join(said)}.",
+            place=source.name,
+            columns=lacks or more,
+            remedy="Give files with the same columns.",
+        )
+
+
+def _of_types(table: pa.Table, schema: pa.Schema, source: Source, first: str) -> pa.Table:
+    """The table, with types as in the first file; an error if a column is of another kind."""
+    if table.schema.equals(schema):
+        return table
+    for field, wanted in zip(table.schema, schema):
+        check_type(field, wanted, source.name, first)
+    import pyarrow as pa
+
+    try:
+        return table.cast(schema)
+    except pa.ArrowInvalid as error:
+        reason = str(error).splitlines()[0][:200]
+        raise InputError(HERE, f" does not fit the types of {first} ({reason}).", place=source.name) from None
+
+
+def check_type(field: pa.Field, wanted: pa.Field, name: str, first: str) -> None:
+    """Refuse a column whose kind of values is another than in the first file."""
+    if kind_of_type(field.type) not in (kind_of_type(wanted.type), "null") and kind_of_type(wanted.type) != "null":
+        raise InputError(
+            HERE,
+            f": column {field.name!r} is of type {field.type} here and of type {wanted.type} in {first}.",
+            place=name,
+            columns=[field.name],
+            remedy="Give files with the same types.",
+        )
+
+
+def kind_of_type(kind: pa.DataType) -> str:
+    """What the values of an Arrow type are; widths and encodings do not matter.
+
+    >>> import pyarrow as pa
+    >>> kind_of_type(pa.int8()), kind_of_type(pa.dictionary(pa.int32(), pa.string()))
+    ('integer', 'text')
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return kind_of_type(kind.value_type)
+    kinds = {
+        "integer": pa.types.is_integer,
+        "fraction": pa.types.is_floating,
+        "text": lambda each: pa.types.is_string(each) or pa.types.is_large_string(each) or each == pa.string_view(),
+        "date": pa.types.is_temporal,
+        "decimal": pa.types.is_decimal,
+    }
+    return next((name for name, test in kinds.items() if test(kind)), str(kind))

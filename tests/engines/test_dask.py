@@ -1,0 +1,149 @@
+"""The engine of Dask, on a cluster of real processes."""
+
+import glob
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import deciban
+from deciban import GenerativeClassifier
+from deciban.engines.dask import DaskEngine
+from deciban.errors import EngineError, InputError
+from engine_rows import ROWS, assert_equal_models, columns, planned, write
+
+distributed = pytest.importorskip("distributed")
+FAMILIES = {"size": "gaussian", "colour": "categorical", "calls": "poisson"}
+pytestmark = [
+    pytest.mark.xdist_group("dask"),
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning",  # sockets of processes that were killed
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+        "ignore:The inplace keyword:DeprecationWarning",  # Dask with pandas 3.1
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("rows"), columns(ROWS), 4, 1_000)
+
+
+@pytest.fixture(scope="module")
+def one_machine(pattern):
+    return GenerativeClassifier(FAMILIES, calibrate="offsets").fit(pattern, "label")
+
+
+def test_a_frame_is_fitted_and_answered_where_its_partitions_are(client, pattern, one_machine):
+    frame = dd.read_parquet(pattern)
+    with client.as_current():
+        clf = GenerativeClassifier(FAMILIES, calibrate="offsets").fit(frame, "label")
+        answers = clf.predict_proba(frame.drop(columns="label"))
+        classes = clf.predict(frame, prior="uniform")
+        assert isinstance(answers, dd.DataFrame)
+        found, decided = answers.compute(), classes.compute()
+    assert_equal_models(one_machine.model_, clf.model_)
+    rows = pd.read_parquet(sorted(glob.glob(pattern)))
+    assert list(found.columns) == ["high", "low"]
+    np.testing.assert_allclose(found, one_machine.predict_proba(rows), atol=1e-12)
+    assert (decided.to_numpy() == one_machine.predict(rows, prior="uniform")).all()
+    assert len(found) == len(rows)
+
+
+def test_empty_partitions_add_nothing(pattern, one_machine):
+    frame = dd.read_parquet(pattern)
+    some = frame[frame["calls"] > 100]
+    clf = GenerativeClassifier(FAMILIES, calibrate="offsets").fit(dd.concat([some, frame, some]), "label")
+    assert_equal_models(one_machine.model_, clf.model_)
+    assert len(clf.predict_proba(some).compute()) == 0
+
+
+def test_a_worker_that_is_killed_changes_no_bit(client, pattern):
+    clf = GenerativeClassifier(FAMILIES, calibrate="offsets")
+    alone = planned(clf, pattern)
+    victim = next(iter(client.run(os.getpid).values()))
+    killed = threading.Event()
+
+    def kill():
+        while not any("deciban-fragment" in str(key) for keys in client.has_what().values() for key in keys):
+            time.sleep(0.002)
+        os.kill(victim, signal.SIGKILL)
+        killed.set()
+
+    threading.Thread(target=kill, daemon=True).start()
+    found = planned(clf, pattern, DaskEngine(client, quiet=True))
+    assert killed.wait(10)
+    assert found.model.stats.same(alone.model.stats)
+    assert found.model.calibration.agrees(alone.model.calibration)
+
+
+def test_the_engine_of_a_with_statement_reads_files_by_pattern(client, pattern, one_machine):
+    with deciban.engine(client.scheduler.address.replace("tcp", "dask")) as engine:
+        assert isinstance(engine, DaskEngine)
+        clf = GenerativeClassifier(FAMILIES, calibrate="offsets").fit(pattern, "label")
+    assert_equal_models(one_machine.model_, clf.model_)
+    assert clf.feature_names_in_.tolist() == ["size", "colour", "calls"]
+
+
+def test_commands_fit_and_predict_by_an_engine(client, pattern, tmp_path):
+    place = client.scheduler.address.replace("tcp", "dask")
+    model, answers = (str(tmp_path / name) for name in ("m.deciban", "answers.csv"))
+
+    def run(*arguments):
+        return subprocess.run([sys.executable, "-m", "deciban", *arguments], capture_output=True, text=True)
+
+    fit = run("fit", pattern, "--label", "label", "--engine", place, "--no-ledger", "--quiet", "-o", model)
+    assert fit.returncode == 0, fit.stderr
+    predict = run("predict", model, pattern, "--engine", place, "-o", answers)
+    assert predict.returncode == 0, predict.stderr
+    found = pd.read_csv(answers)
+    alone = deciban.load(model).predict_proba(pattern)
+    np.testing.assert_allclose(found[["P(high)", "P(low)"]], alone, rtol=1e-3)
+
+
+def test_workers_without_deciban_or_of_another_version_are_named():
+    class Cluster:
+        def __init__(self, found):
+            self.found = found
+
+        def run(self, function, *args, **options):
+            assert function(*args) == deciban.__version__
+            return self.found
+
+    with pytest.raises(EngineError, match="worker tcp://b cannot import deciban"):
+        DaskEngine(
+            Cluster({"tcp://a": deciban.__version__, "tcp://b": ModuleNotFoundError("No module named 'deciban'")})
+        )
+    with pytest.raises(EngineError, match=r"worker tcp://b has deciban 0\.0\.1"):
+        DaskEngine(Cluster({"tcp://b": "0.0.1"}))
+    with pytest.raises(EngineError, match="no workers"):
+        DaskEngine(Cluster({}))
+
+
+def test_no_scheduler_no_labels_and_no_such_engine_are_said(monkeypatch):
+    monkeypatch.setattr("deciban.engines.dask.CONNECT", 0.5)
+    with pytest.raises(EngineError, match="no Dask scheduler answers"), deciban.engine("dask://127.0.0.1:9"):
+        pass
+    with pytest.raises(InputError, match="engine 'flink' is not one of"), deciban.engine("flink"):
+        pass
+    frame = dd.from_pandas(columns(10).to_pandas(), npartitions=1)
+    with pytest.raises(InputError, match="labels in a column"):
+        GenerativeClassifier().fit(frame, np.zeros(10))
+    with pytest.raises(InputError, match="has no column 'colur'"):
+        GenerativeClassifier().fit(frame, "colur")

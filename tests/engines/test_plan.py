@@ -1,0 +1,206 @@
+"""The plan of a fit over fragments: equal to one machine, whatever runs twice, last or not at all."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deciban import Gaussian, GenerativeClassifier, Mixture, Text
+from deciban.engines import plan, words
+from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.plan import Adding, Choices, Partial, Serial, Summing, tree
+from deciban.errors import EngineError, InputError, NotAvailableError
+from deciban.read.files import open_source
+from deciban.read.reservoir import chosen_rows, draws
+from engine_rows import ROWS, assert_equal_models, columns, documents, planned, write
+
+
+class Shuffled(Serial):
+    """Runs tasks in another order, each of them twice, and uses the second result."""
+
+    def total(self, work, items, addition):
+        found = {}
+        for at in np.random.default_rng(5).permutation(np.repeat(np.arange(len(items)), 2)):
+            found[at] = work(*items[at])
+        order = {task.place: found[at] for at, (_, task) in enumerate(items)}
+        return super().total(lambda data, task: order[task.place], items, addition)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("table"), columns(ROWS), 3)
+
+
+@pytest.fixture(scope="module")
+def one_machine(table):
+    return GenerativeClassifier().fit(table, "label")
+
+
+def test_fragments_give_the_model_of_one_machine(table, one_machine):
+    found = planned(GenerativeClassifier(), table)
+    assert_equal_models(one_machine.model_, found.model)
+    rows = columns(500, 9).drop(["label"])
+    many = GenerativeClassifier().use(found)
+    many._note_names(found.model.reader.given)
+    np.testing.assert_allclose(many.predict_proba(rows), one_machine.predict_proba(rows), atol=1e-12)
+    assert found.model.calibration.fitted_on == one_machine.calibration_.fitted_on == ROWS
+
+
+def test_tasks_that_run_twice_and_in_another_order_change_no_bit(table):
+    one, two = (planned(GenerativeClassifier(), table, engine) for engine in (Serial(), Shuffled()))
+    assert one.model.stats.same(two.model.stats)
+    assert one.model.calibration.agrees(two.model.calibration)
+
+
+def test_a_ledger_has_the_rows_of_all_fragments(table):
+    clf = GenerativeClassifier({"calls": "poisson"}, ledger=True, calibrate=None).fit(table, "label")
+    source = open_source(table)
+    request = replace(clf._request(None), key=clf._key())
+    found, _ = plan.fit(request, Files(source, "label", parts_of(source, 1)), Serial())
+    assert np.array_equal(found.model.ledger.rows, clf.ledger_.rows)
+    assert np.array_equal(found.model.ledger.count, clf.ledger_.count)
+
+
+@pytest.mark.parametrize(("transform", "words_of_part"), [("log", 2**18), ("log+unit", 300)])
+def test_texts_in_fragments_give_the_words_and_counts_of_one_machine(tmp_path, monkeypatch, transform, words_of_part):
+    monkeypatch.setattr(words, "WORDS_OF_PART", words_of_part)  # 5,000 words in 1 part, or in 17
+    pattern = write(tmp_path, documents(ROWS), 2)
+    family = {"text": Text(transform=transform, pseudo_count=1.0)}
+    one = GenerativeClassifier(family).fit(pattern, "label")
+    found = planned(GenerativeClassifier(family), pattern)
+    assert_equal_models(one.model_, found.model)
+    assert found.model.calibration.agrees(one.calibration_)
+
+
+def test_rows_of_csv_files_are_counted_as_they_are_read(tmp_path):
+    table = columns(ROWS).to_pandas()
+    table.iloc[:40_000].to_csv(tmp_path / "a.csv", index=False)
+    table.iloc[40_000:].to_csv(tmp_path / "b.csv", index=False)
+    with open(tmp_path / "b.csv", "a") as file:
+        file.write("a lone cell\n1.5,red,many,low\n")
+    source = open_source(f"{tmp_path}/*.csv", skip_bad=True)
+    families = {"size": "gaussian", "calls": "poisson"}
+    clf = GenerativeClassifier(families, calibrate="offsets")
+    found, rows = plan.fit(clf._request(None), Files(source, "label", parts_of(source)), Serial())
+    again = open_source(f"{tmp_path}/*.csv", skip_bad=True)
+    clf.fit(again, "label")
+    assert_equal_models(clf.model_, found.model)
+    assert rows.X.skipped.rows == again.skipped.rows == 2
+
+
+def test_the_first_rows_alone_are_a_whole_input(tmp_path):
+    pattern = write(tmp_path, columns(3_000), 2, 500)
+    one = GenerativeClassifier().fit(pattern, "label")
+    assert planned(GenerativeClassifier(), pattern).model.stats.same(one.stats_)
+
+
+def test_a_gap_behind_the_first_rows_separates_columns_that_vary_together(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    both = rng.normal(size=ROWS)
+    code = rng.integers(0, 2, ROWS)
+    one = both + rng.normal(size=ROWS) * 0.1 + code
+    two = both + rng.normal(size=ROWS) * 0.1 - code
+    two[-1] = np.nan
+    rows = pa.table({"one": one, "two": pa.array(two, from_pandas=True), "label": np.array(["a", "b"])[code]})
+    pattern = write(tmp_path, rows, 2)
+    clf = GenerativeClassifier().fit(pattern, "label")
+    fits, fit_once = [], plan._fit
+    monkeypatch.setattr(plan, "_fit", lambda *args: fits.append(fit_once(*args)) or fits[-1])
+    assert_equal_models(clf.model_, planned(GenerativeClassifier(), pattern).model)
+    assert fits[0] is None
+    assert len(fits) == 2
+
+
+def test_an_empty_fragment_adds_nothing_and_a_class_may_be_in_one_fragment_only(tmp_path):
+    table = columns(ROWS)
+    pattern = write(tmp_path, table, 2)
+    pq.write_table(table.slice(0, 0), tmp_path / "002.parquet")
+    last = columns(50, 4).set_column(3, "label", pa.array(["new"] * 50))
+    pq.write_table(last, tmp_path / "003.parquet")
+    family = {"calls": "poisson"}
+    one = GenerativeClassifier(family).fit(pattern, "label")
+    found = planned(GenerativeClassifier(family), pattern)
+    assert found.model.classes == ("high", "low", "new")
+    assert_equal_models(one.model_, found.model)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table.drop(["calls"]), "lacks 'calls'"),
+        (lambda table: table.append_column("more", pa.array([1] * len(table))), "has also 'more'"),
+        (lambda table: table.set_column(2, "calls", pa.array(["many"] * len(table))), "column 'calls'"),
+    ],
+)
+def test_a_fragment_with_another_schema_is_named(tmp_path, change, said):
+    pattern = write(tmp_path, columns(ROWS), 2)
+    pq.write_table(change(columns(100, 1)), tmp_path / "002.parquet")
+    with pytest.raises(InputError, match=r"002\.parquet") as found:
+        planned(GenerativeClassifier({"calls": "poisson"}), pattern)
+    assert said in str(found.value)
+    with pytest.raises(InputError, match=r"002\.parquet"):
+        GenerativeClassifier({"calls": "poisson"}).fit(pattern, "label")
+
+
+def test_a_bad_value_is_named_by_its_file_and_row(tmp_path):
+    table = columns(ROWS)
+    pattern = write(tmp_path, table, 2)
+    calls = np.array(table["calls"])[:5_000].copy()
+    calls[4_321] = -3
+    pq.write_table(table.slice(0, 5_000).set_column(2, "calls", pa.array(calls)), tmp_path / "002.parquet", 1_000)
+    with pytest.raises(ValueError, match=r"002\.parquet, row 4322"):
+        planned(GenerativeClassifier({"calls": "poisson"}), pattern)
+
+
+def test_a_file_that_vanishes_is_named(tmp_path):
+    pattern = write(tmp_path, columns(ROWS), 3)
+
+    class Removing(Serial):
+        def total(self, work, items, addition):
+            (tmp_path / "002.parquet").unlink()
+            return super().total(work, items, addition)
+
+    clf = GenerativeClassifier({"calls": "poisson"})
+    with pytest.raises(InputError, match=r"there is no file .*002\.parquet"):
+        planned(clf, pattern, Removing())
+    assert not clf.__sklearn_is_fitted__()
+
+
+def test_a_worker_of_another_version_is_refused():
+    choices = Choices(None, None, None, "label", (), version="0.0.1")
+    with pytest.raises(EngineError, match=r"logs/7\.parquet: the worker has deciban .* 0\.0\.1"):
+        Summing(choices)(None, Task(7, "logs/7.parquet"))
+
+
+def test_families_that_iterate_are_refused(table):
+    with pytest.raises(NotAvailableError, match="several passes"):
+        planned(GenerativeClassifier({"calls": Mixture(Gaussian("diagonal"), 2)}), table)
+
+
+def test_a_pattern_without_files_says_so(tmp_path):
+    with pytest.raises(InputError, match="no file matches"):
+        open_source(f"{tmp_path}/*.parquet")
+
+
+# -- pieces ------------------------------------------------------------------------------------------------------------
+def test_the_shape_of_the_tree_depends_on_the_number_of_leaves_alone():
+    shape = tree([str(at) for at in range(20)], "+".join)
+    assert shape == "+".join(map(str, range(20)))
+    groups = []
+    tree(list(range(20)), lambda group: groups.append(len(group)) or sum(group))
+    assert groups == [8, 8, 4, 3]
+
+
+def test_partial_sums_are_added_as_neighbours():
+    each = [Partial(rows=((at, at),)) for at in range(5)]
+    assert Adding().add(each).rows == tuple((at, at) for at in range(5))
+
+
+def test_rows_are_chosen_in_runs_as_at_once(monkeypatch):
+    monkeypatch.setattr("deciban.read.reservoir.RUN", 1_000)
+    n = 4_100
+    whole = np.sort(np.argsort(draws(0, n))[:50])
+    assert np.array_equal(chosen_rows(n, 50), whole)
