@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.decomposition
 import sklearn.discriminant_analysis
 import sklearn.feature_extraction.text
 import sklearn.mixture
@@ -109,6 +110,42 @@ def test_counts(table, name, alpha, fit_prior):
 
 
 @EXAMPLES
+@given(
+    tables("sparse"),
+    st.sampled_from(["MultinomialNB", "ComplementNB", "BernoulliNB"]),
+    st.booleans(),
+    st.sampled_from([np.int8, np.uint16, np.bool_, np.float32]),
+    st.booleans(),
+)
+def test_options_and_types_of_counts(table, name, several, dtype, special):
+    X, y, weight = table
+    X = X.astype(dtype)
+    K = len(np.unique(y))
+    several = several and name != "BernoulliNB"  # whose alpha scikit-learn adds to counts of classes
+    options = {"alpha": np.linspace(0.2, 2.0, X.shape[1]) if several else 0.0, "force_alpha": False}
+    if special:
+        options |= (
+            {"class_prior": np.arange(1, K + 1) / (K * (K + 1) / 2)} if name != "ComplementNB" else {"norm": True}
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # alpha too small
+        mine, peer = (getattr(lib, name)(**options).fit(X, y, weight) for lib in (ours, sklearn.naive_bayes))
+        agree(mine, peer, X, ["feature_count_", "feature_log_prob_", "class_count_", "class_log_prior_", "classes_"])
+
+
+@EXAMPLES
+@given(tables(), st.sampled_from(["GaussianNB", "LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis"]))
+def test_given_priors(table, name):
+    X, y, _ = table
+    K = len(np.unique(y))
+    prior = np.arange(1, K + 1) / (K * (K + 1) / 2)
+    home = sklearn.naive_bayes if name == "GaussianNB" else sklearn.discriminant_analysis
+    mine, peer = (getattr(lib, name)(priors=prior).fit(X, y) for lib in (ours, home))
+    means, priors = ("theta_", "class_prior_") if name == "GaussianNB" else ("means_", "priors_")
+    agree(mine, peer, X, [means, priors, "classes_"], tolerance=1e-9)
+
+
+@EXAMPLES
 @given(tables("counts"), st.sampled_from([None, 3, 12]))
 def test_categories(table, least):
     X, y, weight = table
@@ -168,6 +205,26 @@ def test_mixtures(table, kind, K):
         np.testing.assert_allclose(getattr(mine, name), getattr(peer, name), rtol=1e-7, atol=1e-8, err_msg=name)
     np.testing.assert_allclose(mine.score_samples(X), peer.score_samples(X), atol=1e-8)
     np.testing.assert_array_equal(mine.predict(X), peer.predict(X))
+
+
+@EXAMPLES
+@given(
+    st.integers(0, 1000), st.sampled_from(["batch", "online"]), st.sampled_from([np.float64, np.float32]), st.booleans()
+)
+def test_topics(seed, method, dtype, dense):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(rng.gamma(0.5, 2.0, size=(40, 12))).astype(dtype)
+    X[0] = 0
+    X = X if dense else sp.csr_array(X)
+    options = {"learning_method": method, "max_iter": 3, "random_state": 0, "batch_size": 16, "evaluate_every": 2}
+    mine, peer = (lib.LatentDirichletAllocation(4, **options).fit(X) for lib in (ours, sklearn.decomposition))
+    tolerance = 1e-10 if dtype == np.float64 else 1e-3
+    for name in ("components_", "exp_dirichlet_component_", "bound_"):
+        assert np.asarray(getattr(mine, name)).dtype == np.asarray(getattr(peer, name)).dtype
+        np.testing.assert_allclose(getattr(mine, name), getattr(peer, name), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(mine.transform(X), peer.transform(X), atol=tolerance)
+    assert mine.transform(X).dtype == dtype
+    np.testing.assert_allclose(mine.perplexity(X), peer.perplexity(X), rtol=tolerance)
 
 
 TEXTS = ["The cat sat.", "A cat, a Dog & the ΣΊΣΥΦΟΣ", "naïve İstanbul cats", "", "the the the end_of 42 ½"] * 3

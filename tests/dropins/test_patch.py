@@ -87,13 +87,13 @@ def test_estimators_clone_and_pickle():
 
 
 def kind_of(estimator):
-    return type(estimator).__module__, "deciban.sklearn.naive_bayes" in str(sklearn.naive_bayes.GaussianNB)
+    return type(estimator).__module__, "deciban.sklearn.gaussian_nb" in str(sklearn.naive_bayes.GaussianNB)
 
 
 @pytest.mark.usefixtures("patched")
 def test_workers_of_joblib_are_patched_too():
     (found,) = Parallel(n_jobs=2)(delayed(kind_of)(each) for each in [sklearn.naive_bayes.GaussianNB()])
-    assert found == ("deciban.sklearn.naive_bayes", True)
+    assert found == ("deciban.sklearn.gaussian_nb", True)
 
 
 SCRIPT = """
@@ -117,7 +117,7 @@ def test_a_program_runs_unchanged_and_the_log_names_each_reason_once(tmp_path):
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "DECIBAN_LOG": "info"}, check=True
     )
-    assert done.stdout.strip() == "deciban.sklearn.naive_bayes ['--flag'] __main__"
+    assert done.stdout.strip() == "deciban.sklearn.gaussian_nb ['--flag'] __main__"
     assert done.stderr.splitlines() == [
         "GaussianNB: deciban",
         "LinearDiscriminantAnalysis: scikit-learn, because shrinkage='auto'",

@@ -124,7 +124,7 @@ def test_another_width_or_other_columns_are_refused():
         clf.predict(X[:, :2])
     named = GenerativeClassifier(Gaussian()).fit(pd.DataFrame(X, columns=list("uvw")), y)
     with pytest.raises(ValueError, match="feature names"):
-        named.predict(pd.DataFrame(X, columns=list("wvu")))
+        named.predict(pd.DataFrame(X, columns=list("uvz")))
     with pytest.raises(InputError, match="no column 'age'"):
         GenerativeClassifier({"age": Gaussian()}).fit(pd.DataFrame(X, columns=list("uvw")), y)
 

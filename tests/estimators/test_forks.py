@@ -10,40 +10,11 @@ import time
 import numpy as np
 import pytest
 
-from deciban import Gaussian, GenerativeClassifier, Multinomial, Text, load
+from deciban import GenerativeClassifier, load
+from estimators.kinds import KINDS
 from program import environment
 
 SECONDS = 30  # after which a forked process is taken to hang
-rng = np.random.default_rng(0)
-WORDS = np.array([f"word{i}" for i in range(60)])
-
-
-def numbers(n):
-    return rng.normal(2.0, 1.0, (n, 3))
-
-
-def counts(n):
-    return rng.poisson(2.0, (n, 20)) + 1
-
-
-def texts(n):
-    return [" ".join(rng.choice(WORDS, 12)) for _ in range(n)]
-
-
-KINDS = {
-    "gaussian": (lambda: Gaussian("full"), numbers),
-    "multinomial": (Multinomial, counts),
-    "text": (lambda: Text("multinomial", "counts", 1.0, vocabulary="growing"), texts),
-}
-
-
-@pytest.fixture
-def often():
-    """Threads take turns as often as the interpreter lets them."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
 
 
 class Taught:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from deciban import Gaussian, GenerativeClassifier, load
+from deciban.demo.commands import write_table
 from deciban.errors import HyperparameterError, InputError
 from deciban.families.gaps import Gaps
 from deciban.families.interactions import Interactions
@@ -141,3 +142,21 @@ def test_noise_is_not_taken_for_evidence():
         rows, new = (pd.DataFrame(draws.normal(size=(n, 12))).rename(columns=str) for n in (150, 500))
         labels, later = (draws.choice(["a", "b"], n) for n in (150, 500))
         assert log_loss(GenerativeClassifier().fit(rows, labels), new, later) < 0.72
+
+
+def test_impossible_categories_of_a_candidate_without_weight_are_no_error(tmp_path):
+    write_table(tmp_path)  # under rule "map", a category that a class never had is impossible
+    clf = GenerativeClassifier(rule="map").fit(tmp_path / "tumours.csv", "diagnosis")
+    assert np.isfinite(clf.predict_proba(tmp_path / "new.csv")).all()
+
+
+def test_rows_with_gaps_are_learnt_by_a_model_with_a_block_beside_the_columns():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = pd.DataFrame({"x": rng.normal(y, 1.0), "y": rng.normal(2 * y, 2.0), "size": rng.gamma(2.0 + y, 3.0)})
+    clf = GenerativeClassifier().fit(X, y)
+    assert any(expert.whole_rows for expert in clf.family_.experts.values())
+    before, gaps = clf.predict_proba(X), X[:40].mask(rng.random((40, 3)) < 0.3)
+    for rows in (gaps, gaps[:1].assign(x=np.nan)):
+        clf.learn(rows, y[: len(rows)]).unlearn(rows, y[: len(rows)])
+        np.testing.assert_allclose(clf.predict_proba(X), before, atol=1e-9)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deciban import GenerativeClassifier, Text
-from deciban.errors import InputError, NotAvailableError
+from deciban.errors import InputError
 
 TEXTS = ["free prize money", "lunch at noon", "a prize: free lunch", "see you at noon, Zoë"] * 12
 LABELS = ["spam", "ham", "spam", "ham"] * 12
@@ -64,8 +64,3 @@ def test_threads_may_share_a_scorer():
 def test_what_is_no_text_is_refused(clf, given, said):
     with pytest.raises(InputError, match=said):
         clf.scorer()(given)
-
-
-def test_only_texts_have_a_scorer():
-    with pytest.raises(NotAvailableError, match="only a model of texts"):
-        GenerativeClassifier().fit([[1.0], [2.0], [5.0], [6.0]], [0, 0, 1, 1]).scorer()

@@ -168,7 +168,7 @@ def test_a_model_fitted_by_em_says_that_it_is_no_sum():
         (lambda m, X: m.fit(X, lengths=[2.5, 2.5]), InputError, "whole numbers"),
         (lambda m, X: m.fit(X[:0]), InputError, "no rows"),
         (lambda m, X: m.fit([]), InputError, "no rows"),
-        (lambda m, X: m.fit(X, [3, 2]), InputError, "fit\\(X, lengths="),
+        (lambda m, X: m.fit(X, [3, 1]), InputError, "fit\\(X, lengths="),
         (lambda m, X: m.fit(X, [[0, 1], [0, 1, 1]], [3, 2]), InputError, "not as long"),
         (lambda m, X: m.fit(X, [None] * 5), InputError, "no state at all"),
         (lambda m, X: m.set_params(n_states=6).fit(X), InputError, "not enough rows"),
@@ -223,3 +223,46 @@ def test_clone_and_repr():
     model = HiddenMarkovModel(Categorical(), 2, n_starts=3)
     assert clone(model).n_starts == 3
     assert "n_starts=3" in repr(model)
+
+
+# -- as hmmlearn's users write -----------------------------------------------------------------------------------------
+def two_state_rows():
+    known = HiddenMarkovModel.from_densities(
+        {"low": Gaussian.of(0, 1), "high": Gaussian.of(4, 1)}, [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]
+    )
+    return known, *known.sample([60, 1, 90], random_state=1)
+
+
+def test_decoding_returns_the_density_of_rows_and_path():
+    known, X, _ = two_state_rows()
+    lengths = [60, 1, 90]
+    score, path = known.decode(X, lengths)
+    np.testing.assert_array_equal(path, known.predict(X, lengths))
+    codes, begins = (path == "high").astype(int), {0, 60, 61}
+    start, steps, rows = known.density.log_start, known.density.log_transitions, known.density.emissions.log_density(X)
+    expected = sum(
+        (start[codes[t]] if t in begins else steps[codes[t - 1], codes[t]]) + rows[t, codes[t]] for t in range(len(X))
+    )
+    np.testing.assert_allclose(score, expected)
+    total, states = known.decode(X, lengths, algorithm="map")
+    posterior = known.predict_proba(X, lengths)
+    np.testing.assert_allclose(total, posterior.max(axis=1).sum())
+    np.testing.assert_array_equal(states, known.classes_[posterior.argmax(axis=1)])
+    with pytest.raises(HyperparameterError, match="viterbi"):
+        known.decode(X, lengths, algorithm="best")
+
+
+def test_the_number_of_states_is_chosen_by_bic_and_lengths_may_follow_the_rows():
+    _, X, _ = two_state_rows()
+    model = HiddenMarkovModel(Gaussian(), [1, 2, 3], random_state=0, n_starts=3).fit(X, [60, 1, 90])
+    assert model.n_states == [1, 2, 3]
+    assert model.n_states_ == min(model.criteria_, key=model.criteria_.get) == 2
+    parameters = 1 + 2 + 2 * 2  # start, transitions, mean and variance of each state
+    log_likelihood = model.score(X, [60, 1, 90])
+    np.testing.assert_allclose(model.bic(X, [60, 1, 90]), -2 * log_likelihood + parameters * np.log(151))
+    np.testing.assert_allclose(model.aic(X, [60, 1, 90]), -2 * log_likelihood + 2 * parameters)
+    assert model.criteria_[2] == model.bic(X, [60, 1, 90])
+    again = HiddenMarkovModel(Gaussian(), 2, random_state=0, n_starts=3).fit(X, lengths=[60, 1, 90])
+    np.testing.assert_array_equal(again.transmat_, model.transmat_)
+    with pytest.raises(HyperparameterError, match="n_states is empty"):
+        HiddenMarkovModel(Gaussian(), []).fit(X)

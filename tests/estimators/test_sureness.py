@@ -32,7 +32,7 @@ def test_intervals_cover_as_often_as_they_say(world):
         else:
             rows = truth.sample(codes, rng)
         clf = GenerativeClassifier(family, classes=[0, 1]).fit(rows[:24], codes[:24])
-        told = clf.llr_interval(rows[24:], draws=100, random_state=rng)
+        told = clf.llr_interval(rows[24:], draws=400, random_state=rng)
         scores = truth.log_density(rows[24:])
         llr = scores[:, 1] - scores[:, 0]
         hits.append((told.low <= llr) & (llr <= told.high))

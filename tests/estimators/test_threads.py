@@ -1,44 +1,15 @@
 """One classifier in several threads: lessons are applied one after the other, and readers see whole models only."""
 
-import sys
 import threading
 
 import numpy as np
 import pytest
 
-from deciban import Gaussian, GenerativeClassifier, Multinomial, Text
+from deciban import GenerativeClassifier, Multinomial, Text
+from estimators.kinds import KINDS, counts, texts
 
 THREADS, LESSONS, ROWS = 8, 45, 5  # 1,800 rows in all
-rng = np.random.default_rng(0)
-WORDS = np.array([f"word{i}" for i in range(30)])
-
-
-def numbers(n):
-    return rng.normal(2.0, 1.0, (n, 3))
-
-
-def counts(n):
-    return rng.poisson(2.0, (n, 20)) + 1
-
-
-def texts(n):
-    return [" ".join(rng.choice(WORDS, 12)) for _ in range(n)]
-
-
-KINDS = {
-    "gaussian": (lambda: Gaussian("full"), numbers),
-    "multinomial": (Multinomial, counts),
-    "text": (lambda: Text("multinomial", "counts", 1.0, vocabulary="growing"), texts),
-}
-
-
-@pytest.fixture(autouse=True)
-def often():
-    """Threads take turns as often as the interpreter lets them."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("often")
 
 
 def run(*works):

@@ -1,22 +1,25 @@
 """Runs examples of scikit-learn's gallery as they are and under the patch, and compares pictures and printed lines.
 
-    python tests/peers/run_gallery.py EXAMPLES [--timeout SECONDS] [--out FOLDER] [WORD…]
+    python tests/peers/run_gallery.py [WORD…] [--examples FOLDER] [--timeout SECONDS] [--out FOLDER]
 
-EXAMPLES is the folder `examples` of scikit-learn's source distribution. An example that fails without the patch (data
-that must be downloaded, a package that is missing) is counted as not comparable; one whose pictures differ between two
-runs without the patch varies.
+FOLDER is the folder `examples` of scikit-learn's source distribution, which pip downloads if it is not given. An
+example that fails without the patch (data that must be downloaded, a package that is missing) is counted as not
+comparable; one whose pictures differ between two runs without the patch varies.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import sklearn
 
 import deciban.sklearn
 
@@ -43,6 +46,31 @@ sys.path[0] = str(pathlib.Path(script).parent)
 runpy.run_path(script, run_name="__main__")
 save()
 """
+
+
+# pip asks the build backend for metadata before it downloads; nothing is built
+BACKEND = f"""
+from pathlib import Path
+
+def prepare_metadata_for_build_wheel(directory, settings=None):
+    folder = Path(directory, "scikit_learn-{sklearn.__version__}.dist-info")
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: scikit-learn\\nVersion: {sklearn.__version__}\\n")
+    return folder.name
+"""
+
+
+def downloaded(folder: Path) -> Path:
+    """The examples of the installed version of scikit-learn, from its source distribution."""
+    (stand_in := folder / "backend").mkdir(parents=True)
+    (stand_in / "mesonpy.py").write_text(BACKEND)
+    options = ["-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "-d", str(folder)]
+    command = [sys.executable, "-m", "pip", "download", *options, f"scikit-learn=={sklearn.__version__}"]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(stand_in)})
+    (archive,) = folder.glob("scikit_learn-*.tar.gz")
+    with tarfile.open(archive) as source:
+        source.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz") / "examples"
 
 
 def concerned(folder: Path) -> list[Path]:
@@ -77,12 +105,13 @@ def difference(one: Path, other: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("examples", type=Path)
+    parser.add_argument("--examples", type=Path)
     parser.add_argument("words", nargs="*", help="only examples whose path holds one of these")
     parser.add_argument("--timeout", type=float, default=120.0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     out = options.out or Path(tempfile.mkdtemp(prefix="gallery-"))
+    options.examples = options.examples or downloaded(out / "source")
     counts = {"same": 0, "differs": 0, "fails": 0, "varies": 0, "not comparable": 0}
     for path in concerned(options.examples):
         name = str(path.relative_to(options.examples))

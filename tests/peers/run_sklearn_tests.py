@@ -21,6 +21,7 @@ FILES = {
     "discriminant_analysis": "sklearn.tests.test_discriminant_analysis",
     "gaussian_mixture": "sklearn.mixture.tests.test_gaussian_mixture",
     "mixture": "sklearn.mixture.tests.test_mixture",
+    "lda": "sklearn.decomposition.tests.test_online_lda",
     "text": "sklearn.feature_extraction.tests.test_text",
 }
 

@@ -7,21 +7,24 @@ import threading
 from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deciban.engines.current import elsewhere, over_frames
 from deciban.errors import Argument, InputError, MergeError, ModelFileError, NotAvailableError, Remedy
+from deciban.estimators.parameters import FamilyParameters
 from deciban.evidence import decisions, scores
-from deciban.evidence.decisions import CostLike, PriorLike
+from deciban.evidence.decisions import ClassWeightLike, CostLike, PriorLike
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.interactions import Interactions
 from deciban.families.product import BlockRows, Product, blocks_of, expert_columns
-from deciban.families.protocol import Density, Family, Rule
+from deciban.families.protocol import Density, Family, Rule, set_input_tags
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
@@ -29,36 +32,40 @@ from deciban.model.cross_fit import fit_calibration, select_calibration
 from deciban.model.experts import InteractionsLike
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
-from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis, label_array
+from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis
 from deciban.model.prediction_sets import (
     Conformity,
     PredictionSets,
     class_conformity,
     conformity_of,
-    learnt_rows,
     prediction_sets,
 )
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
 from deciban.read.files import PLACES
-from deciban.read.labels import place_labels
+from deciban.read.labels import Labels, place_labels
 from deciban.read.numbers import row_weights
-from deciban.read.tables import Table
+from deciban.read.tables import Table, in_memory
 from deciban.read.typed import TypedTable
-from deciban.statistics import Array
+from deciban.statistics import Additive, Array
 
 if TYPE_CHECKING:
+    import pandas
+
     from deciban.evaluate.report import Evaluation
     from deciban.evidence.explanation import Explanation
+    from deciban.families.posterior import Posterior
+    from deciban.model.accumulator import RowAccumulator
     from deciban.model.explain import Discriminant
     from deciban.model.fit_checks import FitReport
-    from deciban.model.scorer import DocumentScorer
+    from deciban.model.row_reader import Row
+    from deciban.model.scorer import RowScorer
     from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
 
-class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
+class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters):
     """Classifier that models how each class produces its rows.
 
     Its answer is the weight of evidence for every class; the prior and the costs of the person who decides are added
@@ -90,6 +97,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Pairs of columns whose counts are summed beside the families of the columns: evidence of a pair beyond that of
         its columns, weighed when the model is calibrated. "auto" takes pairs of a table whose families are chosen
         automatically; a number is the most pairs to take, 0 for none.
+    class_weight : dict of {class: weight} or "balanced", optional
+        Changes the learnt prior: learnt proportions times these weights, or equal probabilities. Rows keep their
+        weights, so densities and log-likelihood ratios do not change. Not together with `prior`.
 
     Attributes
     ----------
@@ -97,6 +107,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Class labels, in the order of the columns of `predict_proba`.
     class_count_ : ndarray of shape (n_classes,)
         Weight of the rows learnt of each class.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class probabilities of the answers: `prior`, changed by `class_weight`.
+    means_, variances_ : ndarray of shape (n_classes, n_features)
+        Moments of the columns in each class, in the units of the data; NaN for columns without moments.
+    covariances_ : ndarray of shape (n_classes, n_features, n_features)
+        Covariances of the columns in each class; 0 between blocks, which are independent.
+    feature_log_prob_ : ndarray of shape (n_classes, n_features), or list of ndarray
+        Log probabilities of words or of ones; of categories, an array (n_classes, n_categories) for each column.
     model_ : Model
         The fitted model, an immutable value.
     n_features_in_ : int
@@ -128,6 +146,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         ledger: bool | str | bytes = False,
         kinds: Mapping[Any, Any] | None = None,
         interactions: InteractionsLike = "auto",
+        class_weight: ClassWeightLike | None = None,
     ) -> None:
         self.families = families
         self.rule = rule
@@ -138,6 +157,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         self.ledger = ledger
         self.kinds = kinds
         self.interactions = interactions
+        self.class_weight = class_weight
 
     @classmethod
     def from_densities(
@@ -185,9 +205,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @property
     def predictor_(self) -> Predictor:
         """The fitted model with its density; a model from a file is checked when it is first used."""
-        check_is_fitted(self)
-        self._predictor.verify()
-        return self._predictor
+        if "_predictor" not in self.__dict__:
+            check_is_fitted(self)
+        predictor = self._predictor
+        if predictor.check is not None:
+            predictor.verify()
+        return predictor
 
     @property
     def model_(self) -> Model:
@@ -213,6 +236,82 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     def class_count_(self) -> Array:
         """Weight of the rows learnt of each class, shape (n_classes,)."""
         return self.model_.stats.rows
+
+    @property
+    def class_prior_(self) -> Array:
+        """Class probabilities of the answers, shape (n_classes,)."""
+        return np.exp(self.log_prior())
+
+    @property
+    def means_(self) -> Array:
+        """Mean of each column in each class, shape (n_classes, n_features); NaN where the family has none."""
+        return _parameters().moments(self.model_, self.density).means
+
+    @property
+    def variances_(self) -> Array:
+        """Variance of each column in each class, shape (n_classes, n_features); NaN where the family has none."""
+        return _parameters().moments(self.model_, self.density).variances
+
+    @property
+    def covariances_(self) -> Array:
+        """Covariances in each class, shape (n_classes, n_features, n_features); NaN where the family has none."""
+        return _parameters().covariances(self.model_, self.density)
+
+    @property
+    def feature_log_prob_(self) -> Array | list[Array]:
+        """Log probabilities of words, ones or categories: (n_classes, n_features), or an array for each column."""
+        return _parameters().log_probabilities(self.density)
+
+    def posterior(self) -> Posterior:
+        """Describe the posterior of every parameter.
+
+        Returns
+        -------
+        Posterior
+            Mean, mode, standard deviation and credible intervals, by the name of the parameter; arrays have the classes
+            along their first axis.
+
+        Examples
+        --------
+        >>> from deciban import GenerativeClassifier, Poisson
+        >>> clf = GenerativeClassifier(Poisson()).fit([[3], [5], [0], [1]], ["a", "a", "b", "b"])
+        >>> clf.posterior()["rate"].mean.ravel().round(2)
+        array([3.42, 1.08])
+        """
+        from deciban.families.fitted import Fitted
+
+        model = self.model_
+        return Fitted(model.family, model.stats.family).posterior()
+
+    def to_frame(self, level: float = 0.9) -> pandas.DataFrame:
+        """Return every parameter with its credible interval as a pandas frame.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Probability of the intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each feature (column, category or word), parameter and class: posterior mean, ends of the
+            interval, and for probabilities the evidence for the class in decibans.
+
+        Examples
+        --------
+        >>> from deciban import GenerativeClassifier, Poisson
+        >>> clf = GenerativeClassifier(Poisson()).fit([[3], [5], [0], [1]], ["a", "a", "b", "b"])
+        >>> clf.to_frame()[["parameter", "class", "mean"]].round(2)
+          parameter class  mean
+        0      rate     a  3.42
+        1      rate     b  1.08
+        """
+        import pandas
+
+        found = _parameters()
+        lines = list(found.posterior_parameters(self.model_, level))
+        frame = pandas.DataFrame(lines, columns=found.Parameter._fields)
+        return frame.rename(columns={"label": "class"})
 
     @property
     def columns_(self) -> Any:
@@ -298,7 +397,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix, frame, list of str, or path of a file or folder
-            Rows to learn.
+            Rows to learn. A path may be a pattern of files, such as ``logs/2026-*/*.parquet``, or an address. A frame
+            of Dask is summed where its partitions are.
         y : array-like of shape (n_samples,) or str
             Labels, or the name of the column that holds them.
         sample_weight : array-like of shape (n_samples,), optional
@@ -365,10 +465,88 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
                     lesson = predictor.model.lesson(batch)
                     loss = None
                     if predictor.scores_batches_first:
-                        loss = predictor.prequential(lesson, self._log_prior_of(predictor.model))
+                        loss = predictor.prequential(
+                            lesson, self._log_prior_for(predictor.model.stats.rows, np.array(predictor.model.classes))
+                        )
                     model = predictor.model.learn(lesson, self._key())
                 predictor = predictor.next(replace(model, prequential=loss))
             return self.use(predictor)
+
+    def accumulator(self) -> RowAccumulator:
+        """Return an accumulator that learns and answers one row at a time, beginning with the rows learnt so far.
+
+        The classifier does not follow it: ``clf.use(Predictor(lessons.model()))`` takes its lessons over.
+
+        Returns
+        -------
+        RowAccumulator
+            Has `learn_one`, `unlearn_one`, `predict_one`, `predict_proba_one` and `model`; for one thread.
+
+        Examples
+        --------
+        >>> from deciban import GenerativeClassifier
+        >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
+        >>> clf.accumulator().learn_one("noon is fine", "ham").model().weight
+        19.0
+        """
+        from deciban.model.accumulator import RowAccumulator
+
+        return RowAccumulator(self.model_, self._key())
+
+    def learn_one(self, row: Row, label: Any) -> Self:
+        """Learn a single row; `accumulator` learns many of them faster.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            A value for each column by its name; numbers in the order of the columns, for a model of an array; or a
+            text, for a model of texts.
+        label : object
+            Its class, which may be new.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+        """
+        return self.learn([row], [label])
+
+    def unlearn_one(self, row: Row, label: Any) -> Self:
+        """Remove a single row that was learnt.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            The row, as it was learnt.
+        label : object
+            The class that it was learnt with.
+
+        Returns
+        -------
+        GenerativeClassifier
+            The classifier itself.
+
+        Raises
+        ------
+        NotLearntError
+            If the ledger, or the sums, show that the row was never learnt. The model is unchanged.
+        """
+        return self.unlearn([row], [label])
+
+    def predict_proba_one(self, row: Row) -> dict[Any, float]:
+        """Return the posterior probability of each class for a single row; `scorer` answers many of them faster.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            A row as `learn_one` takes it.
+
+        Returns
+        -------
+        dict of {object: float}
+            Class label → P(class|row).
+        """
+        return dict(zip(self.classes_.tolist(), self.predict_proba([row])[0].tolist()))
 
     def unlearn(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove rows that were learnt before; the result equals a model fitted without them.
@@ -624,7 +802,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         """
         predictor = self.predictor_
         rows = predictor.model.encode(self._table(X))
-        return predictor.log_likelihood(rows, raw) if constant else predictor.scores(rows, raw)
+        return predictor.log_likelihood(rows, raw) if constant else predictor.scores(rows, raw, contrast=True)
+
+    predict = over_frames(Answers.predict)
+    predict_proba = over_frames(Answers.predict_proba)
+    predict_log_proba = over_frames(Answers.predict_log_proba)
+    decision_function = over_frames(Answers.decision_function)
 
     def log_marginal(self, X: RowsLike, prior: PriorLike | None = None) -> Array:  # type: ignore[override]
         """Return log Σ_c P(c) f(x|c): how well the model as a whole explains each row.
@@ -644,6 +827,45 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             Log densities of the rows.
         """
         return super().log_marginal(X, prior, raw=True)
+
+    def log_prior(self, prior: PriorLike | None = None) -> Array:
+        """Return the log prior of the classes.
+
+        Parameters
+        ----------
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None. Classes that a dict does not name share the rest.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            Log probabilities.
+        """
+        given = self.prior if prior is None else prior
+        if isinstance(given, str) and given == "learnt" and (prior is not None or self.class_weight is None):
+            return self.predictor_.learnt_log_prior.copy()
+        return self._log_prior_for(self.class_count_) if prior is None else super().log_prior(prior)
+
+    @one_model
+    def score(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of rows whose label is predicted.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, list of str, or path of a file or folder
+            Rows.
+        y : array-like of shape (n_samples,) or str
+            Their labels, or the name of the column that holds them.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            Accuracy.
+        """
+        X, y = self._labelled(X, y)
+        return float(super().score(X, np.asarray(y) if isinstance(y, Labels) else y, sample_weight))
 
     @one_model
     def explain(
@@ -703,8 +925,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return discriminant(self.predictor_, *self.class_pair(over, against))
 
     @one_model
-    def scorer(self, prior: PriorLike | None = None) -> DocumentScorer:
-        """Return a function that scores one document at a time, in microseconds; for a model of texts.
+    def scorer(self, prior: PriorLike | None = None) -> RowScorer:
+        """Return a function that scores one row at a time: a dict, a sequence of numbers, or a text.
+
+        Everything that does not depend on the row is computed once; a text takes microseconds.
 
         Parameters
         ----------
@@ -713,8 +937,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        DocumentScorer
-            Scores documents as the classifier does now; learning makes it out of date.
+        RowScorer
+            Scores rows as the classifier does now; learning makes it out of date.
 
         Examples
         --------
@@ -724,9 +948,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         'spam'
         """
         predictor = self.predictor_
-        from deciban.model.scorer import DocumentScorer
+        from deciban.model.scorer import scorer_of
 
-        return DocumentScorer(predictor.density, self.classes_, self.log_prior(prior), predictor.model.calibration)
+        return scorer_of(predictor, self.log_prior(prior))
 
     @one_model
     def sample(
@@ -755,6 +979,52 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             columns = list(rows.parts)
             rows = sp.hstack(columns).tocsr() if all(map(sp.issparse, columns)) else np.column_stack(columns)
         return rows, self.classes_[codes]
+
+    @one_model
+    def to_sql(
+        self,
+        table: str = "rows",
+        *,
+        dialect: str = "duckdb",
+        keep: Sequence[str] | None = None,
+        prior: PriorLike | None = None,
+    ) -> str:
+        """Write the model as a query that answers for every row of a table in a database.
+
+        NULL is a missing value. Columns are those of the model, with values as in the rows learnt. Texts, dates and
+        counts of words have no such query.
+
+        Parameters
+        ----------
+        table : str, default="rows"
+            Name of the table.
+        dialect : str, default="duckdb"
+            Dialect of SQL, by sqlglot's name, such as "sqlite", "postgres", "bigquery" or "snowflake".
+        keep : sequence of str, optional
+            Columns of the table to return beside the answers; those of the model if None.
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        str
+            A query with the columns `prediction` and `P(class)` for each class.
+
+        Raises
+        ------
+        NotAvailableError
+            If a part of the model cannot be written as SQL.
+
+        Examples
+        --------
+        >>> from deciban import Categorical, GenerativeClassifier
+        >>> clf = GenerativeClassifier({"colour": Categorical()}).fit({"colour": ["red", "white"]}, ["a", "b"])
+        >>> print(clf.to_sql("wines", keep=["id"]).split("FROM")[-1].strip())
+        step2
+        """
+        from deciban.engines.sql_scores import to_sql
+
+        return to_sql(self.model_, self.density, self.log_prior(prior), table, dialect, keep)
 
     # -- judging ---------------------------------------------------------------------------------------------------
     @one_model
@@ -797,9 +1067,11 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             What `method` returns.
         """
         likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw, method == "log_likelihood")
-        given = self.prior if prior is None else prior
-        learnt = isinstance(given, str) and given == "learnt"
-        return self.answer(method, likelihood, log_prior if learnt else self.log_prior(given), cost)
+        if prior is None:
+            log_prior = self._log_prior_for(np.exp(log_prior))
+        elif not (isinstance(prior, str) and prior == "learnt"):
+            log_prior = self.log_prior(prior)
+        return self.answer(method, likelihood, log_prior, cost)
 
     @one_model
     def cross_val_predict(
@@ -850,10 +1122,13 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         folds = [test for _, test in check_cv(cv, np.asarray(y), classifier=True).split(np.zeros(n), codes, groups)]
         if sorted(np.concatenate(folds).tolist()) != list(range(n)):
             raise InputError("cross_val_predict needs folds that cover each row once. Use KFold or StratifiedKFold.")
-        given, costs = self.prior if prior is None else prior, self.cost if cost is None else cost
+        costs = self.cost if cost is None else cost
 
         def answered(likelihood: Array, rows_per_class: Array) -> Array:
-            wanted = scores.log_probability(decisions.resolve_prior(given, names, rows_per_class))
+            if prior is None:
+                wanted = self._log_prior_for(rows_per_class, names)
+            else:
+                wanted = scores.log_probability(decisions.resolve_prior(prior, names, rows_per_class))
             return answer(method, likelihood, wanted, names, costs)
 
         return judge.cross_validate(fitted.model_, lesson, folds, answered, method == "log_likelihood")
@@ -1279,8 +1554,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
+        set_input_tags(tags, self.families)
         return tags
 
     def __getstate__(self) -> Any:
@@ -1294,10 +1568,23 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
         key = None if self.ledger is False or self.ledger is None else Key.of(self.ledger)
+        X, y = _in_memory(X, y)
         with self._writing():
-            predictor, given = fit(replace(self._request(declared), key=key), X, y, sample_weight)
+            request = replace(self._request(declared), key=key)
+            backend = None if isinstance(X, np.ndarray) else elsewhere(X)
+            fitted = None if backend is None else backend.fit(request, X, y, sample_weight)
+            if fitted is not None:  # by an engine, whose rows are not in memory
+                self._check_class_weight(fitted[0].model)
+                self._note_names(fitted[0].model.reader.given)
+                return self.use(fitted[0])
+            predictor, given = fit(request, X, y, sample_weight)
+            self._check_class_weight(predictor.model)
             self._note_columns(X, given, predictor.model.reader)
-            return self.use(replace(predictor, learnt=learnt_rows(given)))
+            return self.use(predictor)
+
+    def _check_class_weight(self, model: Model) -> None:
+        if self.class_weight is not None:
+            decisions.check_class_weight(self.class_weight, model.classes, self.prior)
 
     def _request(self, declared: Sequence[Any] | None) -> Request:
         """Return the parameters of a fit."""
@@ -1322,7 +1609,7 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
     @property
     def classes_(self) -> Array:
         """Class labels, shape (n_classes,)."""
-        return label_array(self.model_.classes)
+        return self.predictor_.labels.copy()
 
     def _writing(self) -> threading.RLock:
         """Return the lock under which the model is replaced; one writer at a time.
@@ -1384,25 +1671,27 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         batch = kept.whole()
         return replace(batch, weight=row_weights(batch.weight, len(batch.table)))
 
-    def _log_prior_for(self, rows: Array) -> Array:
-        """Return the log prior of a model with so many rows of each class, shape (K,) or (n, K)."""
+    def _log_prior_for(self, rows: Array, classes: Array | None = None) -> Array:
+        """Return the log of the classifier's own prior with so many rows of each class, shape (K,) or (n, K)."""
+        names = self.classes_ if classes is None else classes
+        if self.class_weight is not None:
+            return scores.log_probability(decisions.weighted_prior(self.class_weight, names.tolist(), rows))
         learnt = isinstance(self.prior, str) and self.prior == "learnt"
         if learnt and rows.ndim == 2:
             return scores.log_probability(rows / rows.sum(axis=1, keepdims=True))
-        each = decisions.resolve_prior(self.prior, self.classes_, rows if rows.ndim == 1 else self.class_count_)
+        each = decisions.resolve_prior(self.prior, names, rows if rows.ndim == 1 else self.class_count_)
         return scores.log_probability(each)
-
-    def _log_prior_of(self, model: Model) -> Array:
-        """Return the log prior of a model that is not published yet."""
-        return scores.log_probability(decisions.resolve_prior(self.prior, np.array(model.classes), model.stats.rows))
 
     def _note_columns(self, X: Any, given: Rows, reader: Reader) -> None:
         """Set n_features_in_ and feature_names_in_ as scikit-learn does."""
-        if not isinstance(X, (*PLACES, Table)):
+        array = isinstance(X, np.ndarray) and X.ndim == 2
+        if not array and not isinstance(X, (*PLACES, Table)):
             validate_data(self, _as_given(X, given.X), reset=True, skip_check_array=True)
             return
+        self._note_names(reader.given if given.schema is not None else given.X.columns)
+
+    def _note_names(self, names: Sequence[Any]) -> None:
         self.__dict__.pop("feature_names_in_", None)
-        names = reader.given if given.schema is not None else given.X.columns
         self.n_features_in_ = len(names)
         if all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -1414,16 +1703,51 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
             return X
         if schema is not None and isinstance(X, (*PLACES, Table)):
             return typed_rows(X, schema)
+        if isinstance(X, list) and X and isinstance(X[0], Mapping):
+            from deciban.model.row_reader import reader_of
+
+            return reader_of(self.model_).table(X)
+        X, _ = _in_memory(X)
         table = Table.of(X)
         if schema is not None and table.framed and schema.label in table.columns and schema.label not in schema.names:
             table, _ = split_label(table, str(schema.label))
-        if not (table.texts and self.n_features_in_ == 1):
+        arranged = self._arranged(table)
+        if arranged is not None:
+            table = arranged
+        elif not self._has_columns_of(table):
             validate_data(self, _as_given(X, table), reset=False, skip_check_array=True)
-        return table if schema is None else schema.apply(table)
+        if schema is None:
+            return table
+        from deciban.read.records import typed_table
+
+        return typed_table(table, schema)
+
+    def _has_columns_of(self, table: Table) -> bool:
+        """Whether the columns are those of the fit, so that scikit-learn's check, which takes longer, would pass."""
+        if table.shape[1] != self.n_features_in_:
+            return False
+        names = getattr(self, "feature_names_in_", None)
+        if table.texts or names is None:
+            return table.texts or not table.framed
+        return table.named and names.tolist() == [*table.columns]
+
+    def _arranged(self, table: Table) -> Table | None:
+        """Return a frame with its columns in the order of the fit; None if scikit-learn should check the names.
+
+        A column that no family uses may be absent.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or not table.framed or not table.named or tuple(table.columns) == tuple(names):
+            return None
+        given = [name for name in names if name in table.columns]
+        absent = [name for name in names if name not in table.columns]
+        if len(given) < len(table.columns) or self.model_.uses(absent):
+            return None
+        return table.arranged(given, absent if self.schema_ is not None else ())
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         """Return rows with labels, in batches that are read as the first ones were."""
-        schema = self.schema_
+        schema, (X, y) = self.schema_, _in_memory(X, y)
         if isinstance(y, str) and schema is not None:
             return Rows(X, y, sample_weight, lambda table, label: replace(schema, label=label))
         if isinstance(y, str):
@@ -1480,13 +1804,26 @@ class GenerativeClassifier(Answers, ClassifierMixin, BaseEstimator):
         return likelihood, codes
 
 
+def _parameters() -> ModuleType:
+    """Return the module of parameters, which a fit does not need."""
+    from deciban.model import parameters
+
+    return parameters
+
+
+def _in_memory(X: Any, y: Any = None) -> tuple[Any, Any]:
+    """Return rows and labels that may be iterators, or a lazy frame, so that they can be read several times."""
+    return tuple(each if isinstance(each, np.ndarray) else in_memory(each) for each in (X, y))  # type: ignore[return-value]
+
+
 def _as_given(X: Any, table: Table) -> Any:
     """Return a frame without its column of labels, where that was one of its own; a list of texts as a column."""
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return X
     if table.texts:
         return table.data
-    return table.data.to_native() if table.framed and np.shape(X)[1] != table.shape[1] else X
+    changed = table.framed and (isinstance(X, list) or np.shape(X)[1] != table.shape[1])
+    return table.data.to_native() if changed else X
 
 
 def _take(X: Any, rows: Array) -> Any:

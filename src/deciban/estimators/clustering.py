@@ -8,15 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
+from deciban.estimators.parameters import FamilyParameters
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.family import Structure
-from deciban.families.product import BlockRows, Product
-from deciban.families.protocol import Family, Rows, Rule
+from deciban.families.product import BlockRows, Product, places_of
+from deciban.families.protocol import Family, Rows, Rule, set_input_tags
 from deciban.latent.components import covariances_of, means_of
 from deciban.latent.em import NOT_EXACT
 from deciban.latent.fitted_mixture import FittedMixture
@@ -28,7 +29,7 @@ from deciban.statistics import Array
 STRUCTURES: tuple[Structure, ...] = ("full", "tied", "diagonal", "spherical")  # tried with several sizes
 
 
-class MixtureModel(DensityMixin, BaseEstimator):
+class MixtureModel(DensityMixin, FamilyParameters):
     """Mixture of any family, with scikit-learn's mixture interface.
 
     Parameters
@@ -356,7 +357,13 @@ class MixtureModel(DensityMixin, BaseEstimator):
         density, rng = self._fitted.density(), np.random.default_rng(random_state)
         codes = np.sort(density.sample_components(n_samples, rng))
         rows = density.components.sample(codes, rng)
-        return (np.column_stack(list(rows.parts)) if isinstance(rows, BlockRows) else rows), codes
+        return self._in_order(rows) if isinstance(rows, BlockRows) else rows, codes
+
+    def _in_order(self, rows: BlockRows) -> Array:
+        """The columns of all blocks, in the order of the table."""
+        family: Any = self._fitted.family
+        places = [j for block in places_of(family.keys, self.columns_) for j in block]
+        return np.column_stack(list(rows.parts))[:, np.argsort(places)]
 
     # -- criteria ----------------------------------------------------------------------------------------------------
     def bic(self, X: ArrayLike) -> float:
@@ -439,8 +446,8 @@ class MixtureModel(DensityMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not isinstance(self.family, str)
-        tags.input_tags.allow_nan = True
+        set_input_tags(tags, self.family)
+        tags.input_tags.sparse &= not isinstance(self.family, str)
         return tags
 
 

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
+from deciban.estimators.parameters import FamilyParameters
+from deciban.estimators.word_sequences import features_of, read_words
 from deciban.families.known import KnownDensities
 from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
-from deciban.latent.components import choose_within, covariances_of, means_of
+from deciban.latent.components import choose_within, covariances_of, free_parameters, means_of
 from deciban.latent.em import Trace
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
-from deciban.latent.sequences import SequenceInput, Sequences, read_rows
+from deciban.latent.sequences import SequenceInput, Sequences, are_lengths, read_rows
 from deciban.model.model import label_array
-from deciban.statistics import Array, Axis
+from deciban.statistics import Additive, Array, Axis
 from deciban.store import save
 from deciban.store.checks import of_declared_types, require
 from deciban.store.declared import of_parameters
+from deciban.text.word_shapes import WordFeatures, word_family
 
 
-class HiddenMarkovModel(BaseEstimator):
+class HiddenMarkovModel(Additive, FamilyParameters):
     """Hidden Markov model whose states emit rows of any family.
 
     Sequences are given as one table X with `lengths`, or as a list of sequences. A list whose items are lists or arrays
@@ -40,13 +42,18 @@ class HiddenMarkovModel(BaseEstimator):
     If `fit` is given all states, the model is a sum of counts: it can learn more, be merged, and be unlearnt exactly.
     Otherwise the states are found by EM (Baum–Welch).
 
+    Sequences of a hundred or more different words with known states, such as tagged sentences, are read word by word
+    under a plain `Categorical()`: a frequent word as itself, a rare or unknown one by its ending and shape. Which words
+    are frequent is frozen at the first fit.
+
     Parameters
     ----------
     family : Family or dict of {column: Family}
         Family of the emissions, such as `Categorical()`, `Gaussian()` or a `Mixture`; a dict gives columns of a frame
         families of their own.
-    n_states : int, optional
-        Number of states; not needed if `fit` is given the states.
+    n_states : int or iterable of int, optional
+        Number of states, or several numbers among which the Bayesian information criterion chooses; not needed if
+        `fit` is given the states.
     rule : {"ml", "map", "mean", "predictive"}, default="mean"
         How parameters are obtained from the sums. EM maximises under "ml" if that is the rule, otherwise under "map".
     start_pseudo_count : float or array-like of shape (n_states,), default=1.0
@@ -62,16 +69,22 @@ class HiddenMarkovModel(BaseEstimator):
     random_state : int, numpy.random.Generator or None, default=None
         Source of the random starts.
     n_jobs : int, optional
-        Number of threads; results do not depend on it.
+        Number of threads, `deciban.get_threads()` if None; results do not depend on it.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_states,)
         Names of the states; 0, 1, … ordered by visits if they were found by EM.
+    n_states_ : int
+        Number of states.
+    criteria_ : dict of {int: float}
+        Criterion for each number of states; empty for a single number.
     family_ : Family
         The family with its choices made.
     stats_ : HMMStats or None
         Counts, or expected counts; None for a model of known densities.
+    words_ : WordFeatures or None
+        Frequent words and known endings, where sequences are words.
     exact_ : bool
         Whether all states were given, so that the sums are counts.
     trace_ : Trace or None
@@ -105,12 +118,14 @@ class HiddenMarkovModel(BaseEstimator):
     stats_: HMMStats | None
     trace_: Trace | None
     exact_: bool
+    words_: WordFeatures | None
+    criteria_: dict[int, float]
     _density: HMMDensity | None  # None after a change, until it is needed
 
     def __init__(
         self,
         family: Family | Mapping[Any, Family],
-        n_states: int | None = None,
+        n_states: int | Iterable[int] | None = None,
         *,
         rule: Rule = "mean",
         start_pseudo_count: ArrayLike = 1.0,
@@ -157,7 +172,8 @@ class HiddenMarkovModel(BaseEstimator):
         if any((p < 0).any() or not np.allclose(p.sum(axis=-1), 1.0) for p in chain):
             raise InputError("start probabilities, and the transitions from each state, must be ≥ 0 and sum to 1.")
         model = cls(family, S)
-        model.family_, model.trace_, model.exact_ = family, None, False
+        model.criteria_ = {}
+        model.family_, model.trace_, model.exact_, model.words_ = family, None, False, None
         emissions = family.estimate(family.no_sums(Axis.of(S)), "ml")
         return model._set_density(names, HMMDensity.of(chain[0], chain[1], emissions))
 
@@ -179,7 +195,8 @@ class HiddenMarkovModel(BaseEstimator):
         X : array-like, sparse matrix, frame, or list of these
             One row for each step.
         y : array-like of shape (n_samples,), or list of these, optional
-            State at each step; None, NaN or the integer -1 where it is unknown.
+            State at each step; None, NaN or the integer -1 where it is unknown. Whole numbers that are fewer than
+            the rows and sum to their number are taken as `lengths`, as in ``fit(X, lengths)`` of hmmlearn.
         lengths : array-like of int, optional
             Length of each sequence; one sequence if None.
         sample_weight : array-like of shape (n_samples,), optional
@@ -195,8 +212,17 @@ class HiddenMarkovModel(BaseEstimator):
             The fitted model.
         """
         check_rule(self.rule)
-        rows, found = read_rows(as_family(self.family), X, lengths, y, sample_weight, sequence_weight)
-        states = self._states(found, rows.n)
+        if lengths is None and are_lengths(y, X):
+            y, lengths = None, y
+        if isinstance(self.n_states, Iterable):
+            weights = {"sample_weight": sample_weight, "sequence_weight": sequence_weight}
+            return self._fit_best(list(self.n_states), X, y, lengths, start=start, **weights)
+        self.criteria_ = {}
+        words = None if y is None else features_of(self.family, X, lengths)
+        asked = as_family(self.family) if words is None else word_family()
+        X, lengths = read_words(words, X, lengths)
+        rows, found = read_rows(asked, X, lengths, y, sample_weight, sequence_weight)
+        states = self._states(self.n_states, found, rows.n)
         rows.check()
         exact, trace = rows.states is not None and bool((rows.states >= 0).all()), None
         rule: Rule = self.rule if exact else "ml" if self.rule == "ml" else "map"
@@ -206,7 +232,6 @@ class HiddenMarkovModel(BaseEstimator):
         if exact:
             stats = model.collect(rows, states)
         else:
-            asked = as_family(self.family)
             em = BaumWelch(model, rows, states, rule, asked, self.max_iter, self._threads)
             first = start.density if isinstance(start, HiddenMarkovModel) else start
             estimate, trace = em.run(first, self.n_starts, self.tol, np.random.default_rng(self.random_state))
@@ -215,8 +240,18 @@ class HiddenMarkovModel(BaseEstimator):
             model = self._model(family)
             stats = estimate.stats if first is not None or found else model.sort_states(estimate.stats)
         density = model.estimate(stats, self.rule)
-        self.family_, self.exact_, self.trace_ = family, exact, trace
+        self.family_, self.exact_, self.trace_, self.words_ = family, exact, trace, words
         self._set(stats)._density = density
+        return self
+
+    def _fit_best(self, sizes: Sequence[int], X: SequenceInput, y: Any, lengths: Any, **options: Any) -> Self:
+        """Fit each number of states, and keep the model of lowest BIC."""
+        if not sizes:
+            raise HyperparameterError("n_states is empty. Give a number, or several such as range(1, 6).")
+        fitted = [copy(self).set_params(n_states=size).fit(X, y, lengths, **options) for size in sizes]
+        criteria = {size: each.bic(X, lengths) for size, each in zip(sizes, fitted)}
+        best, own = fitted[int(np.argmin(list(criteria.values())))], self.get_params(deep=False)
+        self.__dict__.update({**vars(best), **own, "criteria_": criteria})
         return self
 
     def learn(
@@ -315,7 +350,7 @@ class HiddenMarkovModel(BaseEstimator):
         if not isinstance(other, HiddenMarkovModel):
             raise MergeError(f"a hidden Markov model cannot be merged with a {type(other).__name__}.")
         check_is_fitted(other, "classes_")
-        if self.family_ != other.family_:
+        if self.family_ != other.family_ or self.words_ != other.words_:
             raise MergeError("the models have different families, or made different choices at their first fit.")
         return copy(self)._set(self._counts("merged") + other._counts("merged"))
 
@@ -339,6 +374,36 @@ class HiddenMarkovModel(BaseEstimator):
         """
         paths = self._inference(X, lengths).paths()
         return self.classes_[paths]
+
+    def decode(
+        self, X: SequenceInput, lengths: ArrayLike | None = None, algorithm: Literal["viterbi", "map"] = "viterbi"
+    ) -> tuple[float, Array]:
+        """Return states and their log probability, as hmmlearn does.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+        algorithm : {"viterbi", "map"}, default="viterbi"
+            The most probable path, or the most probable state of each step.
+
+        Returns
+        -------
+        log_prob : float
+            Log of the joint density of rows and path; for "map" the sum of the states' posterior probabilities.
+        states : ndarray of shape (n_samples,)
+            State at each step.
+        """
+        inference = self._inference(X, lengths)
+        if algorithm == "map":
+            posterior = inference.posteriors()
+            return float(posterior.max(axis=1).sum()), self.classes_[posterior.argmax(axis=1)]
+        if algorithm != "viterbi":
+            raise HyperparameterError(f"algorithm={algorithm!r} is neither 'viterbi' nor 'map'.")
+        paths = inference.paths()
+        return inference.path_score(paths), self.classes_[paths]
 
     def predict_proba(self, X: SequenceInput, lengths: ArrayLike | None = None) -> Array:
         """Return the probability of each state at each step, given the whole sequence.
@@ -408,6 +473,41 @@ class HiddenMarkovModel(BaseEstimator):
         """
         return float(self.score_samples(X, lengths).sum())
 
+    def bic(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
+        """Bayesian information criterion −2 log L + p log n; lower is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+
+        Returns
+        -------
+        float
+            The criterion, with n the number of steps.
+        """
+        inference = self._inference(X, lengths)
+        return float(-2 * inference.log_likelihoods().sum() + self._parameters() * np.log(inference.rows.n))
+
+    def aic(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
+        """Akaike information criterion −2 log L + 2p; lower is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, or list of these
+            One row for each step.
+        lengths : array-like of int, optional
+            Length of each sequence; one sequence if None.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
+        return -2 * self.score(X, lengths) + 2 * self._parameters()
+
     def sample(
         self, lengths: ArrayLike = 1, random_state: np.random.Generator | int | None = None
     ) -> tuple[Rows, Array]:
@@ -467,6 +567,11 @@ class HiddenMarkovModel(BaseEstimator):
         return self._density
 
     @property
+    def n_states_(self) -> int:
+        """Number of states."""
+        return len(self.classes_)
+
+    @property
     def startprob_(self) -> Array:
         """Probability of each state at the first step, shape (n_states,)."""
         return np.exp(self.density.log_start)
@@ -511,27 +616,38 @@ class HiddenMarkovModel(BaseEstimator):
         density = self.density if self.stats_ is None else None
         names = tuple(self.classes_.tolist())
         parameters = self.get_params(deep=False)
-        return StoredHMM(parameters, self.family_, self.stats_, density, self.trace_, self.exact_, names)
+        given = self.words_
+        words = None if given is None else (tuple(sorted(given.frequent)), tuple(sorted(given.endings)))
+        return StoredHMM(parameters, self.family_, self.stats_, density, self.trace_, self.exact_, names, words)
 
     # -- internals ---------------------------------------------------------------------------------------------------
     @property
-    def _threads(self) -> int:
-        return int(effective_n_jobs(self.n_jobs))
+    def _threads(self) -> int | None:
+        return None if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
 
     def _model(self, family: Family) -> HMM:
         return HMM(family, self.start_pseudo_count, self.transition_pseudo_count)
 
-    def _states(self, found: tuple[Any, ...], n: int) -> Axis:
-        """The axis of the states: those found in y, or n_states numbers."""
+    def _states(self, asked: int | None, found: tuple[Any, ...], n: int) -> Axis:
+        """The axis of the states: those found in y, or as many numbers as asked for."""
         if found:
-            if self.n_states not in (None, len(found)):
-                raise InputError(f"n_states={self.n_states}, but y names {len(found)} states. Leave n_states out.")
+            if asked not in (None, len(found)):
+                raise InputError(f"n_states={asked}, but y names {len(found)} states. Leave n_states out.")
             return Axis(found)
-        if self.n_states is None or self.n_states < 1:
-            raise HyperparameterError(f"n_states={self.n_states}: give the number of states, or the states as y.")
-        if n < self.n_states:
-            raise InputError(f"{self.n_states} states in {n} rows: there are not enough rows. Ask for fewer.")
-        return Axis.of(self.n_states)
+        if asked is None or asked < 1:
+            raise HyperparameterError(f"n_states={asked}: give the number of states, or the states as y.")
+        if n < asked:
+            raise InputError(f"{asked} states in {n} rows: there are not enough rows. Ask for fewer.")
+        return Axis.of(asked)
+
+    def _parameters(self) -> int:
+        """Number of free parameters: start, transitions that are possible, and emissions."""
+        density = self.density
+        if self.stats_ is None:
+            return 0  # all are known
+        possible = np.isfinite(density.log_transitions)
+        chain = int(np.isfinite(density.log_start).sum()) - 1 + int((possible.sum(axis=1) - 1).sum())
+        return chain + free_parameters(self.family_, self.stats_.emissions)
 
     def _counts(self, action: str) -> HMMStats:
         """The counts; refused if they are expectations."""
@@ -553,6 +669,7 @@ class HiddenMarkovModel(BaseEstimator):
         sequence_weight: ArrayLike | None,
     ) -> HMMStats:
         """The counts of a batch with known states."""
+        X, lengths = read_words(self.words_, X, lengths)
         rows, found = read_rows(self.family_, X, lengths, y, sample_weight, sequence_weight, counts.emissions)
         if rows.states is None or (rows.states < 0).any():
             raise NotAvailableError("steps whose states are not known need EM, which is not a sum. Use fit.")
@@ -560,6 +677,7 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _inference(self, X: SequenceInput, lengths: ArrayLike | None) -> Inference:
         density = self.density
+        X, lengths = read_words(self.words_, X, lengths)
         rows, _ = read_rows(self.family_, X, lengths, stats=None if self.stats_ is None else self.stats_.emissions)
         return Inference(density, rows, threads=self._threads)
 
@@ -593,6 +711,7 @@ class StoredHMM:
     trace: Any
     exact: Any
     names: Any  # of the states
+    words: Any = None  # frequent words and known endings, where sequences are words
 
     @property
     def rows(self) -> float:
@@ -607,7 +726,9 @@ class StoredHMM:
         require(isinstance(self.family, Family) and isinstance(self.names, tuple), "a model", "a family and states")
         require(self.trace is None or isinstance(self.trace, Trace), "trace", "to be one")
         model = HiddenMarkovModel(**self.parameters)
+        model.criteria_ = {}
         model.family_, model.trace_, model.exact_ = self.family, self.trace, bool(self.exact)
+        model.words_ = self._word_features()
         if self.stats is not None:
             right = isinstance(self.stats, HMMStats) and self.stats.labels.get("next") == self.stats.axis
             require(right and tuple(self.stats.axis.names) == self.names, "stats", "the sums of the states")
@@ -616,6 +737,14 @@ class StoredHMM:
             model._set_density(self.names, self.density)
         _check_density(model.density, len(self.names))
         return model
+
+    def _word_features(self) -> WordFeatures | None:
+        if self.words is None:
+            return None
+        right = isinstance(self.words, tuple) and len(self.words) == 2
+        right = right and all(isinstance(each, str) for part in self.words for each in part)
+        require(right, "words", "to be frequent words and endings")
+        return WordFeatures(*map(frozenset, self.words))
 
 
 def check_parameters(estimator: Any, given: Any) -> None:

@@ -64,7 +64,7 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
     random_state : int, numpy.random.Generator or None, default=None
         Source of the random starts.
     n_jobs : int, optional
-        Number of threads; results do not depend on it.
+        Number of threads, `deciban.get_threads()` if None; results do not depend on it.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh, svd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from deciban.errors import HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
@@ -31,16 +31,23 @@ class Projection:
     matrix: Array  # (D, d)
     offset: Array  # (D,)
     strength: Array  # (d,) variance along each direction; for Fisher, between over within classes
+    total: float | None = None  # strength of all directions together; None in older files
 
     def validate(self) -> None:
         """Raise InputError if matrix, offset and strengths differ in size."""
         D, d = self.matrix.shape if self.matrix.ndim == 2 else (-1, -1)
         if self.offset.shape != (D,) or self.strength.shape != (d,):
             raise InputError("the matrix, the offset and the strengths of a projection do not fit together.")
+        if self.total is not None and not self.total >= 0:
+            raise InputError("the total strength of a projection is not a number ≥ 0.")
 
     def transform(self, X: Array) -> Array:
         """Project rows."""
         return (X - self.offset) @ self.matrix
+
+    def inverse(self, Z: Array) -> Array:
+        """Return the rows of the subspace that have these projections."""
+        return Z @ np.linalg.pinv(self.matrix) + self.offset
 
     def apply(self, stats: GaussianStats) -> GaussianStats:
         """Return the statistics of the projected rows."""
@@ -70,16 +77,48 @@ class _Projector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Returns
         -------
-        ndarray of shape (n_samples, n_directions)
+        ndarray of shape (n_samples, n_components)
             Projected rows.
         """
         check_is_fitted(self)
         return self.projection_.transform(validate_data(self, X, reset=False, dtype=np.float64))
 
+    def inverse_transform(self, X: ArrayLike) -> Array:
+        """Return rows in the units of the data, from projected rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Projected rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Rows in the subspace of the directions; their projections are those given.
+        """
+        check_is_fitted(self)
+        rows = check_array(X, dtype=np.float64)
+        if rows.shape[1] != self._n_features_out:
+            raise InputError(f"X has {rows.shape[1]} columns, but there are {self._n_features_out} directions.")
+        return self.projection_.inverse(rows)
+
     @property
     def components_(self) -> Array:
-        """Directions, one per row, shape (n_directions, n_features)."""
+        """Directions, one per row, shape (n_components, n_features)."""
         return self.projection_.matrix.T
+
+    @property
+    def mean_(self) -> Array:
+        """Mean of all rows, shape (n_features,)."""
+        return self.projection_.offset
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """Share of each direction in the sum over all directions, shape (n_components,)."""
+        projection = self.projection_
+        if projection.total is None:
+            raise AttributeError("explained_variance_ratio_ is not in files of former versions. Fit again.")
+        return projection.strength / projection.total
 
     @property
     def _n_features_out(self) -> int:
@@ -91,17 +130,21 @@ class PCA(_Projector):
 
     Parameters
     ----------
-    n : int, optional
+    n_components : int, optional
         Number of directions; as many as there are columns if None.
 
     Attributes
     ----------
     projection_ : Projection
         The projection; it applies to rows and to Gaussian statistics.
-    components_ : ndarray of shape (n_directions, n_features)
+    components_ : ndarray of shape (n_components, n_features)
         Orthonormal directions of largest variance, the largest first.
-    explained_variance_ : ndarray of shape (n_directions,)
+    explained_variance_ : ndarray of shape (n_components,)
         Variance along each direction, divided by the number of rows.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Share of each direction in the variance of the rows.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the rows.
     n_features_in_ : int
         Number of columns.
 
@@ -115,8 +158,8 @@ class PCA(_Projector):
     array([24. ,  0.9])
     """
 
-    def __init__(self, n: int | None = None) -> None:
-        self.n = n
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
 
     def fit_stats(self, stats: GaussianStats) -> Projection:
         """Find the directions from sums alone.
@@ -133,13 +176,14 @@ class PCA(_Projector):
         """
         stats = stats.whole()
         D, total = len(stats.origin), stats.weight.sum()
-        d = _wanted(self.n, D)
+        d = _wanted(self.n_components, D)
         mean = stats.first.sum(axis=0) / total
         covariance = stats.second.sum(axis=0) / total - np.outer(mean, mean)
         largest = None if d == D else (D - d, D - 1)
         variance, vectors = eigh(covariance, subset_by_index=largest)
         matrix = _fix_signs(vectors[:, ::-1])
-        return Projection(matrix, stats.origin + mean, np.maximum(variance[::-1], 0.0))
+        total = max(float(np.trace(covariance)), 0.0)
+        return Projection(matrix, stats.origin + mean, np.maximum(variance[::-1], 0.0), total)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the directions.
@@ -163,7 +207,7 @@ class PCA(_Projector):
 
     @property
     def explained_variance_(self) -> Array:
-        """Variance along each direction, shape (n_directions,)."""
+        """Variance along each direction, shape (n_components,)."""
         return self.projection_.strength
 
 
@@ -175,17 +219,21 @@ class Fisher(_Projector):
 
     Parameters
     ----------
-    n : int, optional
+    n_components : int, optional
         Number of directions; if None the number of classes less one, or the number of columns if that is lower.
 
     Attributes
     ----------
     projection_ : Projection
         The projection; it applies to rows and to Gaussian statistics.
-    components_ : ndarray of shape (n_directions, n_features)
+    components_ : ndarray of shape (n_components, n_features)
         Directions of largest separation, the largest first.
-    separation_ : ndarray of shape (n_directions,)
+    separation_ : ndarray of shape (n_components,)
         Variance between classes over variance within classes, along each direction.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Share of each direction in the variance between classes, where that within classes is 1.
+    mean_ : ndarray of shape (n_features,)
+        Mean of all rows.
     n_features_in_ : int
         Number of columns.
 
@@ -198,8 +246,8 @@ class Fisher(_Projector):
     array([32.19,  0.29])
     """
 
-    def __init__(self, n: int | None = None) -> None:
-        self.n = n
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
 
     def fit_stats(self, stats: GaussianStats) -> Projection:
         """Find the directions from sums alone.
@@ -219,13 +267,14 @@ class Fisher(_Projector):
         (K, D), total = stats.first.shape, stats.weight.sum()
         if K < 2:
             raise InputError("Fisher's directions separate classes, but there is only one class. Give at least two.")
-        d = min(_wanted(self.n, D), K - 1, D)
+        d = min(_wanted(self.n_components, D), K - 1, D)
         means, scatter = stats.scatter()
         whitener = _within(scatter.sum(axis=0) / total)
         centre = stats.first.sum(axis=0) / total
         between = np.sqrt(stats.weight / total)[:, None] * (means - centre)  # betweenᵀ·between = B/N
         _, singular, rotation = svd(between @ whitener, full_matrices=False)
-        return Projection(_fix_signs(whitener @ rotation[:d].T), stats.origin + centre, singular[:d] ** 2)
+        matrix, total = _fix_signs(whitener @ rotation[:d].T), float((singular**2).sum())
+        return Projection(matrix, stats.origin + centre, singular[:d] ** 2, total)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Find the directions that separate the classes.
@@ -253,7 +302,7 @@ class Fisher(_Projector):
 
     @property
     def separation_(self) -> Array:
-        """Variance between over variance within classes along each direction, shape (n_directions,)."""
+        """Variance between over variance within classes along each direction, shape (n_components,)."""
         return self.projection_.strength
 
     def __sklearn_tags__(self) -> Any:
@@ -266,7 +315,9 @@ def _wanted(n: int | None, most: int) -> int:
     if n is None:
         return most
     if not isinstance(n, (int, np.integer)) or not 1 <= n <= most:
-        raise HyperparameterError(f"n={n!r} directions cannot be had from {most} columns. Give 1 to {most}, or None.")
+        raise HyperparameterError(
+            f"n_components={n!r} directions cannot be had from {most} columns. Give 1 to {most}, or None."
+        )
     return int(n)
 
 

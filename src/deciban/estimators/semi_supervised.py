@@ -1,11 +1,14 @@
 """Classifier that learns from rows with and without labels, by EM.
 
-    E   γ_nc ∝ P(c) f(x_n|c) for rows without a label; a row with a label keeps it
+    E   γ_nc ∝ P(c) f(x_n|c)^s for rows without a label; a row with a label keeps it
     M   the family's `estimate` on  Σ over labelled rows  +  λ · Σ over unlabelled rows, weighted by γ
+
+s is 1, or the common scale of calibrated scores where the classifier is calibrated: densities of dependent features are
+overconfident, and then EM assigns every unlabelled row to one class with certainty, often all to the same class.
 
 The classes are the components of a mixture, and the sums of unlabelled rows come from the mixture's E-step. λ is the
 weight of an unlabelled row relative to a labelled one. The objective, Σ log P(y)f(x|y) + λ Σ log Σ_c P(c)f(x|c), with
-the log prior under "map", never decreases under "ml" and "map"; under "mean" the loop stops when it changes little.
+the log prior under "map", never decreases under "ml" and "map" if s is 1; else the loop stops when it changes little.
 
 Reference: Nigam, McCallum, Thrun & Mitchell, Text classification from labeled and unlabeled documents using EM, 2000.
 """
@@ -19,10 +22,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from deciban.errors import (
     DecibanError,
@@ -32,7 +36,9 @@ from deciban.errors import (
     NotAvailableError,
     shortlist,
 )
-from deciban.evidence.decisions import resolve_prior
+from deciban.evaluate.calibration import Offsets
+from deciban.evaluate.scale_fit import informative_penalty
+from deciban.evidence.decisions import PriorLike, resolve_prior
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_posterior
 from deciban.families.protocol import Density, Family, Rows, Rule
@@ -42,15 +48,16 @@ from deciban.latent.components import MixtureDensity
 from deciban.latent.expectation import WeightedRows
 from deciban.model import model
 from deciban.model.answers import Answers
-from deciban.model.calibration import Calibration
+from deciban.model.calibration import Calibration, total
 from deciban.model.candidates import first_of_near_equals
 from deciban.model.cross_fit import fit_calibration
 from deciban.model.folds import FOLDS, stratified
+from deciban.model.judge import left_out_blocks
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
-from deciban.read.tables import Table
+from deciban.read.tables import Table, in_memory
 from deciban.statistics import Array, Members, Stats
 from deciban.store import save
 
@@ -69,7 +76,7 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    classifier : GenerativeClassifier, optional
+    classifier : GenerativeClassifier or Family, optional
         Its family, rule and prior are used; `GenerativeClassifier()` if None.
     unlabelled_weight : float or "loo", default=1.0
         Weight of an unlabelled row relative to a labelled one. With "loo", the weight of lowest log loss of labelled
@@ -96,6 +103,8 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         Weight of an unlabelled row.
     criteria_ : dict of {float: (float, float)}
         With "loo", log loss, after calibration, and error rate of the labelled rows left out, for each weight.
+    n_iter_ : int
+        Number of iterations of EM, at least 1.
     n_features_in_ : int
         Number of columns.
 
@@ -114,7 +123,7 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        classifier: GenerativeClassifier | None = None,
+        classifier: GenerativeClassifier | Family | None = None,
         *,
         unlabelled_weight: float | Literal["loo"] = 1.0,
         missing: object = None,
@@ -147,9 +156,15 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         self._check_weight()
-        labels = np.asarray(y, dtype=object)
-        rows: Any = X
-        n = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        if y is None:
+            raise InputError("requires y to be passed, but the target y is None.", remedy="Give labels to some rows.")
+        rows: Any = in_memory(X)
+        if sp.issparse(rows):
+            rows = rows.tocsr()
+        X = rows if hasattr(rows, "shape") or hasattr(rows, "__len__") else np.asarray(rows)
+        labels = np.asarray(in_memory(y), dtype=object)
+        labels = column_or_1d(labels, warn=True) if labels.ndim == 2 and labels.shape[1] == 1 else labels
+        n = _num_samples(X)
         if labels.shape != (n,):
             raise InputError(
                 f"X has {n} rows, but y has shape {labels.shape}. Give each row a label, or None where there is none."
@@ -165,6 +180,7 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         task = _task(clf, X, labels, weight, have, lack)
         estimate, self.trace_, self.unlabelled_weight_ = self._run(task)
         stats = model.ModelStats(clf.stats_.labels, estimate.counts, estimate.sums)
+        self.n_iter_ = max(1, self.trace_.iterations)
         self._warn_of_collapse(estimate.counts, task)
         batch = Batch(Table.of(_safe_indexing(X, have)), labels[have].tolist(), weight[have])
         clf.use(_recalibrated(clf, Predictor(replace(clf.model_, stats=stats, calibration=None)), task, batch))
@@ -176,7 +192,9 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
     def _new_classifier(self) -> Any:
         from deciban.estimators.classifier import GenerativeClassifier
 
-        return GenerativeClassifier() if self.classifier is None else clone(self.classifier)
+        if self.classifier is None or isinstance(self.classifier, Family):
+            return GenerativeClassifier("auto" if self.classifier is None else self.classifier)
+        return clone(self.classifier)
 
     def _run(self, task: SemiSupervisedEM) -> tuple[Estimate, em.Trace, float]:
         """EM at the weight asked for, or at the one of lowest leave-one-out error."""
@@ -246,6 +264,21 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         """
         return self._fitted.explain(X, over, against, **options)
 
+    def log_prior(self, prior: PriorLike | None = None) -> Array:
+        """Return the log prior of the classes.
+
+        Parameters
+        ----------
+        prior : "learnt", "uniform", dict or array-like, optional
+            Class prior; the classifier's own if None.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            Log probabilities.
+        """
+        return self._fitted.log_prior(prior)
+
     @property
     def prior(self) -> Any:
         """Class prior of the classifier."""
@@ -288,6 +321,11 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
             "and there is no exact leave-one-out: refit without them."
         )
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._new_classifier()).input_tags
+        return tags
+
     @property
     def _fitted(self) -> Any:
         check_is_fitted(self)
@@ -311,6 +349,26 @@ class Estimate(NamedTuple):
     sums: Any  # of the family
 
 
+class Tempered(Density):
+    """A density raised to a power, not normalised: f(x|c)^s; used within EM, never stored."""
+
+    def __init__(self, inner: Density, scale: float) -> None:
+        self.inner, self.scale = inner, scale
+
+    @property
+    def K(self) -> int:
+        return self.inner.K
+
+    def log_density(self, X: Rows) -> Array:
+        return self.scale * self.inner.log_density(X)
+
+    def log_base(self, X: Rows) -> Array | float:
+        return self.inner.log_base(X)
+
+    def sample(self, codes: Array, rng: np.random.Generator) -> Rows:
+        return self.inner.sample(codes, rng)
+
+
 @dataclass(eq=False)
 class SemiSupervisedEM:
     """EM over labelled and unlabelled rows."""
@@ -321,6 +379,7 @@ class SemiSupervisedEM:
     unlabelled: WeightedRows
     rule: Rule
     prior: Array | None = None  # (K,) if it is given, not learnt
+    scale: float = 1.0  # s
 
     @cached_property
     def labelled(self) -> Stats:
@@ -335,7 +394,7 @@ class SemiSupervisedEM:
         if factor == 0 or not len(self.unlabelled):
             return start, em.Trace([], True)
         weight = float(self.members.weights().sum()) + factor * self.unlabelled.total_weight
-        monotone = self.rule in ("ml", "map")
+        monotone = self.rule in ("ml", "map") and self.scale == 1
         with one_thread(0):
             return em.run(
                 lambda estimate: self.step(estimate, factor),
@@ -350,7 +409,8 @@ class SemiSupervisedEM:
 
     def step(self, estimate: Estimate, factor: float) -> tuple[Estimate, float]:
         """One EM step; returns the next estimate and the objective of the given one."""
-        mixture = MixtureDensity(estimate.log_prior, estimate.density)
+        density = estimate.density if self.scale == 1 else Tempered(estimate.density, self.scale)
+        mixture = MixtureDensity(estimate.log_prior, density)
         found, total = self.unlabelled.expect(mixture, self.members.classes)
         if found is None:
             raise DecibanError(
@@ -431,4 +491,16 @@ def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lac
     learnt = isinstance(clf.prior, str) and clf.prior == "learnt"
     prior = None if learnt else resolve_prior(clf.prior, clf.classes_, clf.stats_.rows)
     rule: Rule = "mean" if clf.rule == "predictive" else clf.rule
-    return SemiSupervisedEM(family, block, members, rows, rule, prior)
+    return SemiSupervisedEM(family, block, members, rows, rule, prior, _common_scale(clf, block, members))
+
+
+def _common_scale(clf: Any, rows: Rows, members: Members) -> float:
+    """Return the scale of the labelled rows' leave-one-out scores, at most 1; 1 if the classifier is not calibrated."""
+    if clf.model_.calibration is None:
+        return 1.0
+    scores = total(left_out_blocks(clf.predictor_, rows, members)[: len(clf.model_.positions)])
+    try:
+        found = Offsets.fit(scores, np.asarray(members.codes), penalty=informative_penalty)
+    except DecibanError:  # too few labelled rows
+        return 1.0
+    return min(1.0, float(found.scale))

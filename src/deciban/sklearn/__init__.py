@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 _HOME = {
-    "GaussianNB": "naive_bayes",
+    "GaussianNB": "gaussian_nb",
     "MultinomialNB": "naive_bayes",
     "ComplementNB": "naive_bayes",
     "BernoulliNB": "naive_bayes",
@@ -20,10 +20,13 @@ _HOME = {
     "LinearDiscriminantAnalysis": "discriminant_analysis",
     "QuadraticDiscriminantAnalysis": "discriminant_analysis",
     "GaussianMixture": "mixture",
+    "LatentDirichletAllocation": "decomposition",
     "CountVectorizer": "text",
     "HashingVectorizer": "text",
     "TfidfTransformer": "text",
     "TfidfVectorizer": "text",
+    "from_sklearn": "convert",
+    "to_sklearn": "convert",
     "is_accelerated": "dropin",
     "patch_sklearn": "patch",
     "unpatch_sklearn": "patch",

@@ -96,44 +96,6 @@ class DiscriminantAnalysis(Evidence, LeaveOneOut):
         with np.errstate(divide="ignore"):
             return np.log(self.priors_) if prior is None else self._as_log_prior(prior)
 
-    def predict_proba(self, X: Any, prior: Any = None) -> Array:
-        """Return posterior probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        prior : array-like of shape (n_classes,) or dict, default=None
-            Class probabilities in place of the learnt ones.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probability of each class.
-        """
-        if prior is None:
-            return super().predict_proba(X)  # type: ignore[misc]
-        return kernels.softmax(self._log_likelihood(X) + self._log_prior(prior))
-
-    def predict_log_proba(self, X: Any, prior: Any = None) -> Array:
-        """Return log posterior probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        prior : array-like of shape (n_classes,) or dict, default=None
-            Class probabilities in place of the learnt ones.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Log probability of each class.
-        """
-        if prior is None:
-            return super().predict_log_proba(X)  # type: ignore[misc]
-        return kernels.log_softmax(self._log_likelihood(X) + self._log_prior(prior))
-
     def _left_out(self, X: Any, codes: Array) -> tuple[Array, Array]:
         if self.shrinkage or self._unsupported() or getattr(self, "reg_param", 0.0):
             return super()._left_out(X, codes)
@@ -337,7 +299,8 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
             if self.solver == "svd":
                 kept = np.einsum("kij,kj,klj->kil", vectors, values, vectors)
             self.covariance_ = list(kept.astype(X.dtype, copy=False))
-        self.classes_, self.priors_ = classes.names, prior
+        self.classes_ = classes.names
+        self.priors_ = prior if self.priors is None else np.array(self.priors)
         self.means_ = classes.mean.astype(X.dtype, copy=False)
         self.scalings_ = list(values.astype(X.dtype, copy=False))
         self.rotations_ = list(vectors.astype(X.dtype, copy=False))
@@ -362,27 +325,12 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
         scores += np.log(self.priors_)
         return scores.astype(np.result_type(X.dtype, self.means_.dtype, self.priors_.dtype), copy=False)
 
-    def predict_log_proba(self, X: Any, prior: Any = None) -> Array:
-        """Return log posterior probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        prior : array-like of shape (n_classes,) or dict, default=None
-            Class probabilities in place of the learnt ones.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Log probability of each class.
-        """
+    def _posterior(self, X: Any, prior: Any, logs: bool) -> Array:
         if prior is not None or not self._runs(X):
-            return super().predict_log_proba(X, prior)
+            return super()._posterior(X, prior, logs)
         scores = self._decision_function(X)
-        return kernels.log_softmax(scores, out=scores if scores.dtype == np.float64 else None).astype(
-            scores.dtype, copy=False
-        )
+        softmax, out = kernels.log_softmax if logs else kernels.softmax, scores if scores.dtype == np.float64 else None
+        return softmax(scores, out=out).astype(scores.dtype, copy=False)
 
     def _log_likelihood(self, X: Any) -> Array:
         return self._decision_function(X) - self._log_prior()

@@ -13,6 +13,7 @@ from deciban.errors import HyperparameterError, MergeError, NotAvailableError, N
 from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.scores import log_probability
 from deciban.sklearn.dropin import Array, DropIn, place_labels
+from deciban.statistics import Additive
 
 
 class Evidence(DropIn):
@@ -56,6 +57,46 @@ class Evidence(DropIn):
         if prior is None:
             return super().predict(X)  # type: ignore[misc]
         return self.classes_[(self._log_likelihood(X) + self._log_prior(prior)).argmax(axis=1)]
+
+    def _posterior(self, X: Any, prior: Any, logs: bool) -> Array:
+        """Return posterior probabilities, or their logarithms: (n, K)."""
+        if prior is None:
+            return super().predict_log_proba(X) if logs else super().predict_proba(X)  # type: ignore[misc]
+        return (kernels.log_softmax if logs else kernels.softmax)(self._log_likelihood(X) + self._log_prior(prior))
+
+    def predict_proba(self, X: Any, prior: Any = None) -> Array:
+        """Return posterior probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        prior : array-like of shape (n_classes,) or dict, default=None
+            Class probabilities in place of the learnt ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probability of each class.
+        """
+        return self._posterior(X, prior, logs=False)
+
+    def predict_log_proba(self, X: Any, prior: Any = None) -> Array:
+        """Return log posterior probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        prior : array-like of shape (n_classes,) or dict, default=None
+            Class probabilities in place of the learnt ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log probability of each class.
+        """
+        return self._posterior(X, prior, logs=True)
 
     def llr(self, X: Any, positive: Any = None, negative: Any = None) -> Array:
         """Return log-likelihood ratios, which do not depend on class probabilities.
@@ -145,7 +186,7 @@ class LeaveOneOut:
         return codes
 
 
-class Sums(LeaveOneOut):
+class Sums(LeaveOneOut, Additive):
     """Unlearning and merging of classifiers whose fitted attributes are sums over rows."""
 
     _take: Any

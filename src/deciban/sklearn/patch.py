@@ -17,6 +17,7 @@ PUBLIC = (  # modules of scikit-learn that programs import the classes from
     "sklearn.naive_bayes",
     "sklearn.discriminant_analysis",
     "sklearn.mixture",
+    "sklearn.decomposition",
     "sklearn.feature_extraction.text",
 )
 

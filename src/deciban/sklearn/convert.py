@@ -1,0 +1,269 @@
+"""Fitted models of scikit-learn as classifiers of deciban, and back, where both have the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import sklearn.discriminant_analysis
+import sklearn.naive_bayes
+from sklearn.utils.validation import check_is_fitted
+
+from deciban.errors import HyperparameterError, NotAvailableError
+from deciban.estimators.classifier import GenerativeClassifier
+from deciban.families.bernoulli import Bernoulli, BernoulliStats
+from deciban.families.categorical import Categorical, CategoricalStats
+from deciban.families.gaussian import Gaussian
+from deciban.families.gaussian.sums import DiagonalStats
+from deciban.families.multinomial import Multinomial, MultinomialStats
+from deciban.families.protocol import Family
+from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis
+from deciban.model.predictor import Predictor
+from deciban.sklearn.dropin import Array
+from deciban.statistics import Axis, Ragged, Stats
+
+MADE = Reason("made of a fitted model of scikit-learn")
+
+
+# -- from scikit-learn -------------------------------------------------------------------------------------------------
+def from_sklearn(estimator: Any) -> GenerativeClassifier:
+    """Return a classifier of deciban with the model of a fitted estimator of scikit-learn.
+
+    Classifiers of naive Bayes keep their sums: the result learns, unlearns and adds. Discriminant analyses become known
+    densities, which answer and cannot learn.
+
+    Parameters
+    ----------
+    estimator : GaussianNB, MultinomialNB, BernoulliNB, CategoricalNB, LinearDiscriminantAnalysis or \
+QuadraticDiscriminantAnalysis
+        A fitted estimator, or a drop-in. A linear discriminant analysis must have its `covariance_`.
+
+    Returns
+    -------
+    GenerativeClassifier
+        A fitted classifier that gives the same posterior probabilities. `BernoulliNB` thresholds its rows; the result
+        takes rows of 0 and 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from deciban.sklearn import from_sklearn
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = from_sklearn(GaussianNB().fit(X[::2], y[::2])).learn(X[1::2], y[1::2])
+    >>> clf.llr(X[:1], 0, 1, unit="decibans").round()
+    array([179.])
+    """
+    check_is_fitted(estimator)
+    for kind, convert in FROM.items():
+        if isinstance(estimator, kind):
+            clf = convert(estimator)
+            if hasattr(estimator, "feature_names_in_"):
+                clf.feature_names_in_ = estimator.feature_names_in_
+            return clf
+    names = ", ".join(kind.__name__ for kind in FROM)
+    raise NotAvailableError(f"{type(estimator).__name__} has no equivalent among deciban's models. There are: {names}.")
+
+
+def _with_sums(family: Family[Any], sums: Stats, rule: Any, estimator: Any, prior: Any) -> GenerativeClassifier:
+    """Return a classifier of these sums."""
+    axis = class_axis((), estimator.classes_.tolist())
+    stats = ModelStats({"class": axis}, np.asarray(estimator.class_count_, dtype=float), sums)
+    names = getattr(estimator, "feature_names_in_", None)
+    reader = Reader(range(estimator.n_features_in_) if names is None else tuple(names))
+    clf = GenerativeClassifier(family, rule=rule, prior=prior)
+    clf.n_features_in_ = estimator.n_features_in_
+    model = Model(family, stats, reader, rule, family, (MADE,), chosen_on=float(stats.rows.sum()))
+    return clf.use(Predictor(model, model.density()))
+
+
+def _labels(estimator: Any, **others: Any) -> dict[str, Any]:
+    return {"class": class_axis((), estimator.classes_.tolist()), **others}
+
+
+def _from_gaussian(nb: Any) -> GenerativeClassifier:
+    count = np.asarray(nb.class_count_, dtype=float)[:, None]
+    mean, variance = np.asarray(nb.theta_, dtype=float), np.asarray(nb.var_, dtype=float)
+    origin = (count * mean).sum(axis=0) / count.sum()
+    shift, weight = mean - origin, np.repeat(count, mean.shape[1], axis=1)
+    labels = _labels(nb, feature=Axis.of(mean.shape[1]))
+    sums = DiagonalStats(labels, weight, count * shift, count * (variance + shift**2), origin)
+    prior = "learnt" if nb.priors is None else nb.class_prior_.tolist()
+    return _with_sums(Gaussian("diagonal", origin=origin), sums, "ml", nb, prior)
+
+
+def _discrete_prior(nb: Any) -> Any:
+    if nb.class_prior is None and nb.fit_prior:
+        return "learnt"
+    return np.exp(nb.class_log_prior_).tolist()
+
+
+def _from_multinomial(nb: Any) -> GenerativeClassifier:
+    K, V = nb.feature_count_.shape
+    labels = _labels(nb, word=Axis.of(V))
+    sums = MultinomialStats(labels, nb.feature_count_, nb.class_count_, np.zeros((K, 2)))
+    return _with_sums(Multinomial(_alpha(nb)), sums, "mean", nb, _discrete_prior(nb))
+
+
+def _from_bernoulli(nb: Any) -> GenerativeClassifier:
+    labels = _labels(nb, feature=Axis.of(nb.feature_count_.shape[1]))
+    sums = BernoulliStats(labels, nb.feature_count_, nb.class_count_[:, None] - nb.feature_count_)
+    return _with_sums(Bernoulli(_alpha(nb), _alpha(nb)), sums, "mean", nb, _discrete_prior(nb))
+
+
+def _from_categories(nb: Any) -> GenerativeClassifier:
+    sizes = [table.shape[1] for table in nb.category_count_]
+    labels = _labels(nb, category=Ragged(tuple(Axis(tuple(range(size))) for size in sizes)))
+    sums = CategoricalStats(labels, np.concatenate(nb.category_count_, axis=1))
+    family = Categorical(_alpha(nb), categories=[list(range(size)) for size in sizes])
+    return _with_sums(family, sums, "mean", nb, _discrete_prior(nb))
+
+
+def _alpha(nb: Any) -> Any:
+    alpha = nb._check_alpha()
+    return float(alpha) if np.ndim(alpha) == 0 else np.asarray(alpha, dtype=float)
+
+
+def _from_linear(analysis: Any) -> GenerativeClassifier:
+    if not hasattr(analysis, "covariance_"):
+        raise NotAvailableError("this analysis has no covariance_. Fit it with store_covariance=True.")
+    return _known(analysis, [analysis.covariance_] * len(analysis.classes_))
+
+
+def _from_quadratic(analysis: Any) -> GenerativeClassifier:
+    covariances = [(R * s) @ R.T for R, s in zip(analysis.rotations_, analysis.scalings_)]
+    return _known(analysis, covariances)
+
+
+def _known(analysis: Any, covariances: list[Array]) -> GenerativeClassifier:
+    """Return a classifier of Gaussians with known means and covariances."""
+    each = zip(analysis.classes_.tolist(), analysis.means_, covariances)
+    densities = {name: Gaussian.of(mean, covariance) for name, mean, covariance in each}
+    return GenerativeClassifier.from_densities(densities, prior=np.asarray(analysis.priors_, dtype=float).tolist())
+
+
+FROM: dict[type, Callable[[Any], GenerativeClassifier]] = {
+    sklearn.naive_bayes.GaussianNB: _from_gaussian,
+    sklearn.naive_bayes.MultinomialNB: _from_multinomial,
+    sklearn.naive_bayes.BernoulliNB: _from_bernoulli,
+    sklearn.naive_bayes.CategoricalNB: _from_categories,
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis: _from_linear,
+    sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis: _from_quadratic,
+}
+
+
+# -- to scikit-learn ---------------------------------------------------------------------------------------------------
+def to_sklearn(classifier: GenerativeClassifier) -> Any:
+    """Return an estimator of scikit-learn with the model of a fitted classifier.
+
+    It is scikit-learn's own class, so that programs without deciban can use a pickle of it.
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+        A fitted classifier of one Gaussian, `Multinomial`, `Bernoulli` or `Categorical`, without calibration and not
+        under rule "predictive". Categories must be the numbers 0, 1, ….
+
+    Returns
+    -------
+    estimator
+        A fitted GaussianNB (diagonal Gaussians), LinearDiscriminantAnalysis (tied), QuadraticDiscriminantAnalysis
+        (full), MultinomialNB, BernoulliNB or CategoricalNB.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from deciban import Gaussian, GenerativeClassifier
+    >>> from deciban.sklearn import to_sklearn
+    >>> X, y = load_iris(return_X_y=True)
+    >>> to_sklearn(GenerativeClassifier(Gaussian("tied")).fit(X, y)).predict(X[:2])
+    array([0, 0])
+    """
+    check_is_fitted(classifier)
+    model = classifier.model_
+    if model.calibration is not None:
+        raise NotAvailableError("scikit-learn's classes have no calibration. Fit with calibrate=None.")
+    if model.rule == "predictive":
+        raise NotAvailableError("scikit-learn's classes do not integrate parameters out. Use reestimate(rule='mean').")
+    family = model.family
+    for kind, convert in TO.items():
+        if type(family) is kind:
+            estimator = convert(classifier)
+            estimator.classes_, estimator.n_features_in_ = classifier.classes_, classifier.n_features_in_
+            if hasattr(classifier, "feature_names_in_"):
+                estimator.feature_names_in_ = classifier.feature_names_in_
+            return estimator
+    raise NotAvailableError(f"{type(family).__name__} has no equivalent in scikit-learn.")
+
+
+def _to_gaussian(clf: GenerativeClassifier) -> Any:
+    structure = clf.family_.structure  # type: ignore[attr-defined]
+    if structure in ("full", "tied"):
+        return _to_quadratic(clf) if structure == "full" else _to_linear(clf)
+    nb = sklearn.naive_bayes.GaussianNB()
+    nb.theta_, nb.var_, nb.epsilon_ = clf.means_, clf.variances_, 0.0
+    nb.class_count_, nb.class_prior_ = clf.class_count_, clf.class_prior_
+    return nb
+
+
+def _to_linear(clf: GenerativeClassifier) -> Any:
+    analysis = sklearn.discriminant_analysis.LinearDiscriminantAnalysis(solver="lsqr")
+    covariance = clf.covariances_[0]
+    analysis.means_, analysis.priors_, analysis.covariance_ = clf.means_, clf.class_prior_, covariance
+    coef = scipy.linalg.solve(covariance, clf.means_.T, assume_a="pos").T
+    intercept = -0.5 * (clf.means_ * coef).sum(axis=1) + clf.log_prior()
+    if len(clf.classes_) == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    analysis.coef_, analysis.intercept_ = coef, intercept
+    return analysis
+
+
+def _to_quadratic(clf: GenerativeClassifier) -> Any:
+    analysis = sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis(store_covariance=True)
+    values, vectors = np.linalg.eigh(clf.covariances_)
+    analysis.means_, analysis.priors_, analysis.covariance_ = clf.means_, clf.class_prior_, list(clf.covariances_)
+    analysis.scalings_, analysis.rotations_ = list(values), list(vectors)
+    return analysis
+
+
+def _to_multinomial(clf: GenerativeClassifier) -> Any:
+    alpha: Any = clf.family_.pseudo_count  # type: ignore[attr-defined]
+    nb = sklearn.naive_bayes.MultinomialNB(alpha=alpha if isinstance(alpha, (int, float)) else 1.0)
+    nb.feature_count_ = clf.stats_.family.counts
+    return _discrete(nb, clf)
+
+
+def _to_bernoulli(clf: GenerativeClassifier) -> Any:
+    nb = sklearn.naive_bayes.BernoulliNB(binarize=None)
+    nb.feature_count_ = clf.stats_.family.ones
+    return _discrete(nb, clf)
+
+
+def _to_categories(clf: GenerativeClassifier) -> Any:
+    names = clf.density.names  # type: ignore[attr-defined]
+    for j, each in enumerate(names):
+        if list(each) != list(range(len(each))):
+            raise HyperparameterError(f"CategoricalNB has categories 0, 1, …; column {j} has {list(each)[:5]!r}.")
+    nb = sklearn.naive_bayes.CategoricalNB()
+    nb.category_count_ = np.split(clf.stats_.family.counts, np.cumsum([len(each) for each in names])[:-1], axis=1)
+    nb.n_categories_ = np.array([len(each) for each in names])
+    return _discrete(nb, clf)
+
+
+def _discrete(nb: Any, clf: GenerativeClassifier) -> Any:
+    nb.feature_log_prob_, nb.class_count_, nb.class_log_prior_ = (
+        clf.feature_log_prob_,
+        clf.class_count_,
+        clf.log_prior(),
+    )
+    return nb
+
+
+TO: dict[type, Callable[[GenerativeClassifier], Any]] = {
+    Gaussian: _to_gaussian,
+    Multinomial: _to_multinomial,
+    Bernoulli: _to_bernoulli,
+    Categorical: _to_categories,
+}
