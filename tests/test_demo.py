@@ -33,7 +33,7 @@ def test_the_ideas_fit_a_screen_and_keep_their_promises(shown):
 def test_each_command_is_printed_before_what_it_prints(shown):
     commands = [part.splitlines() for part in shown.split("\n$ deciban ")[1:]]
     assert [lines[0].split()[0] for lines in commands] == [
-        "fit", "predict", "explain", "fit", "predict", "explain", "unlearn", "learn",
+        "fit", "predict", "explain", "fit", "predict", "explain", "unlearn", "learn", "report",
     ]  # fmt: skip
     assert all(len(lines) > 1 and lines[1] for lines in commands)
 
@@ -54,4 +54,5 @@ def test_a_table_with_gaps_is_learnt_and_its_rows_taken_back(shown):
 
 
 def test_the_demonstration_ends_with_what_to_try_next(shown):
+    assert "/report.html" in shown[shown.index("\nlook: file://") : shown.index("\nnext:")]
     assert "deciban fit yours.csv --label COLUMN" in shown[shown.index("\nnext:") :]

@@ -6,6 +6,7 @@ Names are loaded when they are first used, so that `import deciban` stays quick.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -39,11 +40,16 @@ _HOME = {
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
     "compare": "model.compare",
+    # engines that compute the sums of files
+    "engine": "engines.current",
     # model files
     "describe": "store",
     "load": "store",
     "release": "store",
     "save": "store",
+    # threads
+    "get_threads": "kernels.parallel",
+    "set_threads": "kernels.parallel",
     # the algebra, for those who add a family
     "Axis": "statistics",
     "Members": "statistics",
@@ -55,6 +61,8 @@ __all__ = [*_HOME, "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
+        if not name.startswith("_") and importlib.util.find_spec(f"deciban.{name}") is not None:
+            return importlib.import_module(f"deciban.{name}")  # a subpackage, such as deciban.plots
         raise AttributeError(f"module 'deciban' has no attribute {name!r}")
     return getattr(importlib.import_module(f"deciban.{_HOME[name]}"), name)
 

@@ -33,8 +33,8 @@ def here(files, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def said(here, capsys):
-    """The program in this process: what it says, and its exit code."""
+def program_here(capsys):
+    """The program in this process and folder: what it says, and its exit code."""
 
     def call(*arguments: str):
         capsys.readouterr()
@@ -43,3 +43,16 @@ def said(here, capsys):
         return SimpleNamespace(code=code, out=out, err=err)
 
     return call
+
+
+@pytest.fixture
+def said(here, program_here):
+    """The program in a folder with the files."""
+    return program_here
+
+
+@pytest.fixture
+def said_alone(tmp_path, monkeypatch, program_here):
+    """The program in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return program_here

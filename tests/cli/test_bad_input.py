@@ -34,7 +34,7 @@ WRONG = {
     "predict tumours.deciban new.csv --format xml": (2, "--format 'xml'"),
     "predict tumours.deciban new.csv -o answers.xml": (2, "Name the format with --format"),
     "predict tumours.deciban new.csv -o nowhere/a.csv": (1, "no such folder"),
-    "predict tumours.deciban new.csv --read-as xlsx": (1, "xlsx"),
+    "predict tumours.deciban new.csv --read-as docx": (1, "docx"),
     "predict tumours.deciban new.csv --frobnicate": (2, "No such option"),
     "predict": (2, "Missing argument"),
     "predikt tumours.deciban": (2, "Did you mean 'predict'?"),

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from deciban import GenerativeClassifier
-from deciban.cli.filter import with_header
+from deciban.read.mail_header import with_header
 from program import environment
+from service.running import Running
 
 SPAM = b"From: a@example.org\nSubject: cheap pills\nX-Deciban: ham; 99 dban; unsure=no\n\nbuy cheap pills now \xff\n"
 HAM = b"From: b@example.org\nSubject: lunch\n\nlunch with the team at noon\n"
@@ -157,3 +158,22 @@ def test_the_recipe_for_maildrop_delivers_to_maildirs(model, tmp_path):
     assert b"X-Deciban: spam; " in spam.read_bytes()
     assert spam.read_bytes().endswith(b"buy cheap pills now \xff\n")
     assert b"X-Deciban: ham; " in ham.read_bytes()
+
+
+def test_the_service_filters_as_the_program_does(model, tmp_path):
+    shutil.copy(model, tmp_path / "mail.deciban")
+    mail = {"Content-Type": "message/rfc822"}
+    with Running(tmp_path / "mail.deciban") as service:
+        for message in (SPAM, HAM, b"Subject: x\n\nzero \0 byte\n"):
+            answer = service.client.post("/filter", content=message, headers=mail)
+            assert answer.status_code == 200
+            assert answer.content == run(model, message=message).stdout
+            assert answer.headers["content-type"] == "message/rfc822"
+        doubtful = service.client.post("/filter?unsure=1", content=HAM, headers=mail)
+        assert doubtful.headers["x-deciban"].endswith("unsure=yes")
+        assert service.client.post("/filter?unsure=2", content=HAM, headers=mail).status_code == 422
+        assert service.client.post("/filter", content=HAM).status_code == 415
+        if shutil.which("curl") is not None:
+            command = ["curl", "-sf", "--data-binary", "@-", "-H", "Content-Type: message/rfc822"]
+            done = subprocess.run([*command, f"{service.address}/filter"], input=HAM, capture_output=True, check=True)
+            assert done.stdout == run(model, message=HAM).stdout

@@ -158,5 +158,25 @@ def test_what_is_out_of_date_names_the_command_that_renews_it(here, said):
     out_of_date = f"calibration: out of date: fitted on 564 rows, the model now has 554; {renew}"
     assert out_of_date in said("unlearn", "tumours.deciban", "ten.csv").out
     shown = said("inspect", "tumours.deciban").out
-    assert shown.count(renew) == 2
+    assert shown.count(renew) == 1
+    assert shown.count("renew with deciban recalibrate tumours.deciban ROWS") == 1
     assert "renew" not in said("learn", "tumours.deciban", "ten.csv").out
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [(["--stem", "english"], "cat"), (["--characters"], " ca"), (["--ngrams", "2"], "the cats")],
+    ids=["stems", "characters", "pairs"],
+)
+def test_options_of_texts_reach_the_words_of_a_model(tmp_path, given, word):
+    rows = [
+        ("the cats sleep all day", "cat"),
+        ("a cat and more cats purr", "cat"),
+        ("dogs bark at the gates", "dog"),
+    ] * 3
+    lines = [json.dumps({"text": text, "kind": kind}) for text, kind in rows]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    args = ["fit", "rows.jsonl", "--label", "kind", "--text", "text", "-o", "m.deciban", "-q", *given]
+    assert process(tmp_path, *args).code == 0
+    (sums,) = deciban.load(tmp_path / "m.deciban").stats_.family.blocks.values()
+    assert word in list(sums.labels["word"].names)

@@ -2,27 +2,11 @@
 
 import csv
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from deciban import Categorical, GenerativeClassifier
 from deciban.cli.arguments import cost_of, prior_of
-from deciban.cli.process import run
-
-
-@pytest.fixture
-def said(tmp_path, monkeypatch, capsys):
-    """The program in this process: what it says, and its exit code."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        capsys.readouterr()
-        code = run(list(arguments))
-        out, err = capsys.readouterr()
-        return SimpleNamespace(code=code, out=out, err=err)
-
-    return call
 
 
 def test_classes_may_hold_the_signs_of_options():
@@ -32,12 +16,12 @@ def test_classes_may_hold_the_signs_of_options():
 
 
 @pytest.fixture
-def certain(said):
+def certain(said_alone):
     """A model that is certain of its answers: colours were seen in one class only."""
     with open("rows.csv", "w") as file:
         file.write("colour,label\n" + "red,a\nblue,b\n" * 10)
     GenerativeClassifier({"colour": Categorical()}, rule="ml").fit("rows.csv", "label").save("rows.deciban")
-    return said
+    return said_alone
 
 
 @pytest.mark.filterwarnings("ignore::deciban.errors.ImpossibleRowWarning")

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson, plots
 from deciban.errors import InputError, NotAvailableError
+from report.tables import table_with_pairs
 
 X, Y = load_iris(return_X_y=True, as_frame=True)
 HEIGHTS = {"man": Gaussian.of(175.33, 52.89), "woman": Gaussian.of(161.82, 46.89)}
@@ -157,7 +158,7 @@ def test_a_nomogram_of_categories_and_of_counts():
 
 
 def test_models_without_scales_are_refused():
-    with pytest.raises(NotAvailableError, match="not a sum over features"):
+    with pytest.raises(NotAvailableError, match="not a sum over columns"):
         plots.nomogram(GenerativeClassifier(Gaussian("full")).fit(X, Y), X, 1, 2)
     with pytest.raises(InputError, match="Name both"):
         plots.nomogram(GenerativeClassifier(Gaussian("diagonal")).fit(X, Y), X, 1)
@@ -207,3 +208,15 @@ def test_without_matplotlib_the_remedy_is_named():
 def test_the_classifier_does_not_load_matplotlib():
     code = "import sys; from deciban import GenerativeClassifier; print('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("interactions", ["auto", 6])
+def test_a_nomogram_with_several_columns_together_adds_up_to_the_posterior_of_the_marked_row(interactions):
+    table = table_with_pairs()
+    clf, rows = GenerativeClassifier(interactions=interactions).fit(table, "class"), table.drop(columns="class")
+    ax = plots.nomogram(clf, rows, "odd", "even", row=3)
+    assert "several columns" in [label.get_text() for label in ax.get_yticklabels()]
+    marked = sum(x[0] for x, _ in lines(ax, "marked"))
+    base = clf.llr(rows[3:4], "odd", "even", unit="decibans")[0] - marked
+    offsets = clf.model_.calibration.offsets(clf.classes_)
+    assert base == pytest.approx((offsets[1] - offsets[0]) * 10 / np.log(10), abs=1e-6)

@@ -36,3 +36,17 @@ def mixed_model(table):
     }
     kept = {name: family for name, family in families.items() if name in table.columns}
     return GenerativeClassifier(kept, calibrate="blocks", ledger=True).fit(table, "state")
+
+
+def table_with_pairs(n=500, seed=0):
+    """Columns whose pairs tell the class, with gaps that tell it, too."""
+    rng = np.random.default_rng(seed)
+    one, two, three = (rng.integers(0, 3, n) for _ in range(3))
+    odd = ((one + two) % 2 == 1) ^ (rng.random(n) < 0.1)
+    size = rng.normal(size=n) + (three == 1) * np.where(odd, 1.5, -1.5)
+    gap = rng.random(n) < np.where(odd, 0.3, 0.05)
+    names = np.array(["red", "green", "blue"])
+    return pd.DataFrame({
+        "one": names[one], "two": names[two], "three": names[three], "size": np.where(gap, np.nan, size),
+        "class": np.where(odd, "odd", "even"),
+    })  # fmt: skip

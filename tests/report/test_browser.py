@@ -9,7 +9,8 @@ from sklearn.datasets import load_iris
 
 from deciban import GenerativeClassifier
 from deciban.evaluate import dcf, min_dcf
-from report.tables import mixed_model, mixed_table
+from deciban.report.columns import column_scales
+from report.tables import mixed_model, mixed_table, table_with_pairs
 from topics.browser import Browser, missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
@@ -85,8 +86,6 @@ def test_the_nomogram_gives_the_llr_and_the_probability(browser, mixed):
         browser.run(SET, f"scale-{number}", min(int(last), 3 + 2 * number))
         chosen[columns[number]] = None
     found = browser.run("return window.report.nomogram")
-    from deciban.report.columns import column_scales
-
     scales = {one.name: one for one in column_scales(clf.predictor_, 49).columns}
     for number, name in enumerate(columns):
         at = int(browser.run(f"return document.getElementById('scale-{number}').value"))
@@ -141,3 +140,23 @@ def test_it_fits_the_window(browser, mixed, width):
     browser._call("POST", "/window/rect", {"width": max(width, 500), "height": 900})
     browser.open(path)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_the_nomogram_adds_pairs_of_columns(browser, tmp_path):
+    table = table_with_pairs()
+    clf = GenerativeClassifier(interactions=6).fit(table, "class")
+    clf.report(tmp_path / "pairs.html", table, "class")
+    browser.open(tmp_path / "pairs.html")
+    columns = browser.run("return [...document.querySelectorAll('.scale')].map(one => one.innerText.split('\\n')[0])")
+    scales = {one.name: one for one in column_scales(clf.predictor_, 49).columns}
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        row = {}
+        for number, name in enumerate(columns):
+            at = int(rng.integers(-1, len(scales[name].values)))
+            browser.run(SET, f"scale-{number}", at)
+            row[name] = None if at < 0 else scales[name].values[at]
+        found = browser.run("return window.report.nomogram")
+        given = pd.DataFrame([row])[[*table.columns.drop("class")]].astype({"size": float})
+        assert found["sum"] == pytest.approx(clf.llr(given, unit="decibans")[0], abs=2e-3)
+    assert "dban" in browser.text("#nomogram-pairs")

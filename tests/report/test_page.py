@@ -14,7 +14,8 @@ from deciban.errors import SaveError
 from deciban.families.product import blocks_of
 from deciban.report.columns import column_scales
 from deciban.report.drift import drift
-from deciban.report.page import report_page, tally
+from deciban.report.page import report_page
+from deciban.report.sections.decisions import tally
 from report.tables import NASTY, mixed_model, mixed_table
 
 

@@ -142,6 +142,7 @@ def test_classes_are_added_renamed_and_merged(browser, page):
     browser.click("#rename button")
     browser.wait("return document.querySelectorAll('#class-list tr').length === 2")
     assert [one["name"] for one in page.get("/model")["classes"]] == ["ham", "spam"]
+    browser.wait("return document.querySelector('#lesson-2 button') !== null")
     browser.click("#lesson-2 button")
     browser.wait("return document.querySelectorAll('#class-list tr').length === 3")
 

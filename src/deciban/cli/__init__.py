@@ -27,7 +27,8 @@ def run_program(arguments: Sequence[str]) -> int:
     def prepare_and_run() -> int:
         handle_signals()
         print_warnings_as_notes()
-        prepare_process()
+        if not any(argument.startswith("--engine") for argument in arguments):  # engines import what they like
+            prepare_process()
         return run(arguments)
 
     prepare_streams()

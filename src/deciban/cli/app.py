@@ -8,8 +8,11 @@ import typer
 
 from deciban import __version__
 from deciban.cli import (  # noqa: F401  registers commands
+    compare,
+    docs,
     evaluate,
     explain,
+    export,
     filter,
     fit,
     inspect,
@@ -24,8 +27,8 @@ from deciban.cli.output import write_text
 from deciban.cli.terminal import Terminal
 
 ORDER = (
-    "fit", "learn", "unlearn", "correct", "merge", "predict", "explain", "evaluate", "filter", "sample", "serve",
-    "inspect", "report", "verify", "demo", "cluster", "topics", "tag",
+    "fit", "learn", "unlearn", "correct", "recalibrate", "merge", "predict", "explain", "evaluate", "compare",
+    "filter", "sample", "serve", "inspect", "report", "export", "verify", "demo", "docs", "cluster", "topics", "tag",
 )  # fmt: skip
 # Typer does not export the exception it raises for wrong arguments. This is the only use of Typer's internals.
 UsageException: Any = next(parent for parent in typer.BadParameter.__mro__ if parent.__name__ == "UsageError")

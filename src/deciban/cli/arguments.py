@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deciban.cli.terminal import Terminal
 from deciban.errors import ModelFileError, UsageError, shortlist
+from deciban.read.places import is_address, is_pattern
 
 if TYPE_CHECKING:
     from deciban.model.model import Model
@@ -126,8 +127,8 @@ def sizes_of(text: str, option: str) -> list[int]:
 
 # -- files -------------------------------------------------------------------------------------------------------------
 def existing(path: str) -> str:
-    """The path, if it exists or is "-" for stdin; the error names similar files."""
-    if path == "-" or os.path.exists(path):
+    """The path, if it exists or is "-" for stdin, an address, or a pattern; the error names similar files."""
+    if path == "-" or os.path.exists(path) or is_address(path) or is_pattern(path):
         return path
     folder = os.path.dirname(path)
     try:
@@ -227,7 +228,7 @@ def calibration_state(model: Model, path: str) -> str:
     if calibration is None:
         return "none"
     state = calibration.state(rows)
-    return state if calibration.fitted_on == rows else f"{state}; renew with {_fit_command(model, path)}"
+    return state if calibration.fitted_on == rows else f"{state}; renew with {_calibrate_command(path)}"
 
 
 def choices_state(model: Model, path: str) -> str:
@@ -243,8 +244,14 @@ def standing(model: Model, path: str) -> str:
     current = calibration is None or calibration.fitted_on == rows
     choices = "were made partly from rows unlearnt since" if model.unlearnt else "still stand"
     state = "none" if calibration is None else calibration.state(rows)
-    renew = "" if current and not model.unlearnt else f"; renew with {_fit_command(model, path)}"
+    command = _fit_command(model, path) if model.unlearnt else _calibrate_command(path)
+    renew = "" if current and not model.unlearnt else f"; renew with {command}"
     return f"choices {choices}; calibration: {state}{renew}"
+
+
+def _calibrate_command(path: str) -> str:
+    """The command that calibrates the model again."""
+    return f"deciban recalibrate {shlex.quote(path)} ROWS"
 
 
 def _fit_command(model: Model, path: str) -> str:

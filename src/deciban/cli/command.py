@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from deciban.cli.completion import Complete, class_pairs, class_values, columns, one_of
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -27,14 +28,14 @@ app = typer.Typer(
 )
 
 
-def argument(metavar: str, help: str, **more: Any) -> Any:
+def argument(metavar: str, help: str, complete: Complete | None = None, **more: Any) -> Any:
     """A positional argument."""
-    return typer.Argument(metavar=metavar, help=help, **{"show_default": False, **more})
+    return typer.Argument(metavar=metavar, help=help, autocompletion=complete, **{"show_default": False, **more})
 
 
-def option(names: str, metavar: str | None, help: str, **more: Any) -> Any:
+def option(names: str, metavar: str | None, help: str, complete: Complete | None = None, **more: Any) -> Any:
     """An option with a value; names are separated by spaces."""
-    return typer.Option(*names.split(), metavar=metavar, help=help, **more)
+    return typer.Option(*names.split(), metavar=metavar, help=help, autocompletion=complete, **more)
 
 
 def flag(names: str, help: str, **more: Any) -> Any:
@@ -55,19 +56,37 @@ ModelFile = Annotated[str, argument("MODEL", "A model file.")]
 Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.", show_default="stdin, if piped")]
 Output = Annotated[str | None, option("--output -o", "FILE", "Write to FILE, not to stdout.")]
 Force = Annotated[bool, flag("--force", "Replace an existing FILE that is not deciban's own output.")]
-Format = Annotated[str | None, option("--format", "csv|jsonl|parquet", "Format of the output.")]
+Format = Annotated[
+    str | None,
+    option(
+        "--format",
+        "csv|jsonl|parquet",
+        "Format of the output.",
+        complete=one_of("csv", "jsonl", "parquet", "tsv"),
+    ),
+]
 SpreadsheetSafe = Annotated[
     bool, flag("--spreadsheet-safe", "Put ' before texts in CSV that a spreadsheet would run as formulas.")
 ]
 Append = Annotated[bool, flag("--append", "Write the columns of the input, too, before the answers.")]
-Label = Annotated[str | None, option("--label -l", "COLUMN", "The column that holds the class.")]
+Label = Annotated[str | None, option("--label -l", "COLUMN", "The column that holds the class.", columns)]
 Prior = Annotated[
-    list[str] | None, option("--prior", "CLASS=P", "Prior of a class; the others share the rest. Repeatable.")
+    list[str] | None,
+    option("--prior", "CLASS=P", "Prior of a class; the others share the rest. Repeatable.", class_values),
 ]
 Cost = Annotated[
-    list[str] | None, option("--cost", "TRUE:DECIDED=C", "Cost of deciding one class for another. Repeatable.")
+    list[str] | None,
+    option("--cost", "TRUE:DECIDED=C", "Cost of deciding one class for another. Repeatable.", class_pairs),
 ]
-Unit = Annotated[str, option("--unit", "decibans|nats|bits", "Unit of the evidence.")]
+Unit = Annotated[
+    str,
+    option(
+        "--unit",
+        "decibans|nats|bits",
+        "Unit of the evidence.",
+        complete=one_of("decibans", "nats", "bits", "bans"),
+    ),
+]
 SkipBad = Annotated[bool, flag("--skip-bad", "Skip rows that cannot be read, and count them.")]
 ReadAs = Annotated[str | None, option("--read-as", "FORMAT", "Format of ROWS: csv, jsonl, …; 'csv,delimiter=;'.")]
 KeyFile = Annotated[
@@ -76,6 +95,10 @@ KeyFile = Annotated[
 Wait = Annotated[float, option("--wait", "SECONDS", "Time to wait for another writer of the model.", min=0)]
 Seed = Annotated[int | None, option("--seed", "N", "Seed of the random numbers.")]
 SaveModel = Annotated[str | None, option("--save", "FILE", "Save the model.")]
+Engine = Annotated[
+    str | None,
+    option("--engine", "NAME", "Who reads the files: dask (processes on this machine) or dask://HOST:8786."),
+]
 Verbose = Annotated[bool, flag("--verbose -v", "Show how each column's family compares with the next best.")]
 
 

@@ -27,6 +27,9 @@ Scores = Annotated[str | None, option("--scores", "FILE", "Evaluate the scores o
 Llr = Annotated[str | None, option("--llr", "COLUMN", "With --scores: the llr, in --unit.")]
 Target = Annotated[str | None, option("--target", "COLUMN", "With --scores: whether the row is a target.")]
 Positive = Annotated[str | None, option("--positive", "VALUE", "With --scores: the value that means target.")]
+Thresholds = Annotated[
+    bool, flag("--thresholds", "Print the threshold, the errors and the cost for several costs of a miss.")
+]
 Plots = Annotated[str | None, option("--plots", "DIR", "Also write plots there (SVG).")]
 ScoreUnit = Annotated[str, option("--unit", "nats|bits|bans|decibans", "With --scores: unit of the llrs.")]
 
@@ -34,6 +37,7 @@ ScoreUnit = Annotated[str, option("--unit", "nats|bits|bans|decibans", "With --s
 @command(
     "deciban evaluate tumours.deciban test.csv",
     "deciban evaluate tumours.deciban tumours.csv --learnt --plots pictures",
+    "deciban evaluate tumours.deciban test.csv --thresholds --prior malignant=.01",
     "deciban evaluate --scores other.csv --llr score --target same --unit bans",
     panel=options.ASK,
 )
@@ -53,6 +57,7 @@ def evaluate(
     target: Target = None,
     positive: Positive = None,
     unit: ScoreUnit = "nats",
+    thresholds: Thresholds = False,
     plots: Plots = None,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
@@ -67,7 +72,7 @@ def evaluate(
     refuse_together(groups=groups, time=time)
     if (groups is not None or time is not None) and not leave_one_out:
         raise UsageError("--groups and --time are for learnt rows: add --learnt.")
-    from deciban.cli.judging import evaluate_rows, evaluate_scores
+    from deciban.cli.judging import evaluate_rows, evaluate_scores, show_thresholds, threshold_table
 
     drawn: list[str] = []
     folder = None
@@ -93,10 +98,14 @@ def evaluate(
             drawn = draw_model(clf, _first_rows(terminal, clf, rows, read_as), folder)
     if folder is not None:
         drawn += draw_evaluation(evaluation, folder)
+    table = threshold_table(evaluation) if thresholds else None
     if terminal.json:
-        terminal.dump(evaluation.to_dict() | ({"plots": drawn} if plots is not None else {}))
+        found = {} if table is None else {"thresholds": [line._asdict() for line in table]}
+        terminal.dump(evaluation.to_dict() | found | ({"plots": drawn} if plots is not None else {}))
         return
     terminal.lines(str(evaluation))
+    if table is not None:
+        show_thresholds(terminal, evaluation, table)
     if plots is not None:
         terminal.note(f"{plots}: {len(drawn)} plots")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from math import log
+from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
 from deciban.cli.arguments import class_named, open_model, prior_of
 from deciban.cli.command import command, flag, option, refuse_together
+from deciban.cli.completion import classes
 from deciban.cli.output import begins_like, check_target, write_file
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
@@ -16,11 +19,12 @@ if TYPE_CHECKING:
     from deciban.evidence.explanation import Explanation
     from deciban.read.source import Source
     from deciban.read.typed import TypedTable
+    from deciban.statistics import Array
 
 FIRST_ROWS = 5  # explained if --row is not given
 Which = Annotated[str | None, option("--row -r", "N[,N…]", "Rows to explain, counted from 1. Default: the first five.")]
-Over = Annotated[str | None, option("--over", "CLASS", "The class that the evidence is for.")]
-Against = Annotated[str | None, option("--against", "CLASS", "The class to compare with.")]
+Over = Annotated[str | None, option("--over", "CLASS", "The class that the evidence is for.", complete=classes)]
+Against = Annotated[str | None, option("--against", "CLASS", "The class to compare with.", complete=classes)]
 Chain = Annotated[bool, flag("--chain", "Split a block of correlated columns: each given those before it.")]
 Svg = Annotated[str | None, option("--svg", "FILE", "Draw the first of these rows.")]
 Html = Annotated[str | None, option("--html", "FILE", "Write a page with a table for each row.")]
@@ -83,7 +87,31 @@ def explain(
     elif terminal.json:
         terminal.dump(explanation.to_dict(unit))
     else:
-        _show(terminal, explanation, most)
+        decided = clf.predict_proba(typed, prior=prior_of(prior, classes))
+        for at in range(len(explanation)):
+            terminal.say(_headline(explanation, at, classes, decided[at]), "bold")
+            terminal.say(_legend(explanation, at))
+            _show(terminal, explanation[at], most)
+            if at + 1 < len(explanation):
+                terminal.say()
+
+
+def _headline(explanation: Explanation, at: int, classes: Sequence[Any], probabilities: Array) -> str:
+    """The prediction of a row and its probability."""
+    from deciban.evidence.explanation import probability_text, short
+
+    best = int(probabilities.argmax())
+    p = float(probabilities[best])
+    odds = float("inf") if p >= 1 else log(p / (1 - p))
+    return f'row {explanation.rows[at]}: predicted "{short(classes[best], 40)}", probability {probability_text(odds)}'
+
+
+def _legend(explanation: Explanation, at: int) -> str:
+    """What the signs mean."""
+    from deciban.evidence.explanation import short
+
+    over, against = (short(side, 30) for side in explanation.sides[at])
+    return f'+ is evidence for "{over}", − for "{against}"; 10 dban are odds of 10 to 1'
 
 
 def _find_rows(source: Source, clf: GenerativeClassifier, wanted: list[int] | None) -> tuple[list[int], TypedTable]:

@@ -7,9 +7,8 @@ could answer writes nothing and has a non-zero exit code, whereupon mail filters
 
 from __future__ import annotations
 
-import re
 import sys
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
@@ -19,10 +18,9 @@ from deciban.cli.command import command, option, refuse_together
 from deciban.cli.output import answer_stream
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
-from deciban.printable import lines, one_line
+from deciban.printable import lines
+from deciban.read.mail_header import UNREAD, MailAnswer, with_header
 
-HEADER = "X-Deciban"
-OWN = re.compile(rb"^x-deciban[ \t]*:", re.IGNORECASE)
 CODES = range(1, 126)  # exit codes that shells leave to programs
 TIMEOUT = 10.0  # seconds to wait for the service
 Unsure = Annotated[
@@ -35,23 +33,6 @@ Service = Annotated[
     str | None, option("--service", "URL", "Ask a running `deciban serve` first; if none answers, read MODEL.")
 ]
 TokenFile = Annotated[str | None, option("--token-file", "FILE", "With --service: holds a token that may read.")]
-
-
-class Answer(NamedTuple):
-    """The decision on a message."""
-
-    label: str
-    decibans: float  # for the class over the most probable other one
-    posterior: float
-
-    def header(self, unsure: bool) -> str:
-        """The value of the header.
-
-        >>> Answer("spam", 32.4, 0.999).header(False)
-        'spam; 32 dban; unsure=no'
-        """
-        evidence = f"{self.decibans:.0f}" if abs(self.decibans) < 1e6 else "inf" if self.decibans > 0 else "-inf"
-        return f"{header_text(self.label)}; {evidence} dban; unsure={'yes' if unsure else 'no'}"
 
 
 @command("deciban filter languages.deciban < mystery.txt", panel=options.ASK)
@@ -76,7 +57,7 @@ def filter_(
     if answer is None:
         answer = _decide(terminal, model, message, prior, cost)
     doubtful = answer is None or answer.posterior < unsure
-    value = "none; error; unsure=yes" if answer is None else answer.header(doubtful)
+    value = UNREAD if answer is None else answer.header(doubtful)
     with answer_stream(lines) as stream:
         stream.write(with_header(message, value))
     if answer is not None and not doubtful and answer.label in codes:
@@ -85,7 +66,7 @@ def filter_(
 
 def _decide(
     terminal: Terminal, path: str, message: bytes, prior: list[str] | None, cost: list[str] | None
-) -> Answer | None:
+) -> MailAnswer | None:
     """The answer of a model file; None, with a note, if the message cannot be read."""
     clf = open_model(path, "GenerativeClassifier")
     import pyarrow as pa
@@ -110,10 +91,10 @@ def _decide(
     except DecibanError as error:
         terminal.warn(f"deciban: the message is passed through without an answer: {error}")
         return None
-    return Answer(str(made.label[0]), float(convert(made.llr[0], "decibans")), float(made.posterior[0]))
+    return MailAnswer(str(made.label[0]), float(convert(made.llr[0], "decibans")), float(made.posterior[0]))
 
 
-def _ask(terminal: Terminal, service: str, message: bytes, token_file: str | None) -> Answer | None:
+def _ask(terminal: Terminal, service: str, message: bytes, token_file: str | None) -> MailAnswer | None:
     """The answer of a running service; None, with a note, if it does not answer."""
     import json
     from http.client import HTTPException
@@ -132,7 +113,7 @@ def _ask(terminal: Terminal, service: str, message: bytes, token_file: str | Non
     try:
         with urlopen(Request(f"{service.rstrip('/')}/decide", body, headers), timeout=TIMEOUT) as response:
             [made] = json.load(response)["answers"]
-        return Answer(str(made["label"]), _number(made["llr"]), float(made["posterior"]))
+        return MailAnswer(str(made["label"]), _number(made["llr"]), float(made["posterior"]))
     except (URLError, OSError, HTTPException, ValueError, KeyError, TypeError) as error:
         terminal.warn(f"deciban: {service} does not answer ({error}); the model file is read instead.")
         return None
@@ -141,41 +122,6 @@ def _ask(terminal: Terminal, service: str, message: bytes, token_file: str | Non
 def _number(value: Any) -> float:
     """A number of JSON, in which infinity is a text."""
     return float(str(value).replace("∞", "inf").replace("−", "-"))
-
-
-def with_header(message: bytes, value: str) -> bytes:
-    r"""The message with the header in front, without headers of that name that it had.
-
-    >>> with_header(b"Subject: hi\nX-Deciban: ham;\n 99 dban\n\nX-Deciban: text\n", "spam; 3 dban; unsure=yes")
-    b'X-Deciban: spam; 3 dban; unsure=yes\nSubject: hi\n\nX-Deciban: text\n'
-    """
-    end = b"\r\n" if b"\r\n" in message[: message.find(b"\n") + 1] else b"\n"
-    kept: list[bytes] = []
-    own, at = False, 0
-    while at < len(message):
-        stop = message.find(b"\n", at) + 1 or len(message)
-        line = message[at:stop]
-        if not line.strip(b"\r\n"):
-            break  # the body begins
-        if line[:1] not in b" \t":
-            own = OWN.match(line) is not None
-        if not own:
-            kept.append(line)
-        at = stop
-    first = [kept.pop(0)] if kept and kept[0].startswith(b"From ") else []  # the line of an mbox stays first
-    return b"".join([*first, f"{HEADER}: {value}".encode("ascii"), end, *kept, message[at:]])
-
-
-def header_text(label: str) -> str:
-    """The name of a class within a header: one line of ASCII without semicolons.
-
-    >>> header_text("spam; x"), header_text("Müll")
-    ('spam, x', '=?utf-8?b?TcO8bGw=?=')
-    """
-    from email.header import Header
-
-    name = one_line(label).replace(";", ",")
-    return name if name.isascii() else Header(name, "utf-8", maxlinelen=10_000).encode()
 
 
 def _exit_codes(given: list[str]) -> dict[str, int]:

@@ -8,22 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, cost_of, ledger_key, open_model, pairs, prior_of
 from deciban.cli.command import argument, command, flag, option, refuse_together
+from deciban.cli.completion import column_families
 from deciban.cli.output import check_target, is_model
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
+from deciban.read.places import is_pattern
 
 if TYPE_CHECKING:
     from deciban.read.source import Source
 
-Rows = Annotated[str, argument("ROWS", "A file, a folder, or - for stdin.")]
+Rows = Annotated[str, argument("ROWS", "A file, a folder, a pattern of files in quotes, or - for stdin.")]
 Target = Annotated[str | None, option("--output -o", "FILE", "The model file. Default: ROWS with the ending .deciban.")]
 Column = Annotated[
-    list[str] | None, option("--column", "NAME=KIND", "Kind of a column (gaussian, category, ignore, …). Repeatable.")
+    list[str] | None,
+    option("--column", "NAME=KIND", "Kind of a column (gaussian, category, ignore, …). Repeatable.", column_families),
 ]
 Block = Annotated[
     list[str] | None, option("--block", "A,B=STRUCTURE", "Columns that vary together: full, tied, … Repeatable.")
 ]
 TextColumn = Annotated[list[str] | None, option("--text", "NAME", "A column of texts. Repeatable.")]
+Ngrams = Annotated[
+    str | None, option("--ngrams", "auto|N|M-N", "Texts: count runs of up to N words, or of M to N; auto: as it helps.")
+]
+Characters = Annotated[bool, flag("--characters", "Texts: count runs of characters within words (2-5, or --ngrams).")]
+Stem = Annotated[str | None, option("--stem", "LANG", "Texts: count the stems of words, such as english, german.")]
+StopWords = Annotated[str | None, option("--stop-words", "LANG", "Texts: leave out the frequent words of a language.")]
 Rule = Annotated[str, option("--rule", "mean|predictive|map|ml", "How parameters are obtained from the posterior.")]
 Calibrate = Annotated[str, option("--calibrate", "auto|none|…", "Calibration, by leave-one-out scores of these rows.")]
 NoLedger = Annotated[
@@ -56,6 +65,10 @@ def fit(
     column: Column = None,
     block: Block = None,
     text: TextColumn = None,
+    ngrams: Ngrams = None,
+    characters: Characters = False,
+    stem: Stem = None,
+    stop_words: StopWords = None,
     prior: options.Prior = None,
     cost: options.Cost = None,
     rule: Rule = "mean",
@@ -66,17 +79,23 @@ def fit(
     note: Note = None,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
+    engine: options.Engine = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Fit a model to rows, and report what was learnt, how good it is, what may be wrong, and what to do next."""
     refuse_together(no_ledger=no_ledger, key_file=key_file)
     refuse_together(bins=bins, label_is_category=label_is_category)
-    given_options = {"column": column, "block": block, "text": text, "no_ledger": no_ledger, "bins": bins}
+    refuse_together(like=like, engine=engine)
+    refuse_together(characters=characters, stem=stem)
+    refuse_together(characters=characters, stop_words=stop_words)
+    words = {"ngrams": ngrams, "characters": characters, "stem": stem, "stop_words": stop_words}
+    given_options = {"column": column, "block": block, "text": text, "no_ledger": no_ledger, "bins": bins, **words}
     for name, given in given_options.items():
         refuse_together(like=like, **{name: given})
     from deciban.cli.fit_report import Report
-    from deciban.cli.rows import open_rows, report_skipped
+    from deciban.cli.rows import engine_of, open_rows, report_skipped
     from deciban.estimators.classifier import GenerativeClassifier
+    from deciban.read.many import FirstRows
 
     source = open_rows(terminal, rows, read_as, skip_bad, several_passes=True)
     label_name = _label(source, label)
@@ -85,6 +104,8 @@ def fit(
     if not label_is_category and like is None:
         _check_label(source, label_name, bins)
     kinds = _kinds(source, column or [], block or [], text or [])
+    if any(words.values()) and like is None:
+        kinds = _with_text_options(source, label_name, kinds or {}, words)
     if bins is not None:
         kinds = {**(kinds or {}), label_name: bins}
     if like is not None:
@@ -95,7 +116,9 @@ def fit(
             calibrate=None if calibrate == "none" else calibrate,
             ledger=False if no_ledger else ledger_key(key_file) or True,
             kinds=kinds,
-        ).fit(source, label_name)
+        )
+        with engine_of(terminal, engine):
+            clf.fit(source, label_name)
     if prior:
         clf.prior = prior_of(prior, clf.stats_.classes)
         clf.log_prior()  # checks it
@@ -106,6 +129,8 @@ def fit(
     clf.save(target, note=note or f"fitted on {source.name}")
     if terminal.quiet and not terminal.json:
         return
+    if engine is not None:
+        source = FirstRows(source)  # the figures are those of the rows that made the choices
     with terminal.reporting(target):
         report = Report.of(clf, source, target, terminal.progress)
         if terminal.json:
@@ -120,6 +145,8 @@ def _target(rows: str, output: str | None) -> str:
         return output
     if rows == "-":
         raise UsageError("rows from stdin have no file name: name the model with -o.")
+    if is_pattern(rows):
+        raise UsageError(f"{rows!r} stands for several files: name the model with -o.")
     from deciban.cli.rows import stem
 
     target = f"{stem(rows)}.deciban"
@@ -167,8 +194,6 @@ def _check_label(source: Source, label: str, bins: int | None) -> None:
 
 def _kinds(source: Source, columns: list[str], blocks: list[str], texts: list[str]) -> dict[Any, Any] | None:
     """The kinds that --column, --block and --text give to columns."""
-    from deciban.read.folder import TEXT, FolderSource
-
     kinds: dict[Any, str] = {}
     option_of: dict[str, str] = {}
 
@@ -184,6 +209,36 @@ def _kinds(source: Source, columns: list[str], blocks: list[str], texts: list[st
         kinds[tuple(take(name.strip(), "--block") for name in names.split(","))] = structure
     for name in texts:
         kinds[take(name, "--text")] = "text"
-    if isinstance(source, FolderSource) and TEXT not in option_of:
-        kinds[TEXT] = "text"  # the files of a folder are texts, even if they are short
     return kinds or None
+
+
+def _with_text_options(source: Source, label: str, kinds: dict[Any, Any], given: dict[str, Any]) -> dict[Any, Any]:
+    """The kinds of columns, with a family of these options for each column of texts."""
+    from deciban.read.schema import Schema
+    from deciban.text import Text
+
+    names = [name for name, kind in kinds.items() if kind == "text"]
+    if not names:
+        declared = [part for name in kinds for part in (name if isinstance(name, tuple) else (name,))]
+        found = Schema.infer(next(source.batches()), label).columns
+        names = [column.name for column in found if column.kind == "text" and column.name not in declared]
+    if not names:
+        option = next(name for name, value in given.items() if value).replace("_", "-")
+        raise UsageError(
+            f"--{option} is for texts, and no column of {source.name} was found to be one. Use --text NAME."
+        )
+    runs = _ngrams(given["ngrams"], (2, 5) if given["characters"] else (1, 1))
+    wanted: dict[str, Any] = {"ngrams": runs, "stem": given["stem"], "stop_words": given["stop_words"]}
+    family = Text(unit="char_wb" if given["characters"] else "word", **wanted)
+    return {**kinds, **dict.fromkeys(names, family)}
+
+
+def _ngrams(given: str | None, usual: tuple[int, int]) -> tuple[int, int] | str:
+    """The lengths of runs that --ngrams asks for: auto, N or M-N."""
+    if given is None or given == "auto":
+        return given or usual
+    first, dash, last = given.partition("-")
+    try:
+        return (int(first), int(last)) if dash else (1, int(first))
+    except ValueError:
+        raise UsageError(f"--ngrams {given!r} is neither auto, nor a number N, nor a range M-N such as 1-2.") from None

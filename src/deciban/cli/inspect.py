@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, choices_state, open_model, unknown_name
 from deciban.cli.command import command, option
+from deciban.cli.completion import features
 from deciban.cli.output import check_target, has_columns
 from deciban.cli.tables import format_of, write_tables
 from deciban.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from deciban.families.posterior import Marginal
-    from deciban.families.transformed import Transformed
     from deciban.model.ledger import Ledger
     from deciban.model.model import Model
-    from deciban.statistics import Array, Stats
-    from deciban.text import Text
+    from deciban.model.parameters import Parameter
 
-PROBABILITIES = {"p", "theta"}  # parameters whose ratio between classes is evidence
-Feature = Annotated[list[str] | None, option("--feature", "NAME", "Only parameters of this feature. Repeatable.")]
+Feature = Annotated[
+    list[str] | None,
+    option("--feature", "NAME", "Only parameters of this feature. Repeatable.", complete=features),
+]
 Most = Annotated[int, option("--most", "N", "Largest number of parameters to print.", min=1)]
 Level = Annotated[float, option("--level", None, "Level of the credible intervals.", min=0.01, max=0.999)]
-
-
-class Parameter(NamedTuple):
-    """A parameter of one class, or of all classes if they share it."""
-
-    feature: str
-    parameter: str
-    label: str  # the class; "all" if it is shared
-    mean: float
-    low: float
-    high: float
-    evidence: float | None  # decibans of this value for the class over the others, if the parameter is a probability
 
 
 @command(
@@ -58,11 +43,15 @@ def inspect(
     verbose: options.Verbose = False,
 ) -> None:
     """Show a model: rows, families, calibration, ledger, and every parameter with its credible interval."""
+    from deciban.model.parameters import Parameter, posterior_parameters
+
     check_target(output, [model], force, has_columns(*Parameter._fields))
     from deciban.store import describe
 
     clf = open_model(model)
-    parameters = _selected(list(_parameters(clf.model_, level)) if hasattr(clf, "model_") else [], feature or [], model)
+    parameters = _selected(
+        list(posterior_parameters(clf.model_, level)) if hasattr(clf, "model_") else [], feature or [], model
+    )
     if output is not None:
         import pyarrow as pa
 
@@ -72,15 +61,34 @@ def inspect(
         return
     summary = _summary(clf, model, describe(model), verbose)
     if terminal.json:
-        terminal.dump(summary | {"parameters": [line._asdict() for line in parameters]})
+        terminal.dump(summary | _contents(clf) | {"parameters": [line._asdict() for line in parameters]})
         return
     for name, value in summary.items():
         lines = [f"{key}: {item}" for key, item in value.items()] if isinstance(value, dict) else [value]
         for number, line in enumerate(lines):
             terminal.say(f"{'' if number else name:<12} {line}")
+    if hasattr(clf, "n_components_"):
+        from deciban.cli.saved_models import show_clusters
+
+        show_clusters(terminal, clf)
+    elif hasattr(clf, "top_words"):
+        terminal.say()
+        terminal.lines(str(clf.table(10)))
     if parameters:
         terminal.say()
         _show_parameters(terminal, parameters, most, level)
+
+
+def _contents(clf: Any) -> dict[str, Any]:
+    """Clusters or topics as values for JSON."""
+    if hasattr(clf, "n_components_"):
+        from deciban.cli.saved_models import profiles
+
+        return {"clusters": profiles(clf)}
+    if hasattr(clf, "top_words"):
+        found = zip(clf.prevalence_.tolist(), clf.top_words(10, by="relevance"))
+        return {"topics": [{"share": share, "words": words} for share, words in found]}
+    return {}
 
 
 def _summary(clf: Any, path: str, header: dict[str, Any], verbose: bool) -> dict[str, Any]:
@@ -135,108 +143,11 @@ def _log_evidence(model: Model) -> float | None:
 
 
 # -- parameters --------------------------------------------------------------------------------------------------------
-def _parameters(model: Model, level: float) -> Iterator[Parameter]:
-    """The parameters of every block whose family has a posterior, except covariances."""
-    import numpy as np
-
-    from deciban.families.abilities import HasPosterior, ability
-    from deciban.families.product import blocks_of
-    from deciban.families.transformed import Transformed
-    from deciban.text import Text
-
-    classes, names = [str(name) for name in model.stats.classes], model.reader.labels
-    for (family, stats), positions in zip(blocks_of(model.family, model.stats.family), model.positions):
-        columns = [names[j] for j in positions]
-        if isinstance(family, Text):
-            yield from _word_parameters(family, stats, classes, level)
-            continue
-        described = ability(family, HasPosterior)
-        if described is None:
-            continue
-        posterior = described.posterior(stats)
-        for name in posterior:
-            marginal = posterior[name]
-            if np.ndim(marginal.mean) <= 2:  # a covariance has more; the variances are its diagonal
-                features = _feature_names(stats, columns, np.shape(marginal.mean)[-1])
-                back: Callable[[Array], Array] | None = None
-                if isinstance(family, Transformed):
-                    back = partial(_in_units, family, stats.map) if name == "mean" else None
-                    name = "median" if name == "mean" else f"{name}, transformed"
-                yield from _of_marginal(features, name, classes, marginal, level, back)
-
-
-def _in_units(family: Transformed, map: Array, values: Array) -> Array:
-    """Means of transformed values as medians in the units of the column."""
-    import numpy as np
-
-    return family.unmapped(values, map, np.random.default_rng(0))
-
-
-def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
-    """The probabilities of words; frequent words with large evidence first."""
-    from deciban.text.stats import UNK, count_family, word_sums
-
-    axis, sums, *_ = word_sums(family, stats)
-    words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
-    marginal = count_family(family, sums).posterior(sums)["p"]  # type: ignore[arg-type]
-    lines = list(_of_marginal(words, "p", classes, marginal, level))
-    K = len(classes)
-    by_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]
-    by_word.sort(key=lambda some: -sum(line.mean * abs(line.evidence or 0.0) for line in some))
-    yield from chain.from_iterable(by_word)
-
-
-def _of_marginal(
-    features: Sequence[str],
-    name: str,
-    classes: Sequence[str],
-    marginal: Marginal,
-    level: float,
-    back: Callable[[Array], Array] | None = None,
-) -> Iterator[Parameter]:
-    """The parameters of one marginal of a posterior, (K, P) or (P,); `back` maps them to the units of the column."""
-    import numpy as np
-
-    low, high, mean = (np.atleast_2d(each) for each in (*marginal.interval(level), marginal.mean))
-    if back is not None:
-        low, high, mean = back(low), back(high), back(mean)
-    K = len(mean)
-    evidence = _decibans_over_others(mean) if name in PROBABILITIES and K > 1 else None
-    for j, feature in enumerate(features):
-        for k in range(K):
-            decibans = None if evidence is None else float(evidence[k, j])
-            numbers = (float(mean[k, j]), float(low[k, j]), float(high[k, j]))
-            yield Parameter(feature, name, classes[k] if len(classes) == K else "all", *numbers, decibans)
-
-
-def _decibans_over_others(p: Array) -> Array:
-    """Evidence for each class over the mean of the others, in decibans."""
-    import numpy as np
-
-    from deciban.evidence.scores import convert
-
-    others = (p.sum(axis=0) - p) / (len(p) - 1)
-    with np.errstate(divide="ignore"):
-        return convert(np.log(p) - np.log(others), "decibans")
-
-
-def _feature_names(stats: Stats, columns: Sequence[str], size: int) -> list[str]:
-    """Names along the last axis of a parameter: columns, categories of columns, or words."""
-    from deciban.statistics import Axis, Ragged
-
-    for name, axis in stats.labels.items():
-        if isinstance(axis, Ragged) and axis.size == size:
-            return [f"{column}={value}" for column, part in zip(columns, axis.parts) for value in part.names]
-        if name == "word" and isinstance(axis, Axis) and axis.size == size and not isinstance(axis.names, range):
-            return [str(word) for word in axis.names]
-    return list(columns) if len(columns) == size else [f"all of {', '.join(columns)}"] * size
-
-
 def _selected(parameters: list[Parameter], wanted: list[str], path: str) -> list[Parameter]:
     """The parameters of the wanted features: a feature is named in full, or by its column."""
 
     def is_of(line: Parameter, name: str) -> bool:
-        return line.feature == name or line.feature.startswith(f"{name}=")
+        return line.feature == name or line.feature.startswith((f"{name}=", f"{name} from ", f"{name} below "))
 
     for name in wanted:
         if not any(is_of(line, name) for line in parameters):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from deciban.cli.arguments import column_named, unknown_name
 from deciban.cli.rows import label_values, schema_of, typed_whole
+from deciban.cli.terminal import Terminal
 from deciban.errors import InputError, UsageError, shortlist
 from deciban.evaluate import Evaluation
 from deciban.evidence.scores import UNITS
@@ -116,3 +117,58 @@ def _target_and_other(values: list[Any], positive: str | None, column: str) -> t
     elif positive not in values:
         raise unknown_name(positive, values, "value", f"column {column!r}")
     return positive, next(str(value) for value in values if value != positive)
+
+
+# -- thresholds --------------------------------------------------------------------------------------------------------
+COST_RATIOS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)  # cost of a miss over that of a false alarm
+
+
+class Threshold(NamedTuple):
+    """What happens at the threshold of least expected cost, for one ratio of costs."""
+
+    cost_ratio: float  # cost of a miss over that of a false alarm
+    decibans: float  # evidence from which on the class is decided
+    probability: float  # the same as a probability, at the prior
+    missed: float  # share of the rows of the class
+    false_alarms: float  # share of the other rows
+    cost: float  # expected cost a row at the prior; a false alarm costs 1
+    cost_of_prior: float  # without the evidence
+
+
+def threshold_table(evaluation: Evaluation) -> list[Threshold]:
+    """The thresholds of several ratios of costs, for two classes; the second is the one to detect."""
+    if len(evaluation.classes) != 2:
+        raise UsageError(f"--thresholds is for two classes, and there are {len(evaluation.classes)}.")
+    ratio, is_second = evaluation.scores()
+    prior = float(np.atleast_2d(evaluation.prior).mean(axis=0)[1])
+    if not 0 < prior < 1:
+        raise UsageError(f"--thresholds needs a prior between 0 and 1, and it is {prior:g}.")
+    found = []
+    for cost in COST_RATIOS:
+        threshold = float(np.log((1 - prior) / prior / cost))
+        missed, alarms = float((ratio[is_second] < threshold).mean()), float((ratio[~is_second] >= threshold).mean())
+        expected = prior * cost * missed + (1 - prior) * alarms
+        alone = min(prior * cost, 1 - prior)
+        found.append(Threshold(cost, UNITS["decibans"] * threshold, 1 / (1 + cost), missed, alarms, expected, alone))
+    return found
+
+
+def show_thresholds(terminal: Terminal, evaluation: Evaluation, table: list[Threshold]) -> None:
+    """Print the thresholds as a table."""
+    first, second = evaluation.classes
+    terminal.heading(f'Thresholds for "{second}": decide it from this evidence or probability on')
+    rows = [
+        (
+            f"{line.cost_ratio:g}",
+            f"{round(line.decibans, 1) + 0.0:+.1f}".replace("-", "−"),
+            f"{line.probability:.3f}",
+            f"{line.missed:.1%}",
+            f"{line.false_alarms:.1%}",
+            f"{line.cost:.4f}",
+            f"{line.cost_of_prior:.4f}",
+        )
+        for line in table
+    ]
+    heads = ("miss costs", "dban", "P", "missed", "false alarms", "cost a row", "prior alone")
+    terminal.table(heads, rows, tuple(range(7)))
+    terminal.say(f'a miss: a "{second}" row decided "{first}"; a false alarm costs 1')

@@ -1,4 +1,4 @@
-"""`deciban learn`, `unlearn`, `correct` and `merge`: changes of a model file, by one writer at a time."""
+"""`deciban learn`, `unlearn`, `correct`, `recalibrate` and `merge`: changes of a model file, one writer at a time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import calibration_state, ledger_key, locked, open_model, standing, unknown_name
 from deciban.cli.command import argument, command, flag, option
+from deciban.cli.completion import one_of
 from deciban.cli.output import check_target, is_model
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
@@ -22,6 +23,17 @@ Now = Annotated[str, option("--now", "COLUMN|CLASS", "The new label: a column, o
 Constant = Annotated[str | None, option("--class", "CLASS", "The class of all these rows; instead of --label.")]
 Models = Annotated[list[str], argument("MODEL…", "Two or more model files.")]
 Merged = Annotated[str, option("--output -o", "FILE", "The merged model.", show_default=False)]
+METHODS = ("auto", "offsets", "length", "blocks", "features", "affine", "pav", "none")  # of --method
+Method = Annotated[
+    str,
+    option(
+        "--method",
+        "NAME",
+        "Calibrator: auto, offsets, affine, pav, …; none removes it.",
+        complete=one_of(*METHODS),
+    ),
+]
+New = Annotated[bool, flag("--new", "The rows were not learnt.")]
 WITH_LEDGER = "checked: every row was in the ledger of learnt rows"
 WITHOUT_LEDGER = (
     "not checked: the model keeps no ledger, so rows that were never learnt are noticed only where the sums would "
@@ -146,7 +158,8 @@ def _change(
         after = float(clf.stats_.rows.sum())
         if terminal.json:
             checked = {"checked": clf.model_.ledger is not None} if done == "unlearnt" else {}
-            terminal.dump({"model": target, done: abs(after - before), "rows": after, **checked})
+            changed = calibration_state(clf.model_, target) if done == "calibrated" else abs(after - before)
+            terminal.dump({"model": target, done: changed, "rows": after, **checked})
         elif not terminal.quiet:
             difference = f" ({after - before:+,.15g})".replace("-", "−") if after != before else ""
             terminal.say(f"{target}: {done}; {after:,.15g} rows{difference}")
@@ -155,6 +168,38 @@ def _change(
                 terminal.say(standing(clf.model_, target))
             else:
                 terminal.say(f"calibration: {calibration_state(clf.model_, target)}")
+
+
+@command(
+    "deciban recalibrate tumours.deciban tumours.csv",
+    "deciban recalibrate tumours.deciban test.csv --new --method offsets -o calibrated.deciban",
+    panel=options.LEARN,
+)
+def recalibrate(
+    terminal: Terminal,
+    model: options.ModelFile,
+    rows: options.Rows = "-",
+    label: options.Label = None,
+    method: Method = "auto",
+    new: New = False,
+    output: Target = None,
+    force: options.Force = False,
+    read_as: options.ReadAs = None,
+    skip_bad: options.SkipBad = False,
+    key_file: options.KeyFile = None,
+    wait: options.Wait = 60,
+) -> None:
+    """Fit the calibration again: on the learnt rows, each scored without itself, or with --new on other rows."""
+    if method not in METHODS:
+        raise UsageError(f"--method {method!r} is not one of {', '.join(METHODS)}.")
+
+    def change(clf: GenerativeClassifier, source: Source) -> None:
+        from deciban.cli.rows import label_column
+
+        chosen = None if method == "none" else method
+        clf.recalibrate(source, label_column(clf, source, label), chosen, learnt=not new)
+
+    _change(terminal, model, rows, output, force, read_as, skip_bad, key_file, wait, change, "calibrated")
 
 
 @command("deciban merge paris.deciban oslo.deciban -o both.deciban", panel=options.LEARN)

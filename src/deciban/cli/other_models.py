@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import column_named, existing, open_model, sizes_of
 from deciban.cli.command import argument, command, flag, option
+from deciban.cli.completion import columns
 from deciban.cli.output import begins_like, check_target, has_columns, is_model, write_text
-from deciban.cli.tables import beside, format_of, rounded, write_tables
+from deciban.cli.tables import beside, format_of, write_tables
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from deciban.estimators.hidden_markov import HiddenMarkovModel
     from deciban.read.sentences import Sentence
     from deciban.read.source import Source
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from deciban.text.word_shapes import WordFeatures
 
 Clusters = Annotated[str, option("--clusters -k", "N|FROM-TO", "Number of clusters; of a range, BIC chooses.")]
-Ignore = Annotated[list[str] | None, option("--ignore", "COLUMN", "Do not use this column. Repeatable.")]
+Ignore = Annotated[list[str] | None, option("--ignore", "COLUMN", "Do not use this column. Repeatable.", columns)]
 Topics = Annotated[str, option("--topics -k", "N|FROM-TO", "Number of topics; of a range, held-out texts choose.")]
 TextColumn = Annotated[str | None, option("--text", "COLUMN", "The column of texts.")]
 SaveTopics = Annotated[str | None, option("--output -o", "FILE", "Save the model.")]
@@ -57,49 +56,33 @@ def cluster(
     sizes = sizes_of(clusters, "--clusters")
     check_target(output, [rows, save], force, has_columns("cluster", "probability", "outlier"))
     check_target(save, [rows], force, is_model)
-    import pyarrow as pa
-
     from deciban.cli.rows import open_rows, report_skipped
+    from deciban.cli.saved_models import cluster_answers, typed_columns
     from deciban.estimators.clustering import MixtureModel
     from deciban.read.arrow import arrow_table
+    from deciban.read.schema import Schema
 
     source = open_rows(terminal, rows, read_as, skip_bad)
     for name in ignore or []:
         column_named(name, source.columns, source.name)
     given = _whole_table(source)
-    frame = _typed_columns(given, ignore or [], source.name)
+    schema = Schema.infer(given, None, dict.fromkeys(ignore or [], "identifier"))
+    frame = typed_columns(given, schema)
+    if not frame.num_columns:
+        raise UsageError(f"{source.name} has no column of numbers or names. For texts, see: deciban topics --help")
     several = len(sizes) > 1
     model = MixtureModel(sizes if several else sizes[0], random_state=seed, progress=terminal.progress).fit(frame)
-    p = model.predict_proba(frame)
-    answers = pa.table(
-        {
-            "cluster": p.argmax(axis=1) + 1,
-            "probability": rounded(p.max(axis=1)),
-            "outlier": model.outliers(frame),
-        }
-    )
+    answers = cluster_answers(model, frame)
     write_tables([beside(arrow_table(given), answers) if append else answers], output, kind, spreadsheet_safe)
     report_skipped(terminal, source)
     if save is not None:
         from deciban.store import save as save_model
 
+        model.schema_ = schema
         save_model(model, save, note=f"clusters of {source.name}")
     chosen = f", chosen by BIC among {sizes[0]} to {sizes[-1]}" if several else ""
     shares = ", ".join(f"{share:.0%}" for share in model.weights_)
     terminal.note(f"{model.n_components_} clusters{chosen}: {shares} of {len(given):,} rows")
-
-
-def _typed_columns(given: Table, ignore: list[str], name: str) -> pa.Table:
-    """The columns of numbers and names."""
-    import pyarrow as pa
-
-    from deciban.read.schema import Schema
-
-    typed = Schema.infer(given, None, dict.fromkeys(ignore, "identifier")).apply(given)
-    columns = {column: typed.column(j) for j, column in enumerate(typed.columns) if typed.kind(j) != "text"}
-    if not columns:
-        raise UsageError(f"{name} has no column of numbers or names. For texts, see: deciban topics --help")
-    return pa.table(columns)
 
 
 def _whole_table(source: Source) -> Table:
@@ -131,10 +114,11 @@ def topics(
     check_target(output, [rows], force, is_model)
     check_target(html, [rows, output], force, begins_like("deciban"))
     from deciban.cli.rows import open_rows, report_skipped
+    from deciban.cli.saved_models import texts_of
     from deciban.topics.topic_model import TopicModel
 
     source = open_rows(terminal, rows, read_as, skip_bad)
-    texts = _texts(source, text)
+    texts = texts_of(_whole_table(source), source.name, text)
     model = TopicModel(
         sizes if len(sizes) > 1 else sizes[0],
         stop_words=None if stop_words == "none" else stop_words,
@@ -151,22 +135,6 @@ def topics(
         terminal.dump({"rows": len(texts), "topics": [{"share": share, "words": top} for share, top in found]})
     else:
         terminal.lines(str(model.table(words)))
-
-
-def _texts(source: Source, wanted: str | None) -> list[str]:
-    """The texts of a column: the named one, or the only column of texts."""
-    from deciban.read.schema import Schema
-
-    given = _whole_table(source)
-    if wanted is None:
-        kinds = {column.name: column.kind for column in Schema.infer(given).columns}
-        found = [name for name, kind in kinds.items() if kind == "text"]
-        if len(found) != 1:
-            columns = ", ".join(kinds)
-            raise UsageError(f"which column of {source.name} holds the texts? Name it with --text. Columns: {columns}.")
-        wanted = found[0]
-    column = given.data[column_named(wanted, source.columns, source.name)].to_list()
-    return ["" if value is None else str(value) for value in column]
 
 
 # -- tag ---------------------------------------------------------------------------------------------------------------
@@ -210,9 +178,9 @@ def tag(
 
 def _tagger(path: str) -> tuple[HiddenMarkovModel, WordFeatures]:
     """A tagger from a model file, or learnt from tagged sentences."""
-    from deciban import Categorical, HiddenMarkovModel, Product
+    from deciban import HiddenMarkovModel
     from deciban.read.sentences import read_sentences
-    from deciban.text.word_shapes import RARE_WORD, WordFeatures
+    from deciban.text.word_shapes import RARE_WORD, WordFeatures, word_family
 
     if existing(path).endswith(".deciban"):
         model = open_model(path, "HiddenMarkovModel")
@@ -223,9 +191,8 @@ def _tagger(path: str) -> tuple[HiddenMarkovModel, WordFeatures]:
     learnt = read_sentences(path, True)
     words = [sentence.words for sentence in learnt]
     features = WordFeatures.of(words)
-    family = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
     tags = [tag for sentence in learnt for tag in sentence.tags or []]
-    model = HiddenMarkovModel(family, transition_pseudo_count=0.1)
+    model = HiddenMarkovModel(word_family(), transition_pseudo_count=0.1)
     return model.fit(features.rows(words), tags, [len(each) for each in words]), features
 
 

@@ -13,8 +13,11 @@ import errno
 import io
 import json
 import os
+import re
 import select
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -27,8 +30,14 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 4096  # of a file, read to recognise its kind
 BUFFER_BYTES = 2**16
+LEAST_ROOM = 16  # columns beside an indent
 WIDE = 1000  # columns where the output is no terminal: lines are not wrapped
 STDIN, STDOUT, STDERR = 0, 1, 2
+PLAIN_CHARACTERS = {  # for encodings that lack them
+    "−": "-", "–": "-", "—": "-", "…": "...", "“": '"', "”": '"', "‘": "'", "’": "'", "█": "#", "→": "->", "·": "*",
+    "×": "x", "≥": ">=", "≤": "<=", "±": "+-", "∞": "inf", "Σ": "sum", "•": "*", "│": "|", "─": "-", "╭": "+",
+    "╮": "+", "╰": "+", "╯": "+",
+}  # fmt: skip
 SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -60,6 +69,7 @@ def prepare_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_WRONLY if number == STDIN else os.O_RDONLY)
     unbuffered = sys.stdout is not None and isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase)
+    codecs.register_error("plain", plain_characters)
     sys.stdout = _complete(STDOUT, sys.stdout, unbuffered or os.isatty(STDOUT))
     sys.stderr = _complete(STDERR, sys.stderr, True)
 
@@ -67,7 +77,26 @@ def prepare_streams() -> None:
 def _complete(descriptor: int, given: TextIO | None, by_line: bool) -> TextIO:
     buffer = io.BufferedWriter(CompleteFile(descriptor, "w", closefd=False), BUFFER_BYTES)
     encoding = "utf-8" if given is None else given.encoding
-    return io.TextIOWrapper(buffer, encoding, "backslashreplace", line_buffering=by_line)
+    return io.TextIOWrapper(buffer, encoding, "plain", line_buffering=by_line)
+
+
+def plain_characters(error: UnicodeError) -> tuple[str | bytes, int]:
+    r"""Handle characters that an encoding lacks: similar ones, else escapes.
+
+    >>> codecs.register_error("plain", plain_characters)
+    >>> "−3 dban …é".encode("ascii", "plain")
+    b'-3 dban ...\\xe9'
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    known = "".join(PLAIN_CHARACTERS.get(one) or one.encode("ascii", "backslashreplace").decode() for one in wrong)
+    return known, error.end
+
+
+def width() -> int:
+    """Columns of the terminal; very many where the output is none."""
+    return shutil.get_terminal_size().columns if is_terminal() else WIDE
 
 
 def is_terminal() -> bool:
@@ -89,6 +118,14 @@ def print_lines(text: str) -> None:
     """Print several lines of the answer for people."""
     for line in text.split("\n"):
         _print(sys.stdout, line)
+
+
+def print_markdown(text: str) -> None:
+    """Print a page of documentation on a terminal."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console(file=sys.stdout).print(Markdown(text))
 
 
 def print_note(text: str) -> None:
@@ -126,7 +163,8 @@ def write_text(text: str) -> None:
 
 def write_json(value: object) -> None:
     """Write JSON to stdout: indented on a terminal, on one line elsewhere."""
-    text = json.dumps(value, ensure_ascii=False, indent=2 if is_terminal() else None, allow_nan=False)
+    escaped = codecs.lookup(sys.stdout.encoding).name != "utf-8"
+    text = json.dumps(value, ensure_ascii=escaped, indent=2 if is_terminal() else None, allow_nan=False)
     sys.stdout.write(f"{json_text(text) if is_terminal() else text}\n")
 
 
@@ -190,10 +228,27 @@ def _print(stream: TextIO, text: str | Text, style: str | None = None) -> None:
 
     if isinstance(text, str):
         text = one_line(text)
+        if stream.isatty():
+            text = wrapped(text, shutil.get_terminal_size().columns)
     elif not text.plain.isprintable():
         text = one_line(text.plain)
     console = Console(file=stream, width=None if stream.isatty() else WIDE, highlight=False, emoji=False)
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    # on a terminal, lines are broken between words
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=not stream.isatty())
+
+
+def wrapped(text: str, most: int) -> str:
+    """Break a long line between words; what follows is indented as the last column of the line.
+
+    >>> print(wrapped("error   18.9 %   168 of 891 rows in five folds", 36))
+    error   18.9 %   168 of 891 rows in
+                     five folds
+    """
+    if len(text) <= most:
+        return text
+    columns = [gap.end() for gap in re.finditer(r"(?<=\S) {2,}", text)]
+    indent = max((at for at in columns if at <= most - LEAST_ROOM), default=2)
+    return textwrap.fill(text, most, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, open_model, prior_of
-from deciban.cli.command import command, flag, option
+from deciban.cli.command import command, flag, option, refuse_together
 from deciban.cli.output import check_target, has_columns
 from deciban.cli.tables import DIGITS, beside, format_of, rounded, write_tables
 from deciban.cli.terminal import Terminal
@@ -32,6 +32,7 @@ ByClass = Annotated[bool, flag("--by-class", "Sets cover the rows of each class 
 Unsure = Annotated[float | None, option("--unsure", "P", "No prediction where its probability is below P.")]
 SEPARATOR = " | "  # between the classes of a set
 ANSWERS = ("prediction", "probability", "evidence")  # columns of every answer
+TextColumn = Annotated[str | None, option("--text", "COLUMN", "With topics: the column of texts.")]
 Count = Annotated[int, option("--rows -n", "N", "Number of rows.", min=1)]
 
 
@@ -54,6 +55,7 @@ def predict(
     learnt: Learnt = None,
     by_class: ByClass = False,
     unit: options.Unit = "decibans",
+    text: TextColumn = None,
     append: options.Append = False,
     output: options.Output = None,
     format: options.Format = None,
@@ -61,12 +63,25 @@ def predict(
     spreadsheet_safe: options.SpreadsheetSafe = False,
     read_as: options.ReadAs = None,
     skip_bad: options.SkipBad = False,
+    engine: options.Engine = None,
 ) -> None:
-    """Classify rows: prediction, probability, evidence over the runner-up, and the probability of every class."""
+    """Classify rows: prediction, probability, evidence over the runner-up, and the probability of every class.
+
+    With saved clusters or topics: the cluster of each row, or the shares of all topics in each text.
+    """
     kind = format_of(output, format, terminal.json)
-    check_target(output, [model, rows], force, has_columns(*ANSWERS))
-    clf = open_model(model, "GenerativeClassifier")
-    from deciban.cli.rows import open_rows, report_skipped
+    check_target(output, [model, rows], force, _is_answer)
+    clf = open_model(model, "GenerativeClassifier", "MixtureModel", "TopicModel", "PLSA")
+    from deciban.cli.rows import engine_of, open_rows, report_skipped
+
+    if not hasattr(clf, "model_"):
+        given = {"prior": prior, "cost": cost, "unsure": unsure, "coverage": coverage, "learnt": learnt}
+        _answer_saved(
+            terminal, clf, model, rows, given, (read_as, skip_bad, text, append), (output, kind, spreadsheet_safe)
+        )
+        return
+    if text is not None:
+        raise UsageError("--text is for topics: the columns of this model are known.")
     from deciban.evidence.scores import UNITS
 
     if unit not in UNITS:
@@ -78,10 +93,41 @@ def predict(
     log_prior, costs = clf.log_prior(prior_of(prior, classes)), clf.cost_matrix(cost_of(cost, classes))
     answering = Answering(clf, log_prior, costs, unsure, unit, None if kind == "parquet" else DIGITS, sets)
     source = open_rows(terminal, rows, read_as, skip_bad, clf=clf, gaps=True)
-    write_tables(_answers(source, answering, append), output, kind, spreadsheet_safe)
+    refuse_together(coverage=coverage, engine=engine)
+    with engine_of(terminal, engine) as opened:
+        shared = None if opened is None else opened.over_parts(PartAnswers(answering, append, source.absent), source)
+        answers = _answers(source, answering, append) if shared is None else _gathered(shared, source)
+        write_tables(answers, output, kind, spreadsheet_safe)
     report_skipped(terminal, source)
     if sets is not None:
         terminal.note(f"deciban: {sets.summary()}")
+
+
+def _answer_saved(
+    terminal: Terminal,
+    saved: Any,
+    path: str,
+    rows: str,
+    options: dict[str, Any],
+    reading: tuple[str | None, bool, str | None, bool],
+    writing: tuple[str | None, str, bool],
+) -> None:
+    """Write the answers of clusters or topics."""
+    from deciban.cli.rows import open_rows, report_skipped
+    from deciban.cli.saved_models import saved_answers
+
+    wrong = next((name for name, value in options.items() if value), None)
+    if wrong is not None:
+        raise UsageError(f"--{wrong} is for classes, and {path} holds a {type(saved).__name__}.")
+    read_as, skip_bad, text, append = reading
+    source = open_rows(terminal, rows, read_as, skip_bad)
+    write_tables(saved_answers(saved, path, source, text, append), *writing)
+    report_skipped(terminal, source)
+
+
+def _is_answer(path: str) -> bool:
+    """Whether a file is an earlier answer of this command."""
+    return any(has_columns(*names)(path) for names in (ANSWERS, ("cluster", "outlier"), ("topic", "share")))
 
 
 class Sets:
@@ -182,6 +228,33 @@ def _answers(source: Source, answering: Answering, append: bool) -> Iterator[pa.
             given = arrow_table(batch.given)
             answers = beside(given.select([FILE]) if isinstance(source, GivenDocuments) else given, answers)
         yield answers
+
+
+@dataclass(frozen=True, eq=False)
+class PartAnswers:
+    """The work of an engine: the answers to the rows of a part of the files."""
+
+    answering: Answering
+    append: bool
+    absent: tuple[str, ...]  # columns that the files do not have
+
+    def __call__(self, part: Any, task: Any) -> tuple[list[pa.Table], Any]:
+        """Return the answers of each batch, and the rows that were skipped."""
+        from deciban.errors import NoRowsError
+
+        source = part.source()
+        source.quiet, source.absent = True, self.absent
+        try:
+            return list(_answers(source, self.answering, self.append)), source.skipped
+        except NoRowsError:
+            return [], source.skipped
+
+
+def _gathered(shared: Iterator[tuple[list[pa.Table], Any]], source: Source) -> Iterator[pa.Table]:
+    """The answers of all parts in order; the rows that were skipped are counted in the source."""
+    for tables, skipped in shared:
+        source.skipped = source.skipped + skipped
+        yield from tables
 
 
 # -- sample ------------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ OPTIONS: dict[str, Callable[[Any], str]] = {  # argument of Python → option
     "format": lambda value: f"--read-as {value}",
     "encoding": lambda value: f"--read-as encoding={value}",
     "quote": lambda value: f"--read-as quote={value or 'none'}",
+    "header": lambda value: f"--read-as header={value or 'none'}",
     "key": lambda value: "--key-file FILE, or DECIBAN_KEY",
     "like": lambda value: "--like FIRST",
     "keep": lambda value: "--keep-first",

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +24,7 @@ from deciban.read.batches import fitting_rows, with_progress
 from deciban.read.files import ENDINGS, open_source
 from deciban.read.limits import read_record, refuse_special_file, within_limit
 from deciban.read.mail import FIELDS, RawMessage, is_mail, raw_messages
+from deciban.read.places import is_address, is_pattern
 from deciban.read.schema import Schema
 from deciban.read.source import COMPRESSED, STDIN, DocumentSource, Source
 from deciban.read.tables import Table, stacked
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 FILE = "file"  # the column with the place of a document
 HEAD_BYTES = 4096  # read to recognise a table
 COPY = "deciban-stdin-"  # beginning of the name of a temporary copy of stdin
-TABLE_FORMATS = {"csv", "tsv", "jsonl", "parquet", "arrow"}
+TABLE_FORMATS = {"csv", "tsv", "jsonl", "json", "xlsx", "parquet", "arrow"}
 DOCUMENT_FORMATS = {"text", "mail"}  # values of --read-as
 
 
@@ -70,9 +71,12 @@ def open_rows(
     piped = path == STDIN
     if piped and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("ROWS is missing, and nothing is piped to stdin. Name a file or a folder, or use a pipe.")
-    if not piped:
+    source: Source | None = None
+    if not piped and not (is_address(path) or is_pattern(path)):
         refuse_special_file(existing(path))
-    source: Source | None = None if clf is None else open_documents(existing(path), kind, schema_of(clf), skip_bad)
+        source = None if clf is None else open_documents(path, kind, schema_of(clf), skip_bad)
+    elif piped and clf is not None:
+        source = open_documents(path, kind, schema_of(clf), skip_bad)
     if source is None:
         if piped:
             kind = kind or _format_of_stdin()
@@ -80,9 +84,24 @@ def open_rows(
         source = open_source(existing(path), format=kind, **options, **({"skip_bad": True} if skip_bad else {}))
         source.name = "standard input" if piped else source.name
     source.quiet = terminal.quiet
+    if getattr(source, "row_numbers", False):
+        terminal.note(f"deciban: note: the first column of {source.name} has no name: row numbers, which are not read.")
     if clf is not None and gaps:
         _accept_gaps(terminal, source, schema_of(clf))
     return source
+
+
+@contextmanager
+def engine_of(terminal: Terminal, name: str | None) -> Iterator[Any]:
+    """Context in which the engine that --engine names reads files; without a name, this process does."""
+    if name is None:
+        yield None
+        return
+    from deciban.engines.current import engine
+
+    with engine(name) as opened:
+        opened.quiet = terminal.quiet
+        yield opened
 
 
 def _accept_gaps(terminal: Terminal, source: Source, schema: Schema) -> None:
@@ -156,7 +175,8 @@ def _format_of_stdin() -> str:
     start = _peek_stdin(16)
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return "arrow"
-    return "jsonl" if start.lstrip().startswith(b"{") else "csv"
+    start = start.lstrip()
+    return "jsonl" if start.startswith(b"{") else "json" if start.startswith((b"[{", b"[\n")) else "csv"
 
 
 def _peek_stdin(size: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,17 +66,32 @@ class Terminal:
             raise
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
-        """Print aligned columns; those numbered in `right` are right-aligned."""
+        """Print aligned columns, those in `right` to the right; cells are wrapped where the terminal is narrow."""
         from rich.cells import cell_len, set_cell_size
 
         lines = [tuple(map(one_line, line)) for line in (headings, *rows)]
-        widths = [max(cell_len(line[at]) for line in lines) for at in range(len(headings))]
+        widths = fitted([max(cell_len(line[at]) for line in lines) for at in range(len(headings))], output.width())
         for number, line in enumerate(lines):
-            cells = [
-                " " * (width - cell_len(cell)) + cell if at in right else set_cell_size(cell, width)
-                for at, (cell, width) in enumerate(zip(line, widths))
-            ]
-            self.say("  ".join(cells).rstrip(), None if number else "dim")
+            wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(line, widths)]
+            for part in range(max(map(len, wrapped))):
+                cells = []
+                for at, width in enumerate(widths):
+                    cell = wrapped[at][part] if part < len(wrapped[at]) else ""
+                    cells.append(" " * (width - cell_len(cell)) + cell if at in right else set_cell_size(cell, width))
+                self.say("  ".join(cells).rstrip(), None if number else "dim")
+
+
+def fitted(widths: list[int], most: int, least: int = 12) -> list[int]:
+    """Widths of columns, with two spaces between them: the widest are narrowed until all fit.
+
+    >>> fitted([8, 30, 40], 60), fitted([8, 30, 40], 100)
+    ([8, 24, 24], [8, 30, 40])
+    """
+    found = list(widths)
+    room = most - 2 * (len(found) - 1)
+    while sum(found) > room and max(found) > least:
+        found[found.index(max(found))] -= 1
+    return found
 
 
 def plain(value: Any) -> Any:

@@ -20,6 +20,8 @@ def main(folder: str = "demo") -> None:
     commands.show_commands(Path(folder))
     print(
         f"""
+look: {(Path(folder) / "report.html").resolve().as_uri()}    the model as a page: figures, sliders, evidence
+
 next: deciban fit yours.csv --label COLUMN       your own table
       deciban fit FOLDER                         your own texts, one sub-folder per class
       cd {folder} && deciban fit tumours.csv --label diagnosis    the commands of README.md

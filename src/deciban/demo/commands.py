@@ -36,12 +36,15 @@ def show_commands(folder: Path) -> None:
     run(folder, "explain", "demo.deciban", "new.csv", "--row", "2", "--over", "malignant")
     run(folder, "unlearn", "demo.deciban", "ten.csv")
     run(folder, "learn", "demo.deciban", "ten.csv")
+    run(folder, "report", "demo.deciban", "tumours.csv", "-o", "report.html")
 
 
 def run(folder: Path, *arguments: str) -> None:
     """Print a command and run it in a process of its own; exit if it fails."""
     print(f"\n$ deciban {shlex.join(arguments)}", flush=True)
-    done = subprocess.run([sys.executable, "-m", "deciban", *arguments], cwd=folder, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "deciban", *arguments], cwd=folder, check=False, stderr=subprocess.STDOUT
+    )
     if done.returncode:
         raise SystemExit(done.returncode)
 

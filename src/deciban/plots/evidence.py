@@ -15,18 +15,19 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.evaluate.calibration import Affine, Blockwise, Offsets
 from deciban.evidence.decisions import PriorLike
 from deciban.evidence.explanation import Explanation, Line, decibans_text, odds_text, probability_text, short
 from deciban.evidence.scores import convert
-from deciban.model.explain import parts_of
+from deciban.model.nomogram import nomogram as model_nomogram
 from deciban.plots.canvas import AGAINST, DECIBANS, FOR, GREY, MINUS, PRIOR_LABELS, PRIORS, canvas, finish, write
+from deciban.read.reservoir import chosen_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
 
+PAIR_ROWS = 2000  # rows over which the evidence of pairs of columns is shown
 QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)  # values of a number that its scale shows
 MAX_VALUES = 6  # values of a category that its scale shows
 SUM_HEIGHT, PROBABILITY_HEIGHT = -0.3, -1.3  # ordinates of the two lower scales; the features are at 1, 2, …
@@ -126,7 +127,8 @@ def nomogram(
 ) -> Axes:
     """Draw a scale of evidence for each feature, with their sum and the posterior probability below.
 
-    For models whose features are independent given the class (naive Bayes), or whose llr is linear.
+    For models whose features are independent given the class (naive Bayes), or whose llr is linear. Evidence of several
+    columns together has one scale of its own, which shows its range over the rows.
 
     Parameters
     ----------
@@ -219,17 +221,48 @@ def _scales(
     for j, values in enumerate(chosen):
         mine = values + ([] if row is None else [table.take([row]).pick([j])[0, 0]])
         cells[:, j] = [*mine, *[mine[-1]] * (width - len(mine))]
-    parts, base = _parts(clf, table, cells, one, other)
+    numbers = table.pick().dtype.kind in "iufb"
+    shown = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
+    evidence, offset = _evidence(clf, shown, one, other)
     scales = [
         Scale(
             str(clf.columns_[j]) if isinstance(clf.columns_[j], str) else f"feature {clf.columns_[j]}",
             values,
-            parts[: len(values), j],
-            None if row is None else float(parts[len(values), j]),
+            evidence[: len(values), j],
+            None if row is None else float(evidence[len(values), j]),
         )
         for j, values in enumerate(chosen)
     ]
-    return scales, base
+    calibration = clf.model_.calibration
+    if calibration is not None and calibration.uses_experts:
+        scales.append(_pairs_scale(clf, table, one, other, row))
+    return scales, offset
+
+
+def _evidence(clf: GenerativeClassifier, rows: Table, one: int, other: int) -> tuple[Array, float]:
+    """Evidence of each value of each column (m, D), and the constant, in decibans; refused if it is no sum."""
+    found = model_nomogram(clf.predictor_, rows, range(len(clf.columns_)))
+    if found.reason or found.left_out:
+        why = found.reason or "the evidence of this model is not a sum over columns"
+        raise NotAvailableError(
+            f"{why}, so columns have no scales. Use a diagonal or a tied covariance, or calibrate='offsets'."
+        )
+    columns = np.stack([found.evidence[j] for j in range(len(clf.columns_))], axis=2)  # (m, K, D)
+    constant = found.base + found.offsets
+    return DECIBANS * (columns[:, one] - columns[:, other]), DECIBANS * float(constant[one] - constant[other])
+
+
+def _pairs_scale(clf: GenerativeClassifier, table: Table, one: int, other: int, row: int | None) -> Scale:
+    """The scale of functions of several columns: quantiles of their evidence over the rows, and the marked row's."""
+    some = chosen_rows(len(table), PAIR_ROWS)
+    rows = table.take(some if row is None else np.append(some, row))
+    columns, constant = _evidence(clf, rows, one, other)
+    predictor = clf.predictor_
+    scores = predictor.scores(predictor.model.encode(rows))
+    beyond = DECIBANS * (scores[:, one] - scores[:, other]) - columns.sum(axis=1) - constant
+    shown = np.quantile(beyond, QUANTILES)
+    names = [decibans_text(float(value) / DECIBANS) for value in shown]
+    return Scale("several columns", names, shown, None if row is None else float(beyond[-1]))
 
 
 def _typical(table: Table, j: int) -> list[Any]:
@@ -244,48 +277,6 @@ def _typical(table: Table, j: int) -> list[Any]:
     if len(np.unique(numbers)) <= MAX_VALUES:
         return np.unique(numbers).tolist()
     return np.unique(np.quantile(numbers, QUANTILES)).tolist()
-
-
-def _parts(clf: GenerativeClassifier, table: Table, cells: Array, one: int, other: int) -> tuple[Array, float]:
-    """(rows, D) evidence of each cell and the constant in decibans, from the parts of the density or a linear llr."""
-    numbers = table.pick().dtype.kind in "iufb"
-    rows = Table(cells.astype(float) if numbers else cells, clf.columns_, table.named)
-    predictor = clf.predictor_
-    names, parts, _, of_block, _ = parts_of(predictor, rows, predictor.model.encode(rows))
-    if names == [str(name) for name in clf.columns_]:
-        return _calibrated(clf, parts[:, one] - parts[:, other], 0.0, one, other, of_block)
-    formula = clf.discriminant(clf.classes_[one], clf.classes_[other])
-    if formula.A is not None:
-        raise NotAvailableError(
-            "the evidence of this model is not a sum over features, so they have no scales. Use a diagonal or a tied "
-            "covariance."
-        )
-    centre = np.nanmean(np.asarray(table.pick(), dtype=float), axis=0)
-    return _calibrated(
-        clf, formula.b * (cells.astype(float) - centre), float(formula.c + formula.b @ centre), one, other
-    )
-
-
-def _calibrated(
-    clf: GenerativeClassifier, parts: Array, base: float, one: int, other: int, of_block: Array | None = None
-) -> tuple[Array, float]:
-    """Parts and constant after calibration, in decibans; refused if the scale depends on the row."""
-    scale: Any = 1.0
-    calibration: Any = clf.calibration_
-    shift, fitted = 0.0, getattr(calibration, "calibrator", None)
-    if isinstance(fitted, Affine):
-        scale, shift = fitted.a, fitted.b if one == 1 else -fitted.b
-    elif isinstance(fitted, Offsets):
-        offsets = calibration.offsets(clf.classes_)
-        scale, shift = fitted.scale, offsets[one] - offsets[other]
-    elif isinstance(fitted, Blockwise) and of_block is not None and not fitted.shrinkages.any():
-        offsets = calibration.offsets(clf.classes_)
-        scale, shift = np.exp(fitted.log_scales)[of_block], offsets[one] - offsets[other]
-    elif fitted is not None:
-        raise NotAvailableError(
-            "the scale of this calibration depends on the row, so features have no scales. Use calibrate='offsets'."
-        )
-    return DECIBANS * scale * parts, DECIBANS * float((scale * base if base else 0.0) + shift)
 
 
 def _draw(ax: Axes, place: float, scale: Scale) -> None:

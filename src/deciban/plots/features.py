@@ -22,6 +22,7 @@ from deciban.families.gaussian.densities import AxisDensity, MatrixDensity
 from deciban.families.known import SideBySide
 from deciban.families.product import blocks_of
 from deciban.families.protocol import Density
+from deciban.model.nomogram import sampled_columns
 from deciban.plots.canvas import GREY, canvas, colour_of, finish, line_of, marker_of
 from deciban.read.tables import Table
 from deciban.statistics import Array
@@ -323,9 +324,9 @@ def _column(X: object, at: int) -> Array:
 
 def _sampled(clf: GenerativeClassifier, at: int) -> Array:
     """Values of one feature sampled from the model, with equal class priors."""
-    rows, _ = clf.sample(SAMPLE, 0, prior="uniform")
-    order = [j for places in clf.model_.positions for j in places]
-    values = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)[:, order.index(at)]
+    values = sampled_columns(clf.predictor_, SAMPLE).get(at)
+    if values is None:
+        raise NotAvailableError(f"feature {clf.columns_[at]!r} holds words: only numbers have a place on an axis.")
     try:
         return values.astype(float)
     except (TypeError, ValueError):

@@ -13,6 +13,7 @@ from deciban.evidence.explanation import short
 from deciban.statistics import Array
 
 COLOURS = 8  # classes of the style sheet that colour a curve: c0, c1, …
+LARGE = 1e9  # stands for infinity in JSON
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
@@ -35,6 +36,30 @@ def number_text(value: float) -> str:
         return "–" if np.isnan(value) else "∞" if value > 0 else "−∞"
     large = abs(value) >= 1000
     return (f"{value:,.0f}" if large else f"{value:.4g}").replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.1234)
+    '12.3 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def value_text(value: Any) -> str:
+    """A number with four digits, or a shortened name."""
+    return number_text(float(value)) if isinstance(value, (int, float)) else short(value, 40)
+
+
+def rounded(value: Any, digits: int) -> float:
+    """A number for JSON, which has no infinity and no NaN.
+
+    >>> rounded(float("inf"), 2), rounded(0.126, 2)
+    (1000000000.0, 0.13)
+    """
+    number = float(value)
+    return 0.0 if number != number else round(max(-LARGE, min(LARGE, number)), digits)
 
 
 @dataclass(frozen=True)
@@ -145,13 +170,14 @@ class Markup:
     html: str
 
 
-def legend_of(names: Sequence[object]) -> str:
-    """The classes with their colours."""
+def legend_of(names: Sequence[object], numbers: Sequence[int] | None = None, remark: str = "") -> str:
+    """Names of classes with their colours; `numbers` are those of the classes, 0, 1, … if not given."""
     items = "".join(
         f'<li><i class="key c{k % COLOURS}" aria-hidden="true"></i>{text_of(name, 40)}</li>'
-        for k, name in enumerate(names)
+        for k, name in zip(numbers or range(len(names)), names)
     )
-    return f'<ul class="legend">{items}</ul>'
+    more = f"<li>{escape(remark)}</li>" if remark else ""
+    return f'<ul class="legend">{items}{more}</ul>'
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
@@ -179,6 +205,24 @@ def bar_cell(value: float, largest: float) -> Markup:
     side = "for" if value >= 0 else "against"
     return Markup(
         f'<svg class="track" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><path class="tick" d="M50 0V10"/><rect class="{side}" x="{50 if value >= 0 else 50 - share:.1f}" y="1" width="{share:.1f}" height="8"/></svg>'
+    )
+
+
+def cards(items: Iterable[tuple[str, str, str]], idents: Sequence[str] = ()) -> str:
+    """Figures with their names and remarks, side by side; `idents` are ids of the figures, for the script."""
+    cells = []
+    for at, (name, value, remark) in enumerate(items):
+        ident = f' id="{idents[at]}"' if idents else ""
+        cells.append(
+            f"<div><dt>{escape(name)}</dt><dd{ident}>{escape(value)}<small>{escape(remark)}</small></dd></div>"
+        )
+    return f'<dl class="cards">{"".join(cells)}</dl>'
+
+
+def share_bar(share: float, k: int) -> Markup:
+    """A bar from the left, in the colour of class k."""
+    return Markup(
+        f'<svg class="track" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="fill c{k % COLOURS}" x="0" y="1" width="{100 * share:.1f}" height="8"/></svg>'
     )
 
 

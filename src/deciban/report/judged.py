@@ -8,12 +8,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
-from deciban.errors import DecibanError, NotAvailableError, NotLearntError
-from deciban.evaluate.intervals import Interval, bootstrap, jackknife
+from deciban.errors import NotAvailableError, NotLearntError
 from deciban.evaluate.report import Evaluation
-from deciban.evaluate.two_class import cllr, eer
 from deciban.evidence.scores import log_ratio
 from deciban.model.folds import JUDGED_ROWS
 from deciban.read.batches import Batch
@@ -23,10 +20,6 @@ from deciban.report.contract import Classifier
 from deciban.statistics import Array
 
 SAMPLED = 2000  # rows kept for evidence of features, checks of the fit, and rows that are shown
-BOOTSTRAPPED = 20_000  # rows up to which intervals are bootstrapped
-REPEATS = 200
-GROUPS = 10  # of each class
-LEVEL = 0.95
 SHOWN = 4  # rows of each list
 
 
@@ -108,41 +101,6 @@ def _is_learnt(clf: Classifier, batch: Batch) -> bool:
     except (NotLearntError, NotAvailableError):
         return False
     return True
-
-
-# -- figures with intervals --------------------------------------------------------------------------------------------
-def error_interval(evaluation: Evaluation) -> tuple[float, float]:
-    """Return the credible interval of the error rate, by Beta(1, 1) updated with the rows."""
-    wrong, n = int((evaluation.decided != evaluation.codes).sum()), len(evaluation)
-    tail = (1 - LEVEL) / 2
-    low, high = betaincinv(wrong + 1, n - wrong + 1, [tail, 1 - tail])
-    return float(low), float(high)
-
-
-def loss_interval(evaluation: Evaluation) -> tuple[float, float]:
-    """Return the interval of the log loss: mean ± z · standard error."""
-    losses = -evaluation.log_posterior[np.arange(len(evaluation)), evaluation.codes]
-    half = 1.96 * float(losses.std()) / np.sqrt(len(losses)) if np.isfinite(losses).all() else np.inf
-    return evaluation.log_loss - half, evaluation.log_loss + half
-
-
-def evidence_intervals(evaluation: Evaluation, label: Any) -> dict[str, Interval]:
-    """Return Cllr and EER of a class against the rest with intervals; empty if these rows do not determine them.
-
-    Beyond `BOOTSTRAPPED` rows the interval of the Cllr is a jackknife, and the EER, which is not smooth, has none.
-    """
-    try:
-        pair = evaluation.scores(label)
-        if len(evaluation) <= BOOTSTRAPPED:
-            figures = (("Cllr", cllr), ("EER", eer))
-            return {name: bootstrap(figure, *pair, repeats=REPEATS, level=LEVEL) for name, figure in figures}
-        rate = eer(*pair)
-        return {
-            "Cllr": jackknife(cllr, *pair, groups=GROUPS, level=LEVEL),
-            "EER": Interval(rate, np.nan, np.nan, LEVEL),
-        }
-    except DecibanError:
-        return {}
 
 
 # -- rows to show ------------------------------------------------------------------------------------------------------

@@ -113,12 +113,44 @@
       add();
     }
 
+    // evidence of pairs of columns, of averaged one-dependence estimators, and the text of both
+    function addPairs([a, b]) {
+      const {tables, parents, averaged} = given.pairs, unit = 10 / Math.LN10;
+      const ofParent = [a, b].map(() => new Array(parents).fill(0));
+      const parts = [];
+      let sum = 0;
+      const levelOf = number => {
+        if (number < 0) return 0;  // fixed at its typical value
+        const i = Number(rows[number].control.value);
+        return i < 0 ? -1 : given.columns[number].levels[i];
+      };
+      for (const {parents: both, columns, weight, table} of tables) {
+        const [one, two] = columns.map(levelOf);
+        if (one < 0 || two < 0) continue;
+        const nats = [a, b].map(k => table[one][two][k]);
+        nats.forEach((e, side) => { for (const parent of both) ofParent[side][parent] += e; });
+        const own = unit * weight * (nats[0] - nats[1]);
+        sum += own;
+        if (weight && columns.every(number => number >= 0))
+          parts.push([own, columns.map(number => rows[number].row.querySelector("label").textContent).join(" with ")]);
+      }
+      if (averaged) {
+        const mean = each => { const most = Math.max(...each);
+          return most + Math.log(each.reduce((total, e) => total + Math.exp(e - most), 0) / parents); };
+        sum += unit * averaged * (mean(ofParent[0]) - mean(ofParent[1]));
+      }
+      parts.sort((one, two) => Math.abs(two[0]) - Math.abs(one[0]));
+      const most = parts.slice(0, 3).filter(part => Math.abs(part[0]) >= 0.05).map(([e, name]) => `${name} ${signed(e)}`);
+      at("nomogram-pairs").textContent = `${signed(sum)} dban` + (most.length ? `; most: ${most.join(", ")}` : "");
+      return sum;
+    }
+
     function add() {
       const sides = pair(), [a, b] = sides;
-      let sum = given.base[a] - given.base[b], seen = given.linear;
+      let sum = given.base[a] - given.base[b], seen = given.always;
       for (const {column, control, output, mark} of rows) {
         const i = Number(control.value), missing = i < 0;
-        const own = missing ? 0 : evidence(column, i, sides);
+        const own = missing ? column.missing[a] - column.missing[b] : evidence(column, i, sides);
         if (!missing) seen = true;
         sum += own;
         const value = missing ? "missing" : column.values[i];
@@ -127,6 +159,7 @@
         const x = missing ? -10 : 100 * i / Math.max(1, column.values.length - 1);
         mark.setAttribute("x1", x); mark.setAttribute("x2", x);
       }
+      if (given.pairs) sum += addPairs(sides);
       if (seen) sum += given.offsets[a] - given.offsets[b];
       const prior = Number(at("nomogram-prior").value);
       const names = given.classes;

@@ -15,9 +15,9 @@ from deciban.evidence.decisions import decide, expected_cost, resolve_cost, reso
 from deciban.evidence.explanation import Explanation, plain
 from deciban.evidence.scores import UNITS, convert, llr_over_runner_up, log_posterior, log_probability
 from deciban.model.explain import explain
+from deciban.model.row_reader import Row
 from deciban.service.classes import Grouping
 from deciban.service.published import Published
-from deciban.service.rows import Row
 from deciban.statistics import Array
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
-import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Any
@@ -20,17 +17,16 @@ from starlette.routing import Route
 
 from deciban import __version__
 from deciban.errors import DecibanError
-from deciban.families.product import blocks_of
+from deciban.read.mail_header import HEADER, UNREAD, MailAnswer, with_header
 from deciban.service import answers
 from deciban.service.answers import PLAIN
 from deciban.service.figures import live_figures
 from deciban.service.guard import Guard, Policy, require_teacher
-from deciban.service.journal import Entry
 from deciban.service.lessons import ASK_ONE_IN, Lesson
 from deciban.service.metrics import Metrics
-from deciban.service.openapi import ROUTES, description
+from deciban.service.openapi import MAIL_TYPES, MESSAGE, ROUTES, description
 from deciban.service.problems import RequestError, of_error, problem
-from deciban.service.published import Published
+from deciban.service.published import Published, describe_model
 from deciban.service.requests import (
     CSV,
     LINES,
@@ -45,12 +41,11 @@ from deciban.service.requests import (
     parse,
     read_body,
 )
-from deciban.service.rows import Row
+from deciban.service.responses import Json, acknowledgement, as_csv, history_line, lines, problem_response
+from deciban.service.small_requests import SMALL_BYTES, SMALL_ROWS, SmallRequests
 from deciban.service.teacher import Teacher, deliver_here
 from deciban.service.unsure import UnsureRows, lessons_to_change
-from deciban.statistics import Ragged
 
-SMALL_ROWS, SMALL_BYTES = 64, 2**16  # requests up to this size are answered together, in the event loop
 WAIT_SECONDS = 5.0  # for a lesson to be visible, if the request asks for it
 MOST_EXPLAINED = 100  # rows
 UNSURE_BELOW = 0.9  # probability below which a row that is collected goes to the unsure pile
@@ -60,84 +55,6 @@ PAGE = {"/": "index.html", "/page/app.js": "app.js", "/page/view.js": "view.js",
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 log = logging.getLogger("deciban.service")
 Answer = Callable[[Request], Awaitable[Response]]
-
-
-class Json(Response):
-    """A response of JSON, or of problem+json."""
-
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        """Encode the content."""
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-class SmallRequests:
-    """Answers small requests for predictions together: those that arrive in one turn of the event loop."""
-
-    def __init__(self, teacher: Teacher) -> None:
-        self.teacher = teacher
-        self._waiting: list[tuple[Asked, asyncio.Future[Any]]] = []
-
-    def ask(self, asked: Asked) -> asyncio.Future[Any]:
-        """Return the future of (version, answers)."""
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        if not self._waiting:
-            loop.call_soon(self._answer)
-        self._waiting.append((asked, future))
-        return future
-
-    def _answer(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        published = self.teacher.published
-        start = 0
-        while start < len(waiting):
-            end, rows = start, 0
-            while end < len(waiting) and (end == start or rows + len(waiting[end][0].rows) <= SMALL_ROWS):
-                rows += len(waiting[end][0].rows)
-                end += 1
-            self._answer_some(waiting[start:end], published)
-            start = end
-
-    def _answer_some(self, group: list[tuple[Asked, asyncio.Future[Any]]], published: Published) -> None:
-        try:
-            likelihood = answers.scores(published, [row for asked, _ in group for row in asked.rows])
-            plain = all(asked.options == PLAIN for asked, _ in group)
-            together = answers.predictions(published, likelihood) if plain else None
-        except DecibanError as error:
-            if len(group) == 1:
-                self._settle(group[0][1], error)
-                return
-            for one in group:
-                self._answer_some([one], published)
-            return
-        except Exception as error:
-            for _, future in group:
-                self._settle(future, error)
-            return
-        at = 0
-        for asked, future in group:
-            rows = slice(at, at + len(asked.rows))
-            at = rows.stop
-            try:
-                made = (
-                    together[rows]
-                    if together is not None
-                    else answers.predictions(published, likelihood[rows], asked.options)
-                )
-                self._settle(future, (published, made))
-            except DecibanError as error:
-                self._settle(future, error)
-
-    @staticmethod
-    def _settle(future: asyncio.Future[Any], result: Any) -> None:
-        if future.done():
-            return
-        if isinstance(result, BaseException):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
 
 
 class Service:
@@ -189,9 +106,9 @@ class Service:
             try:
                 response = await handler(request)
             except RequestError as refusal:
-                response = _problem(refusal.status, refusal.content(), refusal.headers)
+                response = problem_response(refusal.status, refusal.content(), refusal.headers)
             except DecibanError as error:
-                response = _problem(*of_error(error))
+                response = problem_response(*of_error(error))
             except ClientDisconnect:
                 response = Response(status_code=400)
             except (TimeoutError, asyncio.CancelledError):
@@ -199,7 +116,7 @@ class Service:
             except Exception:
                 log.exception("internal error at %s", path)
                 detail = "this is a bug in deciban; the log of the service has the details."
-                response = _problem(500, problem(500, detail), {})
+                response = problem_response(500, problem(500, detail), {})
             self.metrics.count(path, response.status_code, time.perf_counter() - begun)
             return response
 
@@ -256,12 +173,12 @@ class Service:
             doubtful = [row for row, one in zip(asked.rows, made) if one["probability"] < UNSURE_BELOW]
             await self._thread(self.unsure.add, doubtful, published)
         if asked.form == CSV and CSV in request.headers.get("accept", ""):
-            text = await self._thread(_as_csv, asked, made)
+            text = await self._thread(as_csv, asked, made)
             return Response(text, media_type=f"{CSV}; charset=utf-8", headers={"X-Deciban-Rows": str(len(made))})
-        lines = [{**one, "asked": True} if ask else one for one, ask in zip(made, asks)]
+        answered = [{**one, "asked": True} if ask else one for one, ask in zip(made, asks)]
         if asked.form == LINES:
-            return _lines(lines, published.version)
-        return Json({"version": published.version, "answers": lines})
+            return lines(answered, published.version)
+        return Json({"version": published.version, "answers": answered})
 
     @staticmethod
     def _predicted(published: Published, asked: Asked) -> list[dict[str, Any]]:
@@ -280,8 +197,30 @@ class Service:
         made = await self._thread(work)
         self.metrics.rows += len(made)
         if asked.form == LINES:
-            return _lines(made, published.version)
+            return lines(made, published.version)
         return Json({"version": published.version, "answers": made})
+
+    async def _filter(self, request: Request) -> Response:
+        if (request.headers.get("content-type") or "").split(";")[0].strip().lower() not in MAIL_TYPES:
+            raise RequestError(415, "a mail is expected.", remedy=f"Send it with Content-Type: {MESSAGE}.")
+        message = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+        unsure = _share(request, "unsure", UNSURE_BELOW)
+        text = message.decode("utf-8", "surrogateescape")  # bytes that are not UTF-8 are read as `deciban filter` does
+        published = self.teacher.published
+
+        def work() -> str:
+            if b"\0" in message or not message.strip():
+                return UNREAD
+            try:
+                [made] = answers.decided(published, answers.scores(published, [text]), PLAIN)
+            except DecibanError:
+                return UNREAD
+            answer = MailAnswer(str(made["label"]), float(made["llr"] or 0.0), made["posterior"])
+            return answer.header(answer.posterior < unsure)
+
+        value = await self._thread(work)
+        self.metrics.rows += 1
+        return Response(with_header(message, value), media_type=MESSAGE, headers={HEADER: value})
 
     async def _explain(self, request: Request) -> Response:
         asked = await self._asked(request)
@@ -291,7 +230,7 @@ class Service:
         published = await self._published(asked.given or request.query_params)
         made = await self._thread(answers.explanations, published, asked.rows, asked.options)
         if asked.form == LINES:
-            return _lines(made, published.version)
+            return lines(made, published.version)
         return Json({"version": published.version, "answers": made})
 
     async def _evaluate(self, request: Request) -> Response:
@@ -409,7 +348,10 @@ class Service:
 
     # -- what there is ---------------------------------------------------------------------------------------------
     async def _model(self, request: Request) -> Response:
-        return Json(describe_model(await self._published(request.query_params), self))
+        known = describe_model(await self._published(request.query_params))
+        name = self.teacher.file.path.name.removesuffix(".deciban")
+        held = {"asked_one_in": ASK_ONE_IN, "unsure": len(self.unsure), "tokens": bool(self.policy.tokens)}
+        return Json({"name": name, **known, **held})
 
     async def _history(self, request: Request) -> Response:
         most = _number(request, "most", 50, MOST_HISTORY)
@@ -457,96 +399,17 @@ class Service:
         return Response(status_code=204)
 
 
-# -- parts of answers --------------------------------------------------------------------------------------------------
-def acknowledgement(entry: Entry, repeated: bool) -> dict[str, Any]:
-    """Return what the sender of a lesson is told."""
-    content = {
-        "id": entry.id,
-        "kind": entry.kind,
-        "rows": len(entry.rows or ()),
-        "repeated": repeated,
-        "asked": entry.asked is not None,
-        "offered": entry.offered,
-        "undoes": entry.undoes,
-        "receipt": entry.receipt,
-    }
-    return {name: value for name, value in content.items() if value is not None}
-
-
-def history_line(entry: Entry) -> dict[str, Any]:
-    """Return a lesson as the history shows it; long rows are shortened."""
-    rows = [_shortened(row) for row in (entry.rows or [])[:5]]
-    return {
-        "id": entry.id,
-        "kind": entry.kind,
-        "rows": rows,
-        "count": len(entry.rows or ()),
-        "labels": (entry.labels or [])[:5],
-        "was": None if entry.was is None else entry.was[:5],
-        "who": entry.who,
-        "time": entry.time,
-        "asked": entry.asked is not None,
-        "offered": entry.offered,
-        "undoes": entry.undoes,
-        "undone": entry.undone,
-        "erased": entry.kind != "classes" and (entry.rows is None or None in entry.rows),
-        "receipt": entry.receipt,
-    }
-
-
-def _shortened(row: Any, most: int = 300) -> Any:
-    if isinstance(row, str):
-        return row if len(row) <= most else f"{row[:most]}…"
-    if isinstance(row, dict):
-        return {name: _shortened(value) for name, value in list(row.items())[:50]}
-    return row[:50] if isinstance(row, list) else row
-
-
-def describe_model(published: Published, service: Service) -> dict[str, Any]:
-    """Return what the page and clients need to know of the model."""
-    model, reader, grouping = published.model, published.reader, published.grouping
-    schema = reader.reader.schema
-    counts, trusted = (grouping.sums(each).tolist() for each in (model.stats.rows, published.counts))
-    total = sum(trusted) or 1.0
-    kinds = {column.name: column.kind for column in schema.columns} if schema is not None else {}
-    known = _category_names(model)
-    return {
-        "name": service.teacher.file.path.name.removesuffix(".deciban"),
-        "version": published.version,
-        "form": reader.form,
-        "columns": [
-            {
-                "name": name,
-                "kind": kinds.get(name, "text" if reader.form == "text" else "number"),
-                "names": known.get(name),
-            }
-            for name in reader.columns[:1000]
-        ],
-        "label": None if schema is None else schema.label,
-        "classes": [
-            {"name": name, "rows": rows, "prior": share / total}
-            for name, rows, share in zip(grouping.names, counts, trusted)
-        ],
-        "rows": float(model.weight),
-        "lessons": published.version,
-        "ledger": model.ledger is not None,
-        "calibration": "none" if model.calibration is None else model.calibration.state(model.weight),
-        "asked_one_in": ASK_ONE_IN,
-        "unsure": len(service.unsure),
-        "tokens": bool(service.policy.tokens),
-    }
-
-
-def _category_names(model: Any, most: int = 200) -> dict[str, list[str]]:
-    """Return the names that columns of categories have had, by column."""
-    found: dict[str, list[str]] = {}
-    for at, (_, sums) in zip(model.positions, blocks_of(model.family, model.stats.family)):
-        axis = getattr(sums, "labels", {}).get("category")
-        if isinstance(axis, Ragged):
-            for j, part in zip(at, axis.parts):
-                names = [str(name) for name in list(part.names)[:most]]
-                found[str(model.reader.columns[j])] = names
-    return found
+def _share(request: Request, name: str, default: float) -> float:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise RequestError(422, f"{name} must be a number from 0 to 1.")
+    return value
 
 
 def _number(request: Request, name: str, default: int, most: int) -> int:
@@ -558,44 +421,17 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
     return int(text)
 
 
-def _lines(items: Sequence[Any], version: int) -> Response:
-    text = "".join(json.dumps(item, ensure_ascii=False, allow_nan=False) + "\n" for item in items)
-    return Response(text, media_type=LINES, headers={"X-Deciban-Version": str(version)})
-
-
-def _as_csv(asked: Asked, made: Sequence[dict[str, Any]]) -> str:
-    """Return the rows of a table with the answers behind them."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    names = list(made[0]["probabilities"]) if made else []
-    writer.writerow([*asked.columns, "prediction", "probability", "evidence", *(f"P({name})" for name in names)])
-    for at, (row, one) in enumerate(zip(asked.rows, made)):
-        given = [_given(row, name, asked, at) for name in asked.columns]
-        shares = [f"{p:.6g}" for p in one["probabilities"].values()]
-        evidence = one["evidence"] if isinstance(one["evidence"], str) else f"{one['evidence']:.6g}"
-        writer.writerow([*given, one["prediction"] or "", f"{one['probability']:.6g}", evidence, *shares])
-    return out.getvalue()
-
-
-def _given(row: Row, name: str, asked: Asked, at: int) -> Any:
-    if isinstance(row, dict) and name in row:
-        return row[name] if row[name] is not None else ""
-    return asked.labels[at] if asked.labels else ""
-
-
 def _assets() -> dict[str, tuple[bytes, str]]:
     """Read the files of the page once; requests never name a file."""
     folder = files("deciban.service") / "page"
     return {path: ((folder / name).read_bytes(), TYPES[name.rsplit(".", 1)[1]]) for path, name in PAGE.items()}
 
 
-def _problem(status: int, content: dict[str, Any], headers: dict[str, str]) -> Response:
-    return Json(content, status_code=status, headers=headers, media_type="application/problem+json")
-
-
 async def _not_found(request: Request, error: Exception) -> Response:
-    return _problem(404, problem(404, "there is no such address.", remedy="See /openapi.json."), {})
+    return problem_response(404, problem(404, "there is no such address.", remedy="See /openapi.json."), {})
 
 
 async def _not_allowed(request: Request, error: Any) -> Response:
-    return _problem(405, problem(405, f"{request.method[:20]} is not answered here."), dict(error.headers or {}))
+    return problem_response(
+        405, problem(405, f"{request.method[:20]} is not answered here."), dict(error.headers or {})
+    )

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from deciban.errors import DecibanError, ModelFileError
-from deciban.service.rows import Label, Row
+from deciban.model.row_reader import Row
+from deciban.service.labels import Label
 
 SCHEMA = """
 create table if not exists lessons (

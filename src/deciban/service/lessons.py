@@ -19,12 +19,13 @@ from deciban.evidence.decisions import resolve_prior
 from deciban.evidence.scores import log_posterior, log_probability
 from deciban.model.ledger import Key
 from deciban.model.model import Model
+from deciban.model.row_reader import Row, RowReader
 from deciban.read.batches import Batch
 from deciban.service.classes import ClassNames
 from deciban.service.journal import Entry, Journal
+from deciban.service.labels import Label, class_label
 from deciban.service.published import Published
 from deciban.service.receipts import Receipt, digest_of, row_digests, sums_digest, timestamp
-from deciban.service.rows import Label, Row, RowReader, class_label
 from deciban.statistics import Array
 
 ASK_ONE_IN = 20  # rows whose class is asked of everybody: a random sample

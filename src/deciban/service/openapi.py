@@ -19,8 +19,11 @@ class RouteInfo:
     lines: bool = False  # also takes JSON lines and CSV
     query: tuple[tuple[str, str], ...] = ()  # name, JSON type
     key: bool = False  # takes an Idempotency-Key
+    message: bool = False  # takes and gives a mail
 
 
+MESSAGE = "message/rfc822"
+MAIL_TYPES = (MESSAGE, "text/plain")  # of a mail that is sent
 AFTER = (("after", "integer"),)
 ROUTES = (
     RouteInfo("POST", "/predict", "predict", "Classify rows.", "Rows", "Predictions", True),
@@ -34,6 +37,14 @@ ROUTES = (
         True,
     ),
     RouteInfo("POST", "/decide", "decide", "Decide rows by their expected costs.", "Rows", "Decisions", True),
+    RouteInfo(
+        "POST",
+        "/filter",
+        "filter",
+        "A mail, with the header X-Deciban in front, as `deciban filter` writes it.",
+        query=(("unsure", "number"),),
+        message=True,
+    ),
     RouteInfo(
         "POST",
         "/evaluate",
@@ -282,6 +293,8 @@ def _operation(info: RouteInfo) -> dict[str, Any]:
         content |= {"application/x-ndjson": {"schema": TEXT}}
     if info.name == "predict":
         content |= {"text/csv": {"schema": TEXT}}
+    if info.message:
+        content = {MESSAGE: {"schema": TEXT}}
     operation: dict[str, Any] = {
         "operationId": info.name,
         "summary": info.summary,
@@ -296,6 +309,8 @@ def _operation(info: RouteInfo) -> dict[str, Any]:
         if info.lines:
             bodies |= {"application/x-ndjson": {"schema": TEXT}, "text/csv": {"schema": TEXT}}
         operation["requestBody"] = {"required": True, "content": bodies}
+    if info.message:
+        operation["requestBody"] = {"required": True, "content": {kind: {"schema": TEXT} for kind in MAIL_TYPES}}
     parameters = [
         {"name": name, "in": "query", "schema": {"type": kind, "minimum": 0}, "required": False}
         for name, kind in info.query

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from deciban.families.product import blocks_of
 from deciban.model.model import Model
 from deciban.model.predictor import Predictor
+from deciban.model.row_reader import RowReader
 from deciban.service.classes import ClassNames, Grouping
-from deciban.service.rows import RowReader
-from deciban.statistics import Array
+from deciban.statistics import Array, Ragged
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,3 +45,46 @@ class Published:
         rows = np.asarray(self.model.stats.rows, dtype=float)
         left = np.maximum(rows - offered, 0.0)
         return left if left.sum() > 0 else rows
+
+
+def describe_model(published: Published) -> dict[str, Any]:
+    """Return what the page and clients need to know of the model."""
+    model, reader, grouping = published.model, published.reader, published.grouping
+    schema = reader.reader.schema
+    counts, trusted = (grouping.sums(each).tolist() for each in (model.stats.rows, published.counts))
+    total = sum(trusted) or 1.0
+    kinds = {column.name: column.kind for column in schema.columns} if schema is not None else {}
+    known = _category_names(model)
+    return {
+        "version": published.version,
+        "form": reader.form,
+        "columns": [
+            {
+                "name": name,
+                "kind": kinds.get(name, "text" if reader.form == "text" else "number"),
+                "names": known.get(name),
+            }
+            for name in reader.columns[:1000]
+        ],
+        "label": None if schema is None else schema.label,
+        "classes": [
+            {"name": name, "rows": rows, "prior": share / total}
+            for name, rows, share in zip(grouping.names, counts, trusted)
+        ],
+        "rows": float(model.weight),
+        "lessons": published.version,
+        "ledger": model.ledger is not None,
+        "calibration": "none" if model.calibration is None else model.calibration.state(model.weight),
+    }
+
+
+def _category_names(model: Any, most: int = 200) -> dict[str, list[str]]:
+    """Return the names that columns of categories have had, by column."""
+    found: dict[str, list[str]] = {}
+    for at, (_, sums) in zip(model.positions, blocks_of(model.family, model.stats.family)):
+        axis = getattr(sums, "labels", {}).get("category")
+        if isinstance(axis, Ragged):
+            for j, part in zip(at, axis.parts):
+                names = [str(name) for name in list(part.names)[:most]]
+                found[str(model.reader.columns[j])] = names
+    return found

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from deciban.model.row_reader import Row
 from deciban.service.answers import Options
 from deciban.service.problems import RequestError
-from deciban.service.rows import Row
 from deciban.store.container import parse_json
 
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"

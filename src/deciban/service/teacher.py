@@ -22,11 +22,11 @@ from deciban.errors import DecibanError, ModelFileError, NotAvailableError
 from deciban.families.released import is_released
 from deciban.model.ledger import Key
 from deciban.model.predictor import Predictor
+from deciban.model.row_reader import Row, reader_of
 from deciban.service.journal import Entry, Journal, JournalError
 from deciban.service.lessons import Lesson, Lessons, State, offered_weights, repeated
 from deciban.service.published import Published
 from deciban.service.receipts import journal_path
-from deciban.service.rows import Row, reader_of
 from deciban.service.snapshots import ModelFile, file_digest
 from deciban.store import describe, load
 
@@ -95,7 +95,7 @@ class Teacher:
         if kind != "GenerativeClassifier":
             raise ModelFileError(f"{self.file.path} holds a {kind}; a service needs a GenerativeClassifier.")
         self.clf = load(self.file.path, key=key)
-        self.reader = reader_of(self.clf)
+        self.reader = reader_of(self.clf.model_)
         self.journal = Journal(journal_path(self.file.path))
         try:
             ledger_key, receipt_key = Key.of(self.clf.ledger or None), Key.of(key or self.journal.secret)

@@ -16,10 +16,10 @@ import numpy as np
 
 from deciban.errors import DecibanError
 from deciban.model.predictor import Predictor
+from deciban.model.row_reader import Row
 from deciban.read.batches import Batch
 from deciban.service.answers import PLAIN, Setting, predictions, scores
 from deciban.service.published import Published
-from deciban.service.rows import Row
 from deciban.statistics import Array
 
 MOST_ROWS = 10_000

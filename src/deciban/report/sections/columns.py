@@ -1,0 +1,125 @@
+"""Sections of columns: evidence of features, families, and densities of each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deciban.evidence.explanation import decibans_text, short
+from deciban.report.columns import ColumnScale
+from deciban.report.drawing import (
+    Frame,
+    bar_cell,
+    figure,
+    legend_of,
+    number_text,
+    percent,
+    table_of,
+    ticks,
+    value_text,
+)
+from deciban.report.findings import block_models
+from deciban.report.material import MOST_CURVES, MOST_LISTED, Material
+
+MOST_FEATURES = 20
+FIGURE_BYTES = 220_000  # of the densities of columns
+
+
+def features_section(material: Material) -> str:
+    """The features with most evidence."""
+    if not material.features:
+        return ""
+    largest = max(abs(one.nats) for one in material.features) or 1.0
+    rows = [
+        (
+            short(one.name, 60),
+            decibans_text(one.nats),
+            bar_cell(one.nats, largest),
+            percent(one.accuracy),
+            one.favours or "",
+        )
+        for one in material.features[:MOST_FEATURES]
+    ]
+    note = "<p>Mean evidence for a row's own class over the most probable other class, over a sample of the rows.</p>"
+    head = ("feature", "decibans a row", "", "rows it is right for", "mostly for")
+    return note + table_of(head, rows, "Features by mean evidence", (1, 3))
+
+
+def columns_section(material: Material, share: float) -> str:
+    """The family of each block, and densities of its columns within `share` of the room for them."""
+    model = material.clf.model_
+    ranked = {one.name: place for place, one in enumerate(material.features)}
+    columns = sorted(material.scales.columns, key=lambda one: ranked.get(one.name, len(ranked)))
+    figures, used = [], 0
+    names = model.classes[:MOST_CURVES]
+    for number, column in enumerate(columns):
+        drawn = _density_figure(column, names, f"column-{number}")
+        used += len(drawn)
+        if used > share * FIGURE_BYTES:
+            break
+        figures.append(drawn)
+    left = len(columns) - len(figures)
+    note = (
+        f"<p class='quiet'>The densities of {left:,} more columns are not drawn, to keep the page small.</p>"
+        if left
+        else ""
+    )
+    rows = []
+    schema = (
+        {}
+        if model.reader.schema is None
+        else {part: one for one in model.reader.schema.columns for part in one.features}
+    )
+    for block in block_models(model)[:MOST_LISTED]:
+        name = ", ".join(block.features[:6]) + (
+            f" and {len(block.features) - 6} more" if len(block.features) > 6 else ""
+        )
+        known = schema.get(block.features[0])
+        missing = "" if known is None or not known.missing else percent(known.missing / known.rows)
+        rows.append((name, "" if known is None else known.kind, missing, block.model))
+    table = table_of(("columns", "kind", "missing", "family"), rows, "Families", (2,))
+    legend = legend_of(names) if figures else ""
+    more = (
+        f"<p class='quiet'>Curves of the first {MOST_CURVES} classes.</p>" if len(model.classes) > MOST_CURVES else ""
+    )
+    title = "<h3>Densities of each class</h3>" if figures else ""
+    return f"{table}{title}{legend}{more}<div class='figures'>{''.join(figures)}</div>{note}"
+
+
+def _density_figure(column: ColumnScale, names: Any, ident: str) -> str:
+    K = len(names)
+    heights = np.exp(np.clip(column.log_density[:, :K], -700, 700))
+    top = float(np.quantile(heights[np.isfinite(heights)], 0.995)) if column.kind == "number" else float(heights.max())
+    top = max(top * 1.08, 1e-300)
+    discrete = column.kind != "number"
+    ylabel = "probability" if discrete else "density"
+    head = (column.kind if column.kind == "category" else "value", *map(str, names))
+    m = len(column.values)
+    if discrete:
+        frame = Frame((-0.6, m - 0.4), (0.0, top), 360, 200)
+        width = min((frame.width - frame.left - 10) / m * 0.8 / K, 26.0)
+        body = "".join(
+            frame.bar(i, float(heights[i, k]), width, k, (k - (K - 1) / 2) * width) for i in range(m) for k in range(K)
+        )
+        step = max(1, int(np.ceil(m / 8)))
+        letters = max(3, 44 // min(m, 8))
+        labels = [(float(i), short(value_text(column.values[i]), letters)) for i in range(0, m, step)]
+        axes = frame.axes(column.name, ylabel, labels, ticks(0.0, top, 4))
+        at = range(m)
+    else:
+        x = np.array(column.values, dtype=float)
+        frame = Frame((float(x[0]), float(x[-1])), (0.0, top), 360, 200)
+        body = "".join(frame.line(x, heights[:, k], k) for k in range(K))
+        axes = frame.axes(column.name, ylabel, ticks(*frame.x), ticks(0.0, top, 4))
+        at = range(0, m, max(1, m // 8))
+    rows = [(value_text(column.values[i]), *(number_text(float(h)) for h in heights[i])) for i in at]
+    table = table_of(head, rows, f"{short(column.name, 40)}: {ylabel} in each class", tuple(range(1, K + 1)))
+    return figure(
+        frame,
+        axes + body,
+        short(column.name, 60),
+        f"The {ylabel} of {short(column.name, 60)} in each class.",
+        table,
+        ident,
+    )

@@ -1,0 +1,186 @@
+"""The section of figures: errors and losses with intervals, confusion, reliability, ROC and DET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+import numpy as np
+
+from deciban.errors import DecibanError
+from deciban.evaluate.curves import det, reliability, roc
+from deciban.evaluate.report import LEVEL, WITH_INTERVALS, Evaluation
+from deciban.evidence.explanation import count, short
+from deciban.report.drawing import (
+    COLOURS,
+    Frame,
+    Markup,
+    cards,
+    figure,
+    legend_of,
+    number_text,
+    percent,
+    table_of,
+    ticks,
+)
+from deciban.report.material import MOST_CLASSES, MOST_CURVES, Material
+from deciban.statistics import Array
+
+
+def figures_section(material: Material) -> str:
+    """Figures of the judged rows with intervals, and what they rest on."""
+    if material.judged is None:
+        return "<p>No rows were given, so there are no figures. Give labelled rows to see error rates, reliability and rows.</p>"
+    evaluation = material.judged.evaluation
+    n = len(evaluation)
+    wrong = int((evaluation.decided != evaluation.codes).sum())
+    best = "with the best monotone scale" if len(evaluation.classes) == 2 else "with the best scale and offsets"
+    shown = [
+        ("Error", "error_rate", lambda: f"{wrong:,} of {n:,} rows"),
+        ("Log loss", "log_loss", lambda: f"{evaluation.log_loss_of_prior:.3f} for the prior alone"),
+        ("Brier score", "brier", lambda: "0 is best"),
+        ("Calibration error", "expected_calibration_error", lambda: "expected; 0 is best"),
+        ("Cllr", "cllr", lambda: f"cost of the evidence; {evaluation.min_cllr:.3f} {best}; 1 is no evidence"),
+    ]
+    if len(evaluation.classes) == 2:
+        shown.append(("EER", "eer", lambda: "equal error rate"))
+    made = [_card(evaluation, *one) for one in shown if evaluation.figure(one[1]) is not None]
+    how = (
+        "Each row was scored as if it had never been learnt, by a model without the rows of its fold (k-fold)."
+        if evaluation.learnt
+        else "The rows are taken as new. If they were learnt, these figures are too good: say that they were."
+    )
+    chosen = f" Chosen on these rows: {', '.join(evaluation.selected_on)}." if evaluation.selected_on else ""
+    impossible = (
+        f" {count(evaluation.impossible, 'row')} with probability zero under every class."
+        if evaluation.impossible
+        else ""
+    )
+    verdict = evaluation.verdict()
+    warned = "" if verdict is None else f"<p class='warn'>{escape(verdict)}</p>"
+    note = f"{warned}<p>{escape(how + chosen + impossible)} Intervals are at {100 * LEVEL:.0f} %.</p>"
+    folded = _curves(evaluation)
+    more = f"<details id='more-curves'><summary>ROC, DET and figures of each class</summary><div class='figures'>{folded}</div>{_class_figures(evaluation)}</details>"
+    return f"{note}{cards(made)}<div class='pair'><div>{_confusion(evaluation)}</div><div>{_reliability(evaluation)}</div></div>{more}"
+
+
+def _card(evaluation: Evaluation, name: str, figure: str, remark: Callable[[], str]) -> tuple[str, str, str]:
+    """Name, value, and interval with a remark."""
+    form = percent if figure in ("error_rate", "eer") else _three_digits
+    ends = evaluation.ends(figure) if figure in WITH_INTERVALS else None
+    between = "" if ends is None else f"{form(ends[0])} to {form(ends[1])}; "
+    return name, form(getattr(evaluation, figure)), between + remark()
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else number_text(value)
+
+
+def shown_classes(evaluation: Evaluation) -> list[int]:
+    """The classes with curves of their own: of two the second, else the most frequent ones."""
+    if len(evaluation.classes) == 2:
+        return [1]
+    rows = np.bincount(evaluation.codes, minlength=len(evaluation.classes))
+    order = [int(k) for k in np.argsort(-rows, kind="stable") if 0 < rows[k] < len(evaluation)]
+    return order[:MOST_CURVES]
+
+
+def _confusion(evaluation: Evaluation) -> str:
+    table, names = evaluation.confusion, evaluation.classes
+    rows = table.sum(axis=1)
+    order = np.argsort(-rows, kind="stable")[:12]
+    lines = []
+    for i in order:
+        cells: list[object] = [names[i]]
+        for j in order:
+            share = table[i, j] / rows[i] if rows[i] else 0.0
+            level = int(np.ceil(4 * share)) if table[i, j] else 0
+            tint = f"{'h' if i == j else 'w'}{level}"
+            cells.append(Markup(f'<span class="cell {tint}">{int(table[i, j]):,}</span>'))
+        lines.append([*cells, percent(1 - table[i, i] / rows[i]) if rows[i] else "–"])
+    head = ["true class", *(f"→ {short(names[j], 16)}" for j in order), "error"]
+    left = len(names) - len(order)
+    note = f"<p class='quiet'>The {len(order)} most frequent of {len(names):,} classes.</p>" if left else ""
+    return table_of(head, lines, "Confusion: rows by true and predicted class", tuple(range(1, len(head)))) + note
+
+
+def _reliability(evaluation: Evaluation) -> str:
+    drawn, rows = [], []
+    frame = Frame((0, 1), (0, 1), 360, 260)
+    shown = shown_classes(evaluation)[:4]
+    for k in shown:
+        try:
+            found = reliability(*evaluation.scores(evaluation.classes[k]))
+        except DecibanError:
+            continue
+        for p, low, high in zip(found.predicted, found.low, found.high):
+            x = float(frame.across(p))
+            drawn.append(
+                f'<path class="whisker c{k % COLOURS}" d="M{x:.1f} {float(frame.down(low)):.1f}V{float(frame.down(high)):.1f}"/>'
+            )
+        drawn.append(frame.line(found.predicted, found.observed, k))
+        drawn += [frame.point(p, o, k) for p, o in zip(found.predicted, found.observed)]
+        rows += [
+            (evaluation.classes[k], f"{p:.3f}", f"{o:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
+            for p, o, low, high, n in zip(found.predicted, found.observed, found.low, found.high, found.count)
+        ]
+    if not rows:
+        return ""
+    ends = frame.across([0, 1]), frame.down([0, 1])
+    diagonal = f'<path class="diagonal" d="M{ends[0][0]:.1f} {ends[1][0]:.1f}L{ends[0][1]:.1f} {ends[1][1]:.1f}"/>'
+    body = frame.axes("predicted probability", "observed share", ticks(0, 1), ticks(0, 1)) + diagonal + "".join(drawn)
+    table = table_of(("class", "predicted", "observed", "interval", "rows"), rows, "Reliability", (1, 2, 3, 4))
+    named = "" if len(evaluation.classes) == 2 else legend_of([evaluation.classes[k] for k in shown], shown)
+    title = (
+        f"Reliability of P({short(evaluation.classes[1], 30)})"
+        if len(evaluation.classes) == 2
+        else "Reliability of each class"
+    )
+    text = "Observed shares against predicted probabilities; on the diagonal both agree. Lines are 95 % intervals."
+    return figure(frame, body, title, text, table, "reliability", named)
+
+
+def _curves(evaluation: Evaluation) -> str:
+    """ROC and DET of the classes against the rest."""
+    from scipy.special import ndtri
+
+    shown = shown_classes(evaluation)
+    plane, probits = (
+        Frame((0, 1), (0, 1), 360, 300),
+        Frame((ndtri(0.001), ndtri(0.6)), (ndtri(0.001), ndtri(0.6)), 360, 300),
+    )
+    marks = [(float(ndtri(p)), f"{100 * p:g} %") for p in (0.001, 0.01, 0.05, 0.2, 0.5)]
+    lines, dets, areas = [], [], []
+    for k in shown:
+        try:
+            pair = evaluation.scores(evaluation.classes[k])
+            curve, errors = roc(*pair), det(*pair)
+        except DecibanError:
+            continue
+        at = _thinned(len(curve.hit))
+        lines.append(plane.line(curve.false_alarm[at], curve.hit[at], k))
+        alarm, miss = (np.clip(side[at], -4, 4) for side in (errors.false_alarm, errors.miss))
+        inside = (alarm >= probits.x[0]) & (alarm <= probits.x[1])
+        dets.append(probits.line(alarm[inside], miss[inside], k))
+        areas.append((evaluation.classes[k], f"{curve.area:.4f}"))
+    if not areas:
+        return ""
+    named = "" if len(evaluation.classes) == 2 else legend_of([evaluation.classes[k] for k in shown], shown)
+    table = table_of(("class", "area under the ROC"), areas, "Area under the curve", (1,))
+    first = figure(plane, plane.axes("false alarms", "hits", ticks(0, 1), ticks(0, 1)) + "".join(lines),
+                   "ROC", "Hits against false alarms at every threshold.", table, "roc", named)  # fmt: skip
+    second = figure(probits, probits.axes("false alarms", "misses", marks, marks) + "".join(dets),
+                    "DET", "Misses against false alarms on probit scales.", "", "det", named)  # fmt: skip
+    return first + second
+
+
+def _thinned(n: int, most: int = 150) -> Array:
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
+
+
+def _class_figures(evaluation: Evaluation) -> str:
+    rows = []
+    for label, found in list(evaluation.per_class.items())[:MOST_CLASSES]:
+        numbers = ["–" if one is None else f"{one:.3f}" for one in (found.cllr, found.min_cllr)]
+        rows.append((label, f"{found.rows:,}", *numbers, "–" if found.eer is None else percent(found.eer)))
+    return table_of(("class", "rows", "Cllr", "least Cllr", "EER"), rows, "Each class against the rest", (1, 2, 3, 4))

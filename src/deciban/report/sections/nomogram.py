@@ -1,0 +1,132 @@
+"""The section of the nomogram: a scale of evidence for each column, set by the reader."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from deciban.evidence.explanation import short
+from deciban.evidence.scores import convert
+from deciban.model.nomogram import Pairs
+from deciban.report.columns import ColumnScale
+from deciban.report.drawing import (
+    rounded,
+    text_of,
+    value_text,
+)
+from deciban.report.material import MOST_CURVES, NUMBERS, Material, shortened
+from deciban.statistics import Array
+
+
+def nomogram_section(material: Material, data: dict[str, Any], share: float) -> str:
+    """Scales of the columns, which go into `data`, too; the script adds their evidence."""
+    scales, clf = material.scales, material.clf
+    columns = [one for one in scales.columns if one.decibans is not None]
+    if scales.reason or not columns or len(clf.classes_) < 2:
+        why = scales.reason or "no column has a scale"
+        return "" if not scales.columns else f"<p>There is no nomogram: {escape(why)}.</p>"
+    K = min(len(clf.classes_), MOST_CURVES)
+    columns.sort(key=lambda one: -float(np.ptp(np.clip(one.decibans[:, 1] - one.decibans[:, 0], -200, 200))))  # type: ignore[index]
+    most = max(5, int(share * NUMBERS / K / max(len(one.values) for one in columns)))
+    left = columns[most:]
+    columns = columns[:most]
+    offsets = scales.offsets[:K]
+    base = scales.base[:K].copy()
+    for one in left:
+        base += one.decibans[one.middle, :K]  # type: ignore[index]
+    pairs: dict[str, Any] | None = None
+    levels: dict[int, list[int]] = {}
+    if scales.pairs is not None:
+        pairs, levels = _pair_tables(scales.pairs, columns, left, K)
+        numbers = sum(np.size(one["table"]) for one in pairs["tables"])
+        if numbers > 2 * share * NUMBERS:
+            return f"<p>There is no nomogram: the tables of pairs of columns would hold {numbers:,} numbers.</p>"
+    names = [short(name, 40) for name in clf.classes_[:K]]
+    prior = convert(np.maximum(clf.log_prior()[:K], -300.0), "decibans")
+    data["nomogram"] = {
+        "classes": names,
+        "prior": [rounded(p, 4) for p in prior],
+        "offsets": [rounded(o, 6) for o in offsets],
+        "base": [rounded(b, 6) for b in base],
+        "always": bool(base.any() or any(one.missing.any() for one in columns)),
+        "pairs": pairs,
+        "columns": [
+            {
+                "values": [value_text(value) for value in one.values],
+                "decibans": [[rounded(e, 4) for e in row[:K]] for row in np.asarray(one.decibans)],
+                "missing": [rounded(e, 4) for e in one.missing[:K]],
+                "levels": levels.get(one.position),
+            }
+            for one in columns
+        ],
+    }
+    rows = "".join(_scale_row(number, one) for number, one in enumerate(columns))
+    choice = ""
+    if len(clf.classes_) > 2:
+        for ident, text, first in (("over", "Evidence for", 1), ("against", "over", 0)):
+            options = "".join(
+                f'<option value="{k}"{" selected" if k == first else ""}>{escape(name)}</option>'
+                for k, name in enumerate(names)
+            )
+            choice += f'<div><label for="{ident}">{text}</label><br><select id="{ident}">{options}</select></div>'
+    start = rounded(prior[1] - prior[0], 2)
+    notes = []
+    if left:
+        notes.append(f"{len(left):,} more columns stay at their typical values.")
+    if scales.left_out:
+        notes.append(f"Without a scale, and so without evidence here: {shortened(scales.left_out)}.")
+    if len(clf.classes_) > K:
+        notes.append(f"The first {K} classes.")
+    pairs_row = "<p><b>Pairs of columns:</b> <span id='nomogram-pairs'></span></p>"
+    together = ", with that of pairs of columns, which depends on both values" if pairs is not None else ""
+    return (
+        "<p>Set the value of each column: its curve shows the evidence of every value, above the middle line for the "
+        f"class. The evidence of all columns is added{together}; with the prior it gives the probability.</p>"
+        f"<div class='controls'>{choice}<div><label for='nomogram-prior'>Prior odds</label>"
+        f"<input id='nomogram-prior' type='range' min='-60' max='60' step='any' value='{start}'>"
+        f"<output id='nomogram-prior-text' for='nomogram-prior'></output></div></div>{rows}{pairs_row if pairs is not None else ''}"
+        "<div class='sum' role='status'><span id='nomogram-sum'></span> → P = <span id='nomogram-probability'></span></div>"
+        f"<p class='quiet'>{escape(' '.join(notes))}</p>"
+    )
+
+
+def _pair_tables(
+    pairs: Pairs, shown: list[ColumnScale], fixed: list[ColumnScale], K: int
+) -> tuple[dict[str, Any], dict[int, list[int]]]:
+    """Tables of pairs over the levels that values have, and the level of each value, by the position of the column.
+
+    A fixed column has one level, that of its typical value. Pairs with a column that is missing have no evidence.
+    """
+    place = {one.position: number for number, one in enumerate(shown)}
+    middles = {one.position: one.middle for one in fixed}
+    used: list[Array] = []  # levels of each column that occur
+    levels: dict[int, list[int]] = {}
+    for c, j in enumerate(pairs.columns):
+        m = len(shown[place[j]].values) if j in place else 0
+        own = pairs.levels[:m, c] if j in place else pairs.levels[[middles[j]], c] if j in middles else np.array([-1])
+        found, at = np.unique(own, return_inverse=True)
+        used.append(found)
+        if j in place:
+            levels[j] = at.tolist()
+    tables = []
+    for (a, b), table, weight in zip(pairs.pairs, pairs.tables, pairs.weights):
+        if min(used[a][0], used[b][0]) < 0:
+            continue
+        cells = table[np.ix_(used[a], used[b])][:, :, :K]
+        columns = [place.get(pairs.columns[c], -1) for c in (a, b)]
+        nats = [[[rounded(e, 6) for e in cell] for cell in row] for row in cells]
+        tables.append({"parents": [int(a), int(b)], "columns": columns, "weight": rounded(weight, 6), "table": nats})
+    return {"parents": len(pairs.columns), "averaged": rounded(pairs.averaged, 6), "tables": tables}, levels
+
+
+def _scale_row(number: int, column: ColumnScale) -> str:
+    name, last, ident = short(column.name, 60), len(column.values) - 1, f"scale-{number}"
+    curve = '<svg viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true"><path class="grid" d="M0 10H100"/><polyline class="line" points=""/><line class="mark" y1="0" y2="20"/></svg>'
+    if column.kind == "category":
+        options = "".join(f'<option value="{i}">{text_of(value, 40)}</option>' for i, value in enumerate(column.values))
+        control = f'<select id="{ident}">{options}<option value="-1">missing</option></select>'
+    else:
+        control = f'<input id="{ident}" type="range" min="-1" max="{last}" step="1" value="{column.middle}">'
+    return f'<div class="scale" data-column="{number}"><label for="{ident}">{escape(name)}</label><div class="track-cell">{curve}{control}</div><output for="{ident}"></output></div>'
