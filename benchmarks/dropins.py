@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+import sklearn.decomposition
 import sklearn.discriminant_analysis
 import sklearn.feature_extraction.text
 import sklearn.mixture
@@ -56,6 +58,7 @@ def dropins(share: float) -> Iterator[Row | str]:
         )
     made.clear()
     yield from mixtures(share)
+    yield from topics(share)
     yield from texts(share)
     yield from few_rows()
 
@@ -92,6 +95,27 @@ def quiet(act: Callable[[], Any]) -> Callable[[], Any]:
 
 def means_gap(theirs: Any, mine: Any) -> float:
     return largest_difference(theirs.means_, mine.means_)
+
+
+def topics(share: float) -> Iterator[Row]:
+    """Two passes over documents of 120 words, 4,000 words, 20 topics."""
+    n, V = int(10_000 * share), 4_000
+    rng, shares = np.random.default_rng(0), 1 / np.arange(1, V + 1)
+    tokens = rng.choice(V, n * 120, p=shares / shares.sum())
+    rows = sp.csr_array((np.ones(n * 120), tokens, np.arange(0, n * 120 + 1, 120)), shape=(n, V))
+    rows.sum_duplicates()
+    for method in ("batch", "online"):
+        options = {"max_iter": 2, "random_state": 0, "learning_method": method}
+        mine, peer = (lib.LatentDirichletAllocation(20, **options) for lib in (ours, sklearn.decomposition))
+        first_call(lambda mine=mine: clone(mine).fit(rows[:200]))
+        job = f"2 passes, {count(n)} documents, 20 topics, {method}"
+        yield versus(
+            job, "LatentDirichletAllocation", fitting(peer, rows), fitting(mine, rows), None, topics_gap, repeats=3
+        )
+
+
+def topics_gap(one: Any, other: Any) -> float:
+    return largest_difference(one.components_, other.components_)
 
 
 def texts(share: float) -> Iterator[Row]:

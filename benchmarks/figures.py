@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from deciban import GenerativeClassifier
 from harness import Row, benchmark
-from tables import SETS
+from table_sets import bundled, from_files
 
 NOISE = {"300 × 60": (300, 60), "400 × 200": (400, 200)}
 BALANCE = {"equal": 0.5, "40/60": 0.4}
@@ -94,17 +93,10 @@ def _split(X: Any, y: Any, seed: int) -> tuple[float, float, float, float]:
 
 
 def _sets() -> dict[str, tuple[Any, Any]]:
-    found: dict[str, tuple[Any, Any]] = {}
-    for load in (load_iris, load_wine, load_breast_cancer, load_digits):
-        bunch = load(as_frame=True)
-        found[load.__name__.removeprefix("load_")] = bunch.data, bunch.target.to_numpy()
+    found: dict[str, tuple[Any, Any]] = bundled() | from_files()
     folder = os.environ.get("DECIBAN_DATA")
     if folder is None:
         return found
-    for name, data in SETS.items():
-        frame = pd.read_csv(Path(folder) / data.path).drop(columns=list(data.drop))
-        frame = frame[frame[data.label].notna()]
-        found[name] = frame.drop(columns=data.label), frame[data.label].to_numpy()
     for name, path in TEXTS.items():
         with gzip.open(Path(folder) / path, "rt") as file:
             rows = [json.loads(line) for line in file]

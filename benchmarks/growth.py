@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness import REPEATS, Row, benchmark, timed
-from side_by_side import compiling
+from side_by_side import WARM_ROWS, compiling
 from workloads import WORKLOADS, Workload
 
 
@@ -14,7 +14,7 @@ from workloads import WORKLOADS, Workload
 def growth(share: float) -> Iterator[Row | str]:
     """Ours alone, at a quarter of the rows and at all of them: the ratio should be about 4."""
     for work in WORKLOADS:
-        compiling(work)
+        compiling(work, WARM_ROWS)
         yield from _grown(work, int(work.rows * share))
 
 

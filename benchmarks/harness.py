@@ -9,7 +9,7 @@ import compileall
 import operator
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,6 +56,8 @@ class Row:
     ratios: list[float]
     reach: Reach | None = None
     difference: float | None = None
+    their_elapsed: list[float] = field(default_factory=list)  # seconds by the clock; empty where not measured
+    our_elapsed: list[float] = field(default_factory=list)
 
     @property
     def met(self) -> str:
@@ -129,21 +131,24 @@ def versus(
     peer_repeats: int | None = None,
 ) -> Row:
     """Both sides turn about; a slow peer may run fewer times than we do, its last time then serving for the rest."""
-    their_times: list[float] = []
-    our_times: list[float] = []
+    times: dict[str, list[float]] = {"theirs": [], "ours": [], "their_elapsed": [], "our_elapsed": []}
     ratios: list[float] = []
     their_answer = our_answer = None
     for turn in range(repeats):
         if turn < (peer_repeats or repeats):
             their_answer = None  # free the last answer before the next is made
+            began = time.perf_counter()
             spent, their_answer = timed(theirs)
-            their_times.append(spent)
+            times["their_elapsed"].append(time.perf_counter() - began)
+            times["theirs"].append(spent)
         our_answer = None
+        began = time.perf_counter()
         spent, our_answer = timed(ours)
-        our_times.append(spent)
-        ratios.append(their_times[-1] / spent)
+        times["our_elapsed"].append(time.perf_counter() - began)
+        times["ours"].append(spent)
+        ratios.append(times["theirs"][-1] / spent)
     gap = None if difference is None else difference(their_answer, our_answer)
-    return Row(job, peer, their_times, our_times, ratios, reach, gap)
+    return Row(job, peer, ratios=ratios, reach=reach, difference=gap, **times)
 
 
 def first_call(act: Callable[[], Any]) -> float:

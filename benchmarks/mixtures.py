@@ -32,7 +32,7 @@ def mixtures(share: float) -> Iterator[Row | str]:
     """Gaussian mixtures beside scikit-learn's, and of words beside scipy's products: one iteration of EM."""
     n = int(500_000 * share)
     X, _ = bells(n, D, K, full=True)
-    shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), 20_000)
+    shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), len(X[:20_000]))
     for structure, theirs, reach in STRUCTURES:
         start = _start(Gaussian(structure), X[:20_000], shares)
 
@@ -63,7 +63,7 @@ def _pomegranate(X: Any) -> Iterator[Row | str]:
 
     torch.set_num_threads(1)
     rows = torch.tensor(X, dtype=torch.float64)
-    shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), 20_000)
+    shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), len(X[:20_000]))
     for structure, kind in (("full", "full"), ("diagonal", "diag")):  # its "sphere" refuses a start; it has no "tied"
         start = _start(Gaussian(structure), X[:20_000], shares)
         parts = start.components
@@ -86,7 +86,7 @@ def words(share: float) -> Iterator[Row | str]:
     """A mixture of multinomials on CSR counts."""
     n = int(200_000 * share)
     X, y = documents(n, V=V, K=H, tokens=66)
-    shares = np.random.default_rng(1).dirichlet(np.ones(H), 20_000) + 0.1 * np.eye(H)[y[:20_000]]
+    shares = np.random.default_rng(1).dirichlet(np.ones(H), len(y[:20_000])) + 0.1 * np.eye(H)[y[:20_000]]
     start = _start(Multinomial(2.0), X[:20_000], shares)
     yield _iteration(
         f"multinomial mixture, {n:,} × {V:,} CSR, H = {H}",

@@ -29,8 +29,8 @@ class Peer:
 
 def fit_and_scores(work: Workload, share: float, *peers: Peer) -> Iterator[Row | str]:
     """Two rows for each peer: learning all rows, and the log posteriors of all rows."""
-    yield compiling(work)
     n = int(work.rows * share)
+    yield compiling(work, min(n, WARM_ROWS))
     X, y = work.make(n)
     for peer in peers:
         yield versus(
@@ -54,9 +54,9 @@ def fit_and_scores(work: Workload, share: float, *peers: Peer) -> Iterator[Row |
         )
 
 
-def compiling(work: Workload) -> str:
+def compiling(work: Workload, rows: int) -> str:
     """Compile, and say what it took."""
-    X, y = work.make(WARM_ROWS)
+    X, y = work.make(rows)
     spent = first_call(lambda: work.classifier().fit(X, y).predict_log_proba(X))
     return f"compiling what was not yet compiled took {spent:.1f} s CPU, once, not counted above"
 

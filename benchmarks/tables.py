@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,29 +36,13 @@ from deciban.read.schema import Schema
 from deciban.read.tables import Table
 from harness import Row, at_least, at_most, benchmark, peak_memory, versus
 from mixed_csv import write_mixed
+from table_sets import SETS, Data
 
 HEADINGS = ["log loss", "rows", "ours", "GaussianNB", "CategoricalNB", "BernoulliNB", "best + 1 se", "met", "logistic"]
 WIDTHS = [16, 6, 6, 10, 13, 11, 11, 3, 8]
 ALPHAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0)
 PEERS = ("GaussianNB", "CategoricalNB", "BernoulliNB")
 ROUNDS = 3
-
-
-class Data(NamedTuple):
-    path: str
-    label: str
-    drop: tuple[str, ...] = ()
-
-
-SETS = {
-    "adult": Data("adult/adult.csv.gz", "income", ("split",)),
-    "titanic": Data("titanic/titanic.csv", "Survived"),
-    "penguins": Data("penguins/penguins.csv", "species"),
-    "house votes": Data("house_votes_84/house_votes_84.csv", "class"),
-    "mushroom": Data("mushroom/mushroom.csv.gz", "class"),
-    "credit approval": Data("credit_approval/crx.csv", "A16"),
-    "car evaluation": Data("car_evaluation/car.csv", "class"),
-}
 
 
 @benchmark("tables")

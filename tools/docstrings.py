@@ -92,7 +92,7 @@ def findings(each: Public) -> Iterator[tuple[str, str]]:
     for code, message in validate(each.path)["errors"]:
         if code not in off:
             yield code, message
-    if inspect.isclass(each.value) and hasattr(each.value, "get_params"):
+    if inspect.isclass(each.value) and hasattr(each.value, "set_params"):
         written = inspect.cleandoc(each.value.__doc__ or "")
         if not NumpyDocString(written)["Attributes"]:
             yield "AT01", OWN["AT01"]

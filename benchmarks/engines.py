@@ -1,0 +1,275 @@
+"""Fits over many files by Dask: workers against one by the clock, memory of each process, constants of the cost model.
+
+Every job runs in a process of its own (`python benchmarks/engines.py JOB FOLDER …` prints JSON), so that the memory of
+one job does not hide that of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness import Row, at_least, benchmark, peak_memory
+
+FILES = 32
+TABLE_ROWS, TEXT_ROWS, TEXT_WORDS = 4_000_000, 400_000, 200
+COLUMNS = 20
+DISTINCT, WORDS_OF_DOCUMENT = 10_000_000, 5
+FLAT_BYTES = 20 * 10**9
+MOST = 1_000  # MB of a process
+REPEATS = 3
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+def write_tables(folder: Path, rows: int, files: int = FILES) -> None:
+    """Numbers, counts and categories in Parquet files."""
+    for file in range(files):
+        rng, n = np.random.default_rng(file), rows // files
+        code = rng.integers(0, 2, n)
+        columns: dict[str, Any] = {f"x{j}": rng.normal(code * (j % 3) / 3, 1.0) for j in range(COLUMNS // 2)}
+        columns |= {f"n{j}": rng.poisson(2.0 + code) for j in range(COLUMNS // 4)}
+        names = np.array(["red", "white", "blue", "green"])
+        columns |= {f"c{j}": names[rng.integers(0, 4 - code)] for j in range(COLUMNS - len(columns))}
+        pq.write_table(pa.table(columns | {"label": np.array(["a", "b"])[code]}), folder / f"{file:03}.parquet")
+
+
+def write_texts(folder: Path, rows: int, files: int = FILES) -> None:
+    """Documents whose words follow Zipf's law, in Parquet files."""
+    names = np.array([f"w{at:x}" for at in range(200_000)], dtype=object)
+    heap = np.cumsum(1 / np.arange(1.0, len(names) + 1))
+    for file in range(files):
+        rng, n = np.random.default_rng(file), rows // files
+        code = rng.integers(0, 2, n)
+        drawn = np.searchsorted(heap, rng.random((n, TEXT_WORDS)) * heap[-1])
+        drawn[:, ::10] = (drawn[:, ::10] * 2 + code[:, None]) % len(names)
+        texts = [" ".join(words) for words in names[drawn]]
+        pq.write_table(pa.table({"text": texts, "label": np.array(["a", "b"])[code]}), folder / f"{file:03}.parquet")
+
+
+def write_distinct(folder: Path, words: int, files: int = FILES) -> None:
+    """Documents in which every word is new."""
+    for file in range(files):
+        n = words // files // WORDS_OF_DOCUMENT
+        at = np.arange(n * WORDS_OF_DOCUMENT) + file * n * WORDS_OF_DOCUMENT
+        mixed = (at * 2_654_435_761) % 2**32  # words of a file are not neighbours in the alphabet
+        texts = [" ".join(f"w{word:x}" for word in row) for row in mixed.reshape(n, -1).tolist()]
+        pq.write_table(
+            pa.table({"text": texts, "label": np.array(["a", "b"])[np.arange(n) % 2]}), folder / f"{file:03}.parquet"
+        )
+
+
+# -- jobs, each in a process of its own --------------------------------------------------------------------------------
+def classifier(kind: str) -> Any:
+    from deciban import GenerativeClassifier, Text
+
+    if kind == "tables":
+        families: dict[str, Any] = {f"x{j}": "gaussian" for j in range(COLUMNS // 2)}
+        families |= {f"n{j}": "poisson" for j in range(COLUMNS // 4)}
+        families |= {f"c{j}": "categorical" for j in range(COLUMNS - len(families))}
+        return GenerativeClassifier(families, calibrate=None)
+    return GenerativeClassifier({"text": Text(transform="counts", pseudo_count=1.0)}, calibrate=None)
+
+
+def digest(clf: Any) -> str:
+    """A digest of names and sums."""
+    found = hashlib.blake2b()
+    stats = clf.stats_
+    found.update(np.ascontiguousarray(stats.rows).tobytes())
+    for sums in stats.family.blocks.values():
+        for names in sums.labels.values():
+            source = getattr(getattr(names, "names", None), "source", None)
+            if hasattr(source, "names"):
+                for buffer in source.names.buffers()[1:]:
+                    found.update(memoryview(buffer)[: source.names.nbytes])
+        for field, values in sums.items():
+            if isinstance(values, np.ndarray) and field.name not in ("first", "second"):
+                found.update(np.ascontiguousarray(values).tobytes())
+    return found.hexdigest()
+
+
+def job_alone(kind: str, pattern: str) -> dict[str, Any]:
+    """Fit on one machine, without an engine."""
+    start, cpu = time.perf_counter(), time.process_time()
+    clf = classifier(kind).fit(pattern, "label")
+    spent = time.process_time() - cpu
+    return {"seconds": time.perf_counter() - start, "cpu": spent, "peak": peak_memory(), "digest": digest(clf)}
+
+
+def job_workers(kind: str, pattern: str, counts: str) -> dict[str, Any]:
+    """Fit with so many workers, turn about; seconds of each fit, CPU seconds and memory of every process."""
+    from distributed import Client, LocalCluster
+
+    from deciban.engines.current import CURRENT
+    from deciban.engines.dask import DaskEngine
+
+    found: dict[str, Any] = {"seconds": {}, "cpu": {}, "peaks": {}}
+    wanted = [int(each) for each in counts.split(",")]
+    for repeat in range(1 + REPEATS):
+        for workers in wanted:
+            with (
+                LocalCluster(workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+                Client(cluster, set_as_default=False) as client,
+            ):
+                CURRENT.set(DaskEngine(client, quiet=True))
+                client.run(_warm, kind, pattern.replace("*", "000"))
+                before = sum(client.run(time.process_time).values()) + time.process_time()
+                start = time.perf_counter()
+                clf = classifier(kind).fit(pattern, "label")
+                seconds = time.perf_counter() - start
+                cpu = sum(client.run(time.process_time).values()) + time.process_time() - before
+                peaks = [*client.run(peak_memory).values(), peak_memory()]
+            if repeat or len(wanted) == 1:
+                found["seconds"].setdefault(workers, []).append(seconds)
+                found["cpu"].setdefault(workers, []).append(cpu)
+            found["peaks"][workers] = peaks
+        if len(wanted) == 1:
+            break
+    return found | {"digest": digest(clf)}
+
+
+def _warm(kind: str, path: str) -> None:
+    """Import and compile what a fit uses, so that it is not counted."""
+    classifier(kind).fit(pa.table(pq.read_table(path).slice(0, 3_000)).to_pandas(), "label")
+
+
+def job_constants(kind: str, pattern: str) -> dict[str, Any]:
+    """Constants of the cost model: seconds per row of a fragment, bytes of its sums, seconds to add two of them."""
+    from deciban.engines import plan
+    from deciban.engines.fragments import Files, parts_of
+    from deciban.read.files import open_source
+
+    source = open_source(pattern)
+    given = Files(source, "label", parts_of(source))
+    rows = plan.GivenRows(source, "label", None, plan.schema_reader(classifier(kind).families, None, True))
+    first = next(rows.batches())
+    begun = plan.begin(classifier(kind)._request(None), first, rows, "label", True)
+    work = plan.Summing(begun.choices)
+    items = given.items(0)[:4]
+    work(*items[0])
+    seconds, found, adding = [], [], []
+    for data, task in items:
+        start = time.process_time()
+        found.append(work(data, task)[0])
+        seconds.append(time.process_time() - start)
+    for one, two in pairwise(found):
+        start = time.process_time()
+        _ = one + two
+        adding.append(time.process_time() - start)
+    counted = found[0].rows[0][1]
+    sizes = [len(pickle.dumps(each, protocol=5)) for each in found]
+    words = [
+        next(iter(each.stats.family.blocks.values())).labels.get("word") for each in (found[0], found[0] + found[1])
+    ]
+    return {
+        "rows": counted,
+        "seconds per row": median(seconds) / counted,
+        "bytes of sums": median(sizes),
+        "seconds to add": median(adding),
+        "words": [0 if each is None else each.size for each in words],
+        "first rows, seconds": _head_seconds(kind, pattern),
+    }
+
+
+def _head_seconds(kind: str, pattern: str) -> float:
+    from deciban.read.files import open_source
+    from deciban.read.many import FirstRows
+
+    start = time.process_time()
+    classifier(kind).fit(FirstRows(open_source(pattern)), "label")
+    return time.process_time() - start
+
+
+def run_job(name: str, *arguments: str) -> dict[str, Any]:
+    """Run a job in a process of its own."""
+    script = [sys.executable, str(Path(__file__).resolve()), name, *arguments]
+    done = subprocess.run(script, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# -- benchmarks --------------------------------------------------------------------------------------------------------
+@benchmark("engines")
+def engines(share: float) -> Iterator[Row | str]:
+    """Two Dask workers against one, by the clock, on tables and on texts; reading included."""
+    for kind, write, rows in (("tables", write_tables, TABLE_ROWS), ("texts", write_texts, TEXT_ROWS)):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), int(rows * share))
+            found = run_job("workers", kind, f"{folder}/*.parquet", "1,2")
+            one, two = found["seconds"]["1"], found["seconds"]["2"]
+            ratios = [a / b for a, b in zip(one, two)]
+            what = f"{kind}: {int(rows * share):,} rows in {FILES} files, elapsed"
+            yield Row(what, "one worker", one, two, ratios, at_least(1.7))
+            peaks = ", ".join(f"{peak:,.0f}" for peak in found["peaks"]["2"])
+            cpu = {workers: round(median(each), 1) for workers, each in found["cpu"].items()}
+            yield f"{kind}: CPU seconds by workers {cpu}; memory of the processes {peaks} MB; {os.cpu_count()} cores"
+
+
+@benchmark("engines-scale")
+def scale(share: float) -> Iterator[Row | str]:
+    """Constants of the cost model, and fits with 1, 2, 4 and 8 workers (docs/explanation/scale.md)."""
+    for kind, write, rows in (("tables", write_tables, TABLE_ROWS), ("texts", write_texts, TEXT_ROWS)):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), int(rows * share))
+            pattern = f"{folder}/*.parquet"
+            yield f"{kind}: constants {json.dumps(run_job('constants', kind, pattern))}"
+            found = run_job("workers", kind, pattern, "1,2,4,8")
+            seconds = {workers: round(median(each), 2) for workers, each in found["seconds"].items()}
+            cpu = {workers: round(median(each), 2) for workers, each in found["cpu"].items()}
+            yield f"{kind}: {int(rows * share):,} rows in {FILES} files: elapsed {seconds} s, CPU {cpu} s, by workers"
+
+
+@benchmark("engines-words")
+def words(share: float) -> Iterator[Row | str]:
+    """Memory of every process where 10⁷ distinct words are added by two workers."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_distinct(Path(folder), int(DISTINCT * share))
+        pattern = f"{folder}/*.parquet"
+        found, alone = run_job("workers", "texts", pattern, "2"), run_job("alone", "texts", pattern)
+        peaks = found["peaks"]["2"]
+        yield (
+            f"{int(DISTINCT * share):,} distinct words, two classes: at most {max(peaks):,.0f} MB of a process "
+            f"({', '.join(f'{peak:,.0f}' for peak in peaks)}; the last is the program), "
+            f"{'within' if max(peaks) <= MOST else 'NOT within'} {MOST:,}; {found['seconds']['2'][0]:.0f} s; "
+            f"one machine {alone['peak']:,.0f} MB; "
+            f"result {'equal' if found['digest'] == alone['digest'] else 'NOT EQUAL'}"
+        )
+
+
+@benchmark("engines-flat")
+def flat(share: float) -> Iterator[Row | str]:
+    """Memory and time of two workers over 5, 10 and 20 GB: the same fragments under many names."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder, "kept")
+        kept.mkdir()
+        write_tables(kept, TABLE_ROWS // 4, 8)
+        size = sum(file.stat().st_size for file in kept.iterdir())
+        for part in (0.25, 0.5, 1.0):
+            times = max(1, round(FLAT_BYTES * share * part / size))
+            links = Path(folder, f"links-{part}")
+            links.mkdir()
+            for at in range(times):
+                for file in kept.iterdir():
+                    (links / f"{at:06}-{file.name}").symlink_to(file)
+            found = run_job("workers", "tables", f"{links}/*.parquet", "2")
+            peaks = ", ".join(f"{peak:,.0f}" for peak in found["peaks"]["2"])
+            seconds = found["seconds"]["2"][0]
+            yield f"{times * size / 1e9:.2f} GB in {times * 8:,} files: {seconds:.1f} s, memory {peaks} MB"
+
+
+if __name__ == "__main__":
+    name, *given = sys.argv[1:]
+    print(json.dumps(globals()[f"job_{name}"](*given)))

@@ -1,0 +1,90 @@
+"""Every job that makes its own data runs on a small share of it; results can be kept, compared and shown."""
+
+import importlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+JOBS = {  # the module and the share of the rows
+    "categorical": ("counts", 0.002),
+    "multinomial": ("counts", 0.002),
+    "diagonal": ("dense", 0.002),
+    "full": ("dense", 0.002),
+    "tied": ("dense", 0.002),
+    "leave-one-out": ("leave_one_out", 0.2),
+    "hmm": ("hmm", 0.02),
+}
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    """Imports a module of the folder; none of them stays imported."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_runs_and_both_sides_agree(benchmarks, job):
+    module, share = JOBS[job]
+    benchmarks(module)
+    harness, record = benchmarks("harness"), benchmarks("record")
+    rows = [said for said in harness.BENCHMARKS[job](share) if isinstance(said, harness.Row)]
+    assert rows
+    for row in rows:
+        result = record.Result.of(job, row)
+        assert result.ours > 0
+        assert result.difference is None or result.difference < 1e-6
+
+
+def results(record):
+    plain = record.Result("full", "fit", "QDA", 0.5, 2.0, 4.0, 3.9, 4.1, 0.3, 1.5, "≥ 3", "yes", 1e-9)
+    slow = replace(plain, job="scores", ours=4.0, ratio=0.5, reach="≥ 2", met="NO", our_elapsed=None)
+    return [plain, slow, replace(plain, job="start", peer="", theirs=None, ratio=None, their_elapsed=None)]
+
+
+def test_results_are_kept_with_machine_versions_and_commit(benchmarks, tmp_path):
+    record = benchmarks("record")
+    given = results(record)
+    record.write(tmp_path / "a" / "run.json", given, ["a remark"], 1.0, record.machine())
+    run, back = record.read(tmp_path / "a" / "run.json")
+    assert back == given
+    assert run["machine"]["packages"]["scikit-learn"]
+    assert json.loads((tmp_path / "a" / "run.json").read_text())["remarks"] == ["a remark"]
+
+
+def test_a_job_that_became_slower_is_told_whatever_the_machine(benchmarks, tmp_path, capsys, monkeypatch):
+    record, compare = benchmarks("record"), benchmarks("compare")
+    old = results(record)
+    twice_as_slow_machine = [replace(one, ours=2 * one.ours, theirs=one.theirs and 2 * one.theirs) for one in old[:2]]
+    new = [replace(twice_as_slow_machine[0], ours=2.0), twice_as_slow_machine[1], replace(old[2], job="other")]
+    both, gone, come = compare.changes(old, new)
+    assert [round(change.factor, 6) for change in both] == [0.5, 1.0]
+    assert ([one.job for one in gone], [one.job for one in come]) == (["start"], ["other"])
+    for name, given in (("old", old), ("new", new)):
+        record.write(tmp_path / f"{name}.json", given, [], 1.0, record.machine())
+    monkeypatch.setattr(sys, "argv", ["compare.py", str(tmp_path / "old.json"), str(tmp_path / "new.json")])
+    with pytest.raises(SystemExit) as ended:
+        compare.main()
+    assert ended.value.code
+    assert "1 of 2 jobs lost more than 10%" in capsys.readouterr().out
+
+
+def test_the_page_names_jobs_that_are_slower_and_bounds_that_are_missed(benchmarks, tmp_path, monkeypatch):
+    record, page = benchmarks("record"), benchmarks("page")
+    record.write(tmp_path / "run.json", results(record), [], 1.0, record.machine())
+    monkeypatch.setattr(sys, "argv", ["page.py", str(tmp_path / "run.json"), "-o", str(tmp_path / "page.md")])
+    page.main()
+    text = (tmp_path / "page.md").read_text()
+    assert (
+        "1 of 2 jobs are at least as fast as the peer. Slower: scores (0.5 of QDA). Missed bounds: scores, ≥ 2." in text
+    )
+    assert text.count("| fit | QDA | 2 | 0.5 | 4 | 5 | ≥ 3 | 1e-09 |") == 1
+    assert (tmp_path / "page.svg").read_text().startswith("<?xml")
