@@ -6,10 +6,18 @@ INSTALLED := .venv/.installed
 TOOLS := .venv/.tools
 SITE := .venv/.site
 
+BENCH := .venv-bench/.installed
+JOB ?= all
+SHARE ?= 1
+RESULTS ?= benchmarks/results/$(JOB).json
+
 FUZZ_SECONDS ?= 3600
 FUZZ_SEED ?=
 
-.PHONY: demo test test-sklearn check mutants fuzz faults kill docs serve-kill serve-fuzz serve-load clean
+# what `make test-lowest` runs: everything that needs no other library
+LOWEST := tests/laws tests/families tests/statistics tests/estimators tests/read tests/text tests/store tests/evidence tests/latent tests/topics
+
+.PHONY: demo test test-lowest test-sklearn gallery-sklearn test-dask check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -18,9 +26,20 @@ demo: $(INSTALLED)
 test: $(TOOLS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# the tests of the library with the lowest declared version of every dependency, in an environment of its own
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tools/lowest.py plots web > .venv-lowest/lowest.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/lowest.txt --editable ".[plots,web]" pytest pytest-xdist hypothesis pandas httpx
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(LOWEST)
+
 # scikit-learn's own tests against the classes of deciban.sklearn
 test-sklearn: $(TOOLS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/peers/run_sklearn_tests.py
+
+# every example of scikit-learn's gallery that uses these classes, as it is and under the patch; downloads the examples
+gallery-sklearn: $(TOOLS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/peers/run_gallery.py
 
 check: $(TOOLS)
 	$(BIN)/ruff check .
@@ -37,6 +56,10 @@ mutants: $(TOOLS)
 # a service that is taught and killed 1,000 times; about half an hour
 serve-kill: $(TOOLS)
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service/kills.py --kills 1000
+
+# workers of a Dask cluster are killed during ten fits; each model must be the same to the bit
+test-dask: $(TOOLS)
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/engines/kills.py --kills 10
 
 # random requests of the kind that the OpenAPI description states
 serve-fuzz: $(TOOLS)
@@ -58,6 +81,17 @@ faults: $(TOOLS)
 kill: $(TOOLS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/kill.py 1000
 
+# wheel and source distribution in dist/: contents, and a first use in an empty environment
+dist: $(TOOLS)
+	rm -rf dist build
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python tools/distribution.py
+
+# both sides of every job in turns, the peers pinned, in an environment of its own: `make bench JOB=quick`
+bench: $(BENCH)
+	.venv-bench/bin/python benchmarks/run.py $(JOB) --share $(SHARE) --json $(RESULTS)
+	.venv-bench/bin/python benchmarks/page.py $(RESULTS) -o docs/benchmarks.md
+
 # the documentation site, in docs/_build/html; a warning is an error
 docs: $(SITE)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs docs/_build/html
@@ -71,9 +105,14 @@ $(TOOLS): $(INSTALLED)
 	$(PIP) --editable ".[dev]"
 	touch $(TOOLS)
 
+$(BENCH): benchmarks/requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable . --requirement benchmarks/requirements.txt
+	touch $(BENCH)
+
 $(SITE): $(INSTALLED)
 	$(PIP) --editable ".[docs,plots]"
 	touch $(SITE)
 
 clean:
-	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated
+	rm -rf .venv .venv-bench .venv-lowest build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated

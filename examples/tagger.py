@@ -21,10 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deciban import Categorical, HiddenMarkovModel, Product
-from deciban.text.word_shapes import WordFeatures
-
-FAMILY = Product({0: Categorical(0.003), 1: Categorical(0.03), 2: Categorical(0.03)})
+from deciban import HiddenMarkovModel
+from deciban.text.word_shapes import WordFeatures, word_family
 
 
 class Sentence(NamedTuple):
@@ -68,7 +66,7 @@ def most_frequent(train: list[Sentence], test: list[Sentence]) -> list[str]:
 def learn(look: WordFeatures, train: list[Sentence], states: str) -> HiddenMarkovModel:
     """Counts of words, and of which tag follows which."""
     y = [state for s in train for state in getattr(s, states)]
-    return HiddenMarkovModel(FAMILY, transition_pseudo_count=0.1).fit(look.rows(words(train)), y, lengths(train))
+    return HiddenMarkovModel(word_family(), transition_pseudo_count=0.1).fit(look.rows(words(train)), y, lengths(train))
 
 
 def tag(model: HiddenMarkovModel, look: WordFeatures, sentences: list[Sentence]) -> list[str]:

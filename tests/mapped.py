@@ -14,6 +14,12 @@ def skewed(rng, n):
     return np.stack([rng.gamma(2.0, 3.0, n), rng.normal(-1.0, 2.0, n), -rng.gamma(1.5, 2.0, n)], axis=1)
 
 
+def with_absurd_numbers(rng, n):
+    X = rng.normal(-1.0, 2.0, (n, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]])
+    X[5::20, 1] = 99999999.0
+    return X
+
+
 def waits(rng, n):
     return np.stack([rng.gamma(2.0, 3.0, n).round(1), rng.integers(0, 5, n).astype(float)], axis=1)
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats as sps
 from sklearn import decomposition
 from sklearn.datasets import load_digits, load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import close
@@ -75,6 +76,21 @@ def test_after_fisher_tied_is_tied_diagonal_is_tied_without_it():
     np.testing.assert_allclose(evidence[2], evidence[0], rtol=1e-7, atol=1e-9)
 
 
+def test_rows_come_back_from_their_projections():
+    X, y = load_iris(return_X_y=True)
+    ours, theirs = PCA(n_components=2).fit(X), decomposition.PCA(2, svd_solver="full").fit(X)
+    back = ours.inverse_transform(ours.transform(X))
+    np.testing.assert_allclose(back, theirs.inverse_transform(theirs.transform(X)), atol=1e-9)
+    np.testing.assert_allclose(ours.explained_variance_ratio_, theirs.explained_variance_ratio_, atol=1e-12)
+    np.testing.assert_allclose(ours.mean_, X.mean(axis=0))
+    fisher = Fisher(n_components=1).fit(X, y)
+    np.testing.assert_allclose(fisher.transform(fisher.inverse_transform(fisher.transform(X))), fisher.transform(X))
+    lda = LinearDiscriminantAnalysis().fit(X, y)
+    np.testing.assert_allclose(fisher.explained_variance_ratio_, lda.explained_variance_ratio_[:1], atol=1e-9)
+    with pytest.raises(InputError, match="3 columns, but there are 2 directions"):
+        ours.inverse_transform(X[:, :3])
+
+
 @pytest.mark.parametrize("route", [(PCA(3),), (Fisher(2),), (PCA(4), Fisher(2))], ids=repr)
 def test_projecting_sums_is_summing_projections(route):
     X, members = blobs(90, D=5, at=1e3)
@@ -94,7 +110,7 @@ def test_empty_classes_do_not_count():
 
 def test_what_cannot_be_projected_is_refused():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(HyperparameterError, match="n=5 directions cannot be had from 4 columns"):
+    with pytest.raises(HyperparameterError, match="n_components=5 directions cannot be had from 4 columns"):
         PCA(5).fit(X)
     with pytest.raises(InputError, match="only one class"):
         Fisher().fit(X, np.zeros(len(X), dtype=int))

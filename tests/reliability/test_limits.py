@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from deciban.cli.rows import GivenDocuments
 from deciban.errors import InputError
@@ -215,6 +216,31 @@ def test_a_compressed_table_is_unpacked_up_to_the_limit(tmp_path):
     (tmp_path / "rows.arrow.gz").write_bytes(gzip.compress(os.urandom(2**20)))
     with pytest.raises(InputError, match=r"holds more than 1,000 bytes when it is decompressed"):
         open_source(tmp_path / "rows.arrow.gz", limits=Limits(unpacked_bytes=1000))
+
+
+@pytest.mark.parametrize("ending", ["arrow", "parquet"])
+def test_a_row_of_an_arrow_file_may_be_too_long(tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    words = pa.array(["a", "b" * 100, "c", "d"])
+    table = pa.table(
+        {
+            "text": words.dictionary_encode() if ending == "arrow" else words,
+            "x": [1, 2, 3, 4],
+            "parts": [[1], [2], [3] * 30, [4]],
+        }
+    )
+    if ending == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(InputError, match=rf"rows\.{ending}, row 2: the row is longer than 90 bytes"):
+        list(open_source(path, limits=Limits(record_bytes=90)).batches())
+    source = open_source(path, limits=Limits(record_bytes=90), skip_bad=True)
+    (rows,) = source.batches()
+    assert len(rows) == 2
+    assert source.skipped.rows == 2
+    assert [source.place(row)[1] for row in range(2)] == [1, 4]
 
 
 # -- mail --------------------------------------------------------------------------------------------------------------
