@@ -15,7 +15,8 @@ from deciban.latent.sequences import SequenceRows, Sequences
 from deciban.statistics import Axis, Members
 from latent.hmm_truth import categorical_chain, enumerate_paths, path_probability, random_chain
 
-FAMILIES = [case for case in CASES if "toy" not in case.name and "joint" not in case.name]
+# rows with absurd numbers are scored by their other columns but not learnt, so EM has no objective for them
+FAMILIES = [case for case in CASES if not {"toy", "joint", "absurd"} & set(case.name.split("-"))]
 
 
 def rolls(start, A, B, lengths, seed=0):
@@ -130,7 +131,7 @@ def test_the_objective_never_falls(case, rule, seed, weighted, gaps, labelled):
     rows = SequenceRows(family, X, sequences, members.row_weights() if weighted else None, known)
     model = HMM(family, 1.5, rng.uniform(1, 3, (2, 2)))
     try:
-        _, trace = BaumWelch(model, rows, Axis.of(2), rule, 12).run(rng.dirichlet(np.ones(2), 60), 1, 0.0, rng)
+        _, trace = BaumWelch(model, rows, Axis.of(2), rule, family, 12).run(rng.dirichlet(np.ones(2), 60), 1, 0.0, rng)
     except DecibanError:
         return  # a state collapsed, or has no mode, and the error says so
     gains = np.diff(trace.objective)

@@ -18,7 +18,7 @@ from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.transformed import Transformed
 from deciban.statistics import Members
-from deciban.statistics.base import collect_checked
+from deciban.statistics.members import collect_checked
 
 each_case = pytest.mark.parametrize("case", CASES, ids=repr)
 runs = settings(max_examples=4, deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deciban import GenerativeClassifier, Text
 from deciban.kernels import forced
 from deciban.text.counting import count_rows
-from deciban.text.scripts import EMOJI, WITHOUT_SPACES
+from deciban.text.kernels.scripts import EMOJI, WITHOUT_SPACES
 from deciban.text.tokens import Tokens
 
 BY_SCRIPT = Tokens(pattern=None)

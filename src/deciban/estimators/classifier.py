@@ -1017,8 +1017,10 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
 
         Examples
         --------
+        >>> import pyarrow as pa
         >>> from deciban import Categorical, GenerativeClassifier
-        >>> clf = GenerativeClassifier({"colour": Categorical()}).fit({"colour": ["red", "white"]}, ["a", "b"])
+        >>> wines = pa.table({"colour": ["red", "white"]})
+        >>> clf = GenerativeClassifier({"colour": Categorical()}).fit(wines, ["a", "b"])
         >>> print(clf.to_sql("wines", keep=["id"]).split("FROM")[-1].strip())
         step2
         """

@@ -8,7 +8,7 @@ from typing import Any
 from deciban.families.abilities import RunningSums, Streams, ability
 from deciban.families.protocol import Family, Rows, Rule
 from deciban.statistics import Members
-from deciban.statistics.base import collect_checked
+from deciban.statistics.members import collect_checked
 
 
 class SumAccumulator:

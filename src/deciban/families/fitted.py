@@ -15,7 +15,7 @@ from deciban.families.product import footprint, without_ability
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
 from deciban.read.numbers import row_weights
 from deciban.statistics import Additive, Array, Members, Stats
-from deciban.statistics.base import collect_checked
+from deciban.statistics.members import collect_checked
 
 
 @dataclass(frozen=True, eq=False, repr=False)

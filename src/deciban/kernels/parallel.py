@@ -414,7 +414,7 @@ def row_scores(act: Callable[[Array], Array], X: Array, K: int, work: float) -> 
 
     Examples
     --------
-    >>> row_scores(lambda rows: rows.sum(axis=1, keepdims=True), np.ones((5_000, 2)), 1, 4_096).sum()
+    >>> float(row_scores(lambda rows: rows.sum(axis=1, keepdims=True), np.ones((5_000, 2)), 1, 4_096).sum())
     10000.0
     """
     chunks = row_chunks(len(X), work)

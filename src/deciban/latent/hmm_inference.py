@@ -39,7 +39,7 @@ from deciban.latent.mixture import Mixture
 from deciban.latent.sequences import Group, SequenceRows
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Axis
-from deciban.statistics.base import collect_checked
+from deciban.statistics.members import collect_checked
 
 SHORT = 15  # iterations of each competing start
 START_KINDS = ((1, 0.5), (1, 0.0), (8, 0.8), (1, 0.2), (32, 0.5), (4, 0.0))  # (rows in a window, weight of staying)

@@ -44,7 +44,7 @@ from deciban.latent.mixture_fit import MixtureFit, Start, check_start
 from deciban.latent.sequences import require_columns
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members
-from deciban.statistics.base import collect_checked
+from deciban.statistics.members import collect_checked
 
 Criterion: TypeAlias = Literal["bic", "icl", "heldout"]
 FOLDS = 5  # of held-out likelihood

@@ -26,7 +26,7 @@ from deciban.read.categories import Codes, refuse_negative
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import row_weights
 from deciban.statistics import Array, Axis, Members, Stats
-from deciban.statistics.base import collect_checked
+from deciban.statistics.members import collect_checked
 
 SequenceInput: TypeAlias = ArrayLike | Sequence[ArrayLike]  # one table, or a list of sequences
 

@@ -219,21 +219,21 @@ class Calibration:
                 llr = self.calibrator.apply(np.where(silent, 0.0, whole[:, 1] - whole[:, 0]))
             llr[silent] = 0.0  # rows without evidence get none from the calibration
             return np.column_stack([np.where(llr == np.inf, -np.inf, 0.0), np.where(llr == np.inf, 0.0, llr)])
-        # rows without evidence get none from the offsets
-        silent = (whole == whole[:, :1]).all(axis=1)
-        if len(scores) > len(lengths) and silent.any():
-            beside = np.stack(scores[len(lengths) :])
-            silent &= (beside == beside[:, :, :1]).all(axis=(0, 2))
-        offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
         scales = self.scales(lengths, len(whole))
-        if len(scales) == 1:
-            return scales[0][:, None] * whole + offsets
         parts = np.flatnonzero(scales.any(axis=1)).tolist()
         if parts and parts[-1] >= len(scores):  # a file that was changed
             raise InputError(
                 f"the calibration scales part {parts[-1]}, and the model has {len(scores)}.",
                 remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
             )
+        # rows without evidence, from blocks or from parts that are used, get none from the offsets
+        silent = (whole == whole[:, :1]).all(axis=1)
+        beside = [scores[part] for part in parts if part >= len(lengths)]
+        if beside and silent.any():
+            silent &= np.logical_and.reduce([(each == each[:, :1]).all(axis=1) for each in beside])
+        offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
+        if len(scales) == 1:
+            return scales[0][:, None] * whole + offsets
         used = [scales[part][:, None] * scores[part] for part in parts]
         return total(used) + offsets
 

@@ -88,6 +88,7 @@ def _fit(
     batches: Iterator[Batch] = given.batches(parts=True)
     first, second = next(batches), next(batches, None)
     with first.table.located():
+        n = 0 if isinstance(given.X, Source) else len(given.X)
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
         opening = opened(request, first, given.schema, readable_twice)
         family, columns = opening.family, first.table.columns
@@ -111,15 +112,9 @@ def _fit(
         del sums, batch  # frees their memory
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
     predictor = finished(request, opening, chosen_family, stats, Reader(columns, given.schema), start, ledger)
-    return replace(predictor, learnt=_kept_rows(given)), given
-
-
-def _kept_rows(given: GivenRows) -> GivenRows | None:
-    """Return the rows of a fit in memory, by reference, or a selection of many; None for a file."""
-    if isinstance(given.X, Source):
-        return None
-    n = len(given.X)
-    return given if n <= MOST_KEPT else given.at(chosen_rows(n, MOST_KEPT))
+    if n:  # rows in memory
+        predictor = replace(predictor, learnt=given if n <= MOST_KEPT else given.at(chosen_rows(n, MOST_KEPT)))
+    return predictor, given
 
 
 def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable[[Family[Any]], Lesson]) -> Predictor:

@@ -38,7 +38,8 @@ from deciban.read.batches import Batch
 from deciban.read.labels import Labels, encode_labels
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested, summed
-from deciban.statistics.base import LOST, collect_checked, is_exact
+from deciban.statistics.base import LOST, is_exact
+from deciban.statistics.members import collect_checked
 
 if TYPE_CHECKING:
     from deciban.read.schema import Schema

@@ -434,13 +434,6 @@ def _stats_fields(cls: Any) -> tuple[StatsField, ...]:
     return tuple(f for f in fields(cls) if "kind" in f.metadata)
 
 
-def collect_checked(family: Collects[T], X: Any, members: Any, columns: Sequence[str]) -> T:
-    """Collect the sums of rows; if one is not finite, raise the error that names the value."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = family.collect(X, members)
-    return sums if sums.finite else finite(sums, family, X, columns)
-
-
 def finite(sums: T, family: Collects[Any], X: Any, columns: Sequence[str]) -> T:
     """Return the sums if they are finite; otherwise raise the error that names the value."""
     if not sums.finite:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,9 @@ from numpy.typing import ArrayLike
 from deciban import kernels
 from deciban.errors import HyperparameterError
 from deciban.statistics.axes import Array, Axis
+from deciban.statistics.base import Collects, Stats, finite
+
+T = TypeVar("T", bound=Stats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,3 +344,10 @@ class Members:
         if len(far):
             codes, weight = np.delete(codes, far), None if weight is None else np.delete(weight, far)
         return kernels.class_weights(codes, weight, self.K), first, second, far
+
+
+def collect_checked(family: Collects[T], X: Any, members: Members, columns: Sequence[str]) -> T:
+    """Collect the sums of rows; if one is not finite, raise the error that names the value."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = family.collect(X, members)
+    return sums if sums.finite else finite(sums, family, X, columns)

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Literal
 
 from deciban.errors import HyperparameterError, shortlist
-from deciban.text.scripts import separated, words_pattern
+from deciban.text.kernels.scripts import separated, words_pattern
 
 Unit = Literal["word", "char", "char_wb"]
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
@@ -109,7 +109,7 @@ class Tokens:
         text = text.lower() if self.lowercase else text
         if self.strip_accents is not None:
             text = without_marks(text) if self.strip_accents == "unicode" else only_ascii(text)
-        return separated(text) if self.by_script else text
+        return separated(text) if self.by_script and not text.isascii() else text
 
     def labels(self, words: list[str]) -> list[str | None]:
         """Return the stem of each word, or None for stop words."""

@@ -273,9 +273,10 @@ class Gaussian(
 
     def estimate(self, stats: AnyGaussianStats, rule: Rule) -> Density:
         posterior = self._posterior(stats, rule)
+        separation = posterior.separation()
         density = posterior.density(rule)
-        if EPS * posterior.separation() > LOST_DIGITS:
-            sds = np.sqrt(posterior.separation())
+        if EPS * separation > LOST_DIGITS:
+            sds = np.sqrt(separation)
             warnings.warn(
                 f"a class lies {sds:.2g} standard deviations from the origin of the sums; its variances keep about "
                 f"{max(0, int(-np.log10(EPS * sds**2)))} digits. Fit again, which chooses another origin.",

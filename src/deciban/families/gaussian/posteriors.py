@@ -137,12 +137,12 @@ class MatrixPosterior:
 
         Ψ is singular if the conditional variance of a column, given those before it, is below rounding.
         """
-        root = whiten(self.psi)
         D = self.psi.shape[1]
         raw = _pooled(np.diagonal(self.stats.second, axis1=1, axis2=2), self.tied)
         with np.errstate(divide="ignore", invalid="ignore"):
             lost = np.nan_to_num((raw / np.diagonal(self.psi, axis1=1, axis2=2)).max(axis=1, initial=0.0), posinf=0.0)
         tolerance = 16 * EPS * (D + lost)
+        root = whiten(self.psi)
         bad = np.flatnonzero(~(root.pivot > tolerance))
         if len(bad):
             raise self._singular(bad[0], tolerance[bad[0]])
@@ -252,8 +252,9 @@ class MatrixPosterior:
 
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
-        variance = np.diagonal(self.psi, axis1=1, axis2=2) / self.nu[:, None]
-        return float((self.mean**2 / variance).max(initial=0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.diagonal(self.psi, axis1=1, axis2=2) / self.nu[:, None]
+            return float((self.mean**2 / variance).max(initial=0.0))
 
     # -- parameters ------------------------------------------------------------------------------------------------
     def log_evidence(self) -> Array:
@@ -419,7 +420,8 @@ class CellPosterior:
 
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
-        return float((self.mean**2 / (self.psi / self.nu)).max(initial=0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float((self.mean**2 / (self.psi / self.nu)).max(initial=0.0))
 
     # -- parameters ------------------------------------------------------------------------------------------------
     def log_evidence(self) -> Array:

@@ -1,5 +1,5 @@
 """Text to ids of words and n-grams; ids to counts, sparse rows and scores.
 
-`streams` and `ordering` are numpy and plain Python; all other modules import numba, and are imported when a large input
-arrives.
+`streams`, `ordering` and `scripts` are numpy and plain Python; all other modules import numba, and are imported when a
+large input arrives.
 """
