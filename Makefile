@@ -17,7 +17,7 @@ FUZZ_SEED ?=
 # what `make test-lowest` runs: everything that needs no other library
 LOWEST := tests/laws tests/families tests/statistics tests/estimators tests/read tests/text tests/store tests/evidence tests/latent tests/topics
 
-.PHONY: demo test test-lowest test-sklearn gallery-sklearn test-dask check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
+.PHONY: demo test test-slow test-lowest test-sklearn gallery-sklearn test-dask check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -25,6 +25,10 @@ demo: $(INSTALLED)
 # one BLAS thread a worker: on two cores two workers with two threads each wait for each other
 test: $(TOOLS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# pages, sessions and laws on real data that take long
+test-slow: $(TOOLS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # the tests of the library with the lowest declared version of every dependency, in an environment of its own
 test-lowest:

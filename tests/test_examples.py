@@ -48,6 +48,7 @@ def test_sixteen_models_of_digits_come_from_one_pass():
     assert_within(theirs, DIGITS, 0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="set DECIBAN_DATA to the folder that holds mnist/ for the table of MNIST")
 def test_sixteen_models_of_mnist_come_from_one_pass():
     ours, theirs = errors("--data", str(DATA))
@@ -67,6 +68,7 @@ def test_a_folder_without_mnist_is_named():
     assert "train-images-idx3-ubyte.gz is not there" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="set DECIBAN_DATA to the folder that holds 20newsgroups/ and webkb/")
 def test_bernoulli_is_ahead_with_few_words_and_multinomial_with_many(tmp_path):
     example, curve = str(EXAMPLES / "vocabulary_size.py"), tmp_path / "curve.png"

@@ -25,7 +25,11 @@ from program import environment, process
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "howto" / "command-line.md"
 SERVICE_PAGE = PAGE.with_name("service.md")  # tests/service/test_howto.py runs it
-PAGES = [PAGE, ROOT / "README.md", ROOT / "docs" / "tutorial-mail.md"]
+PAGES = [
+    pytest.param(PAGE, marks=pytest.mark.slow, id=PAGE.name),
+    pytest.param(ROOT / "README.md", id="README.md"),
+    pytest.param(ROOT / "docs" / "tutorial-mail.md", marks=pytest.mark.slow, id="tutorial-mail.md"),
+]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 SCRIPT = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)  # a script that the reader saves
 VERSIONS = re.compile(r"^(written +).*$", re.MULTILINE)  # of what wrote a model
@@ -59,7 +63,7 @@ def session(folder, page):
     return run
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_happens(page, tmp_path):
     run = session(tmp_path, page)
     for block in BLOCK.findall(page.read_text()):
@@ -108,6 +112,7 @@ def write_receipt(folder):
     (folder / "receipt.json").write_text(json.dumps(entry.receipt))
 
 
+@pytest.mark.slow
 def test_the_examples_of_every_help_work(full, said):
     for name in ORDER:
         assert EXAMPLES[name], name
@@ -150,6 +155,6 @@ def rewrite(page, folder):
 if __name__ == "__main__":
     import tempfile
 
-    for page in PAGES:
+    for (page,) in (case.values for case in PAGES):
         with tempfile.TemporaryDirectory() as name:
             rewrite(page, name)

@@ -13,6 +13,7 @@ DATA = os.environ.get("DECIBAN_DATA")
 needs = pytest.mark.skipif(DATA is None, reason="set DECIBAN_DATA to the folder that holds adult/ and sms_spam/")
 
 
+@pytest.mark.slow
 @needs
 def test_adult_is_fitted_asked_and_corrected(here, said):
     path = Path(str(DATA)) / "adult" / "adult.csv.gz"
@@ -34,6 +35,7 @@ def test_adult_is_fitted_asked_and_corrected(here, said):
     assert json.loads(said("unlearn", "train.deciban", "test.csv", "--json").out)["rows"] == 5000
 
 
+@pytest.mark.slow
 @needs
 def test_messages_are_told_apart_and_one_on_stdin_gives_one_line(here, said, monkeypatch):
     path = Path(str(DATA)) / "sms_spam" / "sms_spam.jsonl.gz"

@@ -115,6 +115,7 @@ def test_a_row_without_values_gets_the_prior_also_from_a_calibrated_model():
     agree(clf, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="DECIBAN_DATA is not set")
 @pytest.mark.parametrize(
     ("file", "label", "without"),

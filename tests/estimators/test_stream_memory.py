@@ -46,6 +46,7 @@ def fitted(path, kind):
     return tuple(map(int, done.split()))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory cannot be asked for")
 @pytest.mark.parametrize("kind", ["given", "auto"])
 def test_four_times_the_documents_take_no_more_memory(streams, kind):

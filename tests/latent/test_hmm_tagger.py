@@ -18,6 +18,7 @@ def run(*options):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="set DECIBAN_DATA to the folder that holds ud_english_ewt/ for the tagger")
 def test_universal_tags_are_right_more_than_92_times_in_a_hundred():
     done = run("--data", str(DATA))

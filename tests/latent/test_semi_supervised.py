@@ -114,6 +114,7 @@ def test_what_is_refused():
         SemiSupervised(GenerativeClassifier(Multinomial())).fit(X, given).unlearn(X[:1], given[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("DECIBAN_DATA" not in os.environ, reason="set DECIBAN_DATA to the folder that holds 20newsgroups/")
 def test_a_hundred_labels_on_newsgroups():
     example = Path(__file__).parents[2] / "examples" / "few_labels.py"

@@ -50,6 +50,7 @@ TABLES = [("penguins.csv", "species", seed) for seed in range(3)] + [
 TABLES += [("adult.csv.gz", "income", 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "label", "seed"), TABLES)
 def test_halves_of_a_table_add_or_the_error_names_the_column_and_the_call(data, table, label, seed):
     frame = pd.read_csv(data / table.split(".")[0] / table)

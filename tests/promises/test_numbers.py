@@ -183,6 +183,7 @@ def test_calibration_does_little_harm_on_average():
     assert max(harm) <= 0.02
 
 
+@pytest.mark.slow
 def test_columns_of_noise_do_no_more_harm_than_knowing_the_prior_and_figures_say_so():
     losses, printed = [], []
     for seed in range(3):

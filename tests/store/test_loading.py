@@ -209,6 +209,7 @@ def test_classes_and_fields_may_be_renamed(path, monkeypatch):
     assert load(path).family == Multinomial(0.5)
 
 
+@pytest.mark.slow
 def test_changed_files_are_refused_or_can_be_used():
     """Ten seconds of what `make fuzz` does for an hour, within limits of memory and time for each file."""
     fuzz = [sys.executable, Path(__file__).with_name("fuzz.py"), "--seconds", "10", "--seed", "0"]
