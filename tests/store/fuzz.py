@@ -13,6 +13,7 @@ takes too long. A case is determined by the seed and its number: `--seed 7 --cas
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import json
 import mmap
@@ -30,6 +31,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
+from copy import copy, deepcopy
+from functools import cache
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
@@ -74,6 +77,8 @@ OF_USE = (  # about rows, parameters that can be set, what a model cannot do, an
 )
 DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"
 
+
+MEMORY = Path("/dev/shm")  # files are written there if it exists: a disk takes longer than the library
 
 STATE = "<qddq"  # number of the case, its start by the clock, its start in CPU time, whether cases have begun
 
@@ -121,14 +126,14 @@ def uses(model: Any, seed: Seed, path: Path) -> Iterator[tuple[str, Callable[[],
     yield "repr", lambda: repr(model)
     if isinstance(model, GenerativeClassifier):
         yield "predict_proba", lambda: model.predict_proba(X)
-        yield "explain", lambda: repr(model.explain(X).to_frame())
+        yield "explain", lambda: (repr(model.explain(X)), model.explain(X).to_frame())
         yield "leave_one_out", lambda: model.leave_one_out(X, y)
         yield "inspect", lambda: inspect(path)
         yield "decide", lambda: model.decide(X)
         if isinstance(X, list) and isinstance(X[0], str):
             yield "predict another text", lambda: model.predict([DOCUMENT])
-        yield "learn", lambda: load(path, key=seed.key).learn(X, y).predict(X)
-        yield "unlearn", lambda: load(path, key=seed.key).unlearn(X, y).predict(X)
+        yield "learn", lambda: copy(model).learn(X, y).predict(X)
+        yield "unlearn", lambda: copy(model).unlearn(X, y).predict(X)
         yield "merge", lambda: (model + model).predict(X)
         yield "save", lambda: model.save(path.with_name("again.deciban"))
         return
@@ -213,16 +218,29 @@ def damage(data: bytes, others: list[Seed], chance: random.Random) -> bytes:
 
 # -- changes of the content, signed again ------------------------------------------------------------------------------
 def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the JSON of a file and its arrays."""
+    """Return the JSON of a file, which may be changed, and its arrays, which may not."""
+    text, arrays = parts_of(data)
+    return json.loads(text), dict(arrays)
+
+
+@cache
+def parts_of(data: bytes) -> tuple[str, dict[str, np.ndarray]]:
+    """Return the JSON of a file as text, and its arrays."""
     length = int.from_bytes(data[:8], "little")
     names, body = json.loads(data[8 : 8 + length]), data[8 + length :]
-    model = json.loads(names.pop("__metadata__")["model"])
+    model = names.pop("__metadata__")["model"]
     arrays: dict[str, np.ndarray] = {}
     for name, entry in names.items():
         begin, end = entry["data_offsets"]
         flat = np.frombuffer(body[begin:end], container.DTYPES[entry["dtype"]])
-        arrays[name] = flat.reshape(entry["shape"]).copy()
+        arrays[name] = flat.reshape(entry["shape"])
     return model, arrays
+
+
+@cache
+def donor_of(data: bytes) -> dict[str, Any]:
+    """Return the JSON of a file, of which parts are copied."""
+    return json.loads(parts_of(data)[0])
 
 
 def put_together(model: dict[str, Any], arrays: dict[str, np.ndarray], entries: random.Random | None = None) -> bytes:
@@ -245,7 +263,7 @@ def forge(seed: Seed, others: list[Seed], chance: random.Random) -> bytes:
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         kind = chance.randrange(8)
         if kind <= 3:
-            donor = model if chance.random() < 0.7 else taken_apart(chance.choice(others).data)[0]
+            donor = model if chance.random() < 0.7 else donor_of(chance.choice(others).data)
             twist(model["model"], chance, [model["model"], donor["model"]])
         elif kind == 4:
             twist(model, chance, [model])
@@ -276,7 +294,7 @@ def twist(tree: Any, chance: random.Random, donors: list[Any]) -> None:
         return
     node, key = chance.choice(every)
     held = node[key]
-    copied = lambda: json.loads(json.dumps((lambda n, k: n[k])(*chance.choice(places(chance.choice(donors))))))  # noqa: E731
+    copied = lambda: deepcopy((lambda n, k: n[k])(*chance.choice(places(chance.choice(donors)))))  # noqa: E731
     kind = chance.randrange(8)
     if kind == 0:
         node[key] = chance.choice(chance.choice((NUMBERS, TEXTS, PLAIN)))
@@ -295,7 +313,7 @@ def twist(tree: Any, chance: random.Random, donors: list[Any]) -> None:
         del node[key]
     elif kind == 4:
         other, place = chance.choice(every)
-        node[key], other[place] = json.loads(json.dumps(other[place])), json.loads(json.dumps(held))
+        node[key], other[place] = deepcopy(other[place]), deepcopy(held)
     elif kind == 5:
         node[key] = {"@": "range", "size": chance.choice((0, 1, 2, 3, 5, 24, 100, 2**20, 2**32, 2**40))}
     elif kind == 6:
@@ -374,6 +392,7 @@ def child(folder: Path, seed: int, first: int, step: int) -> None:
             outcome(path, each, True)
         except Exception as error:
             raise AssertionError(f"the seed {each.name} itself fails: {error!r}") from error
+    gc.freeze()  # what is imported stays: collections need not look at it again
     used, hard = address_space(), resource.getrlimit(resource.RLIMIT_AS)[1]
     with open(folder / f"state-{own}", "r+b") as file:
         state = mmap.mmap(file.fileno(), 32)
@@ -413,7 +432,8 @@ def called(error: BaseException) -> str:
 
 def run(seconds: float, seed: int, times: int | None = None, processes: int = 1) -> tuple[Counter[str], list[Any]]:
     """Run cases for some seconds, or a number of them; return how they ended, and the faults."""
-    with tempfile.TemporaryDirectory(prefix="deciban-fuzz-") as name:
+    within = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="deciban-fuzz-", dir=within) as name:
         folder = Path(name)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +23,10 @@ from deciban.latent.em import NOT_EXACT
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
 from deciban.model.fit import by_type
+from deciban.ranges import COUNT, POSITIVE, TOLERANCE, Ranges
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
+from deciban.store.estimators import check_parameters
 
 STRUCTURES: tuple[Structure, ...] = ("full", "tied", "diagonal", "spherical")  # tried with several sizes
 
@@ -100,6 +102,14 @@ class MixtureModel(DensityMixin, FamilyParameters):
     array([False,  True])
     """
 
+    RANGES: ClassVar[Ranges] = {
+        "n_components": COUNT,
+        "n_starts": COUNT,
+        "max_iter": COUNT,
+        "tol": TOLERANCE,
+        "pseudo_count": POSITIVE,
+    }
+
     def __init__(
         self,
         n_components: int | Iterable[int] = 1,
@@ -145,6 +155,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
         MixtureModel
             The fitted model.
         """
+        check_parameters(self)
         table = Table.of(X)
         if len(table) == 0:
             raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")

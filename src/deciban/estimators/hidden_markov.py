@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,10 +26,11 @@ from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
 from deciban.latent.sequences import SequenceInput, Sequences, are_lengths, read_rows
 from deciban.model.model import label_array
+from deciban.ranges import COUNT, JOBS, TOLERANCE, Ranges
 from deciban.statistics import Additive, Array, Axis
 from deciban.store import save
-from deciban.store.checks import of_declared_types, require
-from deciban.store.declared import of_parameters
+from deciban.store.checks import require
+from deciban.store.estimators import check_parameters, unfitted
 from deciban.text.word_shapes import WordFeatures, word_family
 
 
@@ -113,6 +114,14 @@ class HiddenMarkovModel(Additive, FamilyParameters):
     True
     """
 
+    RANGES: ClassVar[Ranges] = {
+        "n_states": COUNT,
+        "n_starts": COUNT,
+        "max_iter": COUNT,
+        "tol": TOLERANCE,
+        "n_jobs": JOBS,
+    }
+
     classes_: Array
     family_: Family
     stats_: HMMStats | None
@@ -177,6 +186,17 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         emissions = family.estimate(family.no_sums(Axis.of(S)), "ml")
         return model._set_density(names, HMMDensity.of(chain[0], chain[1], emissions))
 
+    def check_parameters(self) -> None:
+        """Check the rule and the pseudo-counts; numbers are checked by their ranges.
+
+        Raises
+        ------
+        HyperparameterError
+            If `fit` would refuse a parameter.
+        """
+        check_rule(self.rule)
+        self._model(as_family(self.family))
+
     # -- learning ----------------------------------------------------------------------------------------------------
     def fit(
         self,
@@ -211,7 +231,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         HiddenMarkovModel
             The fitted model.
         """
-        check_rule(self.rule)
+        check_parameters(self)
         if lengths is None and are_lengths(y, X):
             y, lengths = None, y
         if isinstance(self.n_states, Iterable):
@@ -722,10 +742,9 @@ class StoredHMM:
         """Return the model, with its density estimated, so that sums that do not fit the family are noticed."""
         if check is not None:
             check()
-        check_parameters(HiddenMarkovModel, self.parameters)
         require(isinstance(self.family, Family) and isinstance(self.names, tuple), "a model", "a family and states")
         require(self.trace is None or isinstance(self.trace, Trace), "trace", "to be one")
-        model = HiddenMarkovModel(**self.parameters)
+        model = unfitted(HiddenMarkovModel, self.parameters)
         model.criteria_ = {}
         model.family_, model.trace_, model.exact_ = self.family, self.trace, bool(self.exact)
         model.words_ = self._word_features()
@@ -745,14 +764,6 @@ class StoredHMM:
         right = right and all(isinstance(each, str) for part in self.words for each in part)
         require(right, "words", "to be frequent words and endings")
         return WordFeatures(*map(frozenset, self.words))
-
-
-def check_parameters(estimator: Any, given: Any) -> None:
-    """Refuse parameters from a file that the estimator does not have."""
-    known = set(estimator._get_param_names())
-    require(isinstance(given, dict) and set(given) <= known, estimator.__name__, "parameters that it has")
-    of_declared_types(estimator.__name__, of_parameters(estimator), given)
-    check_rule(str(given.get("rule", "mean")))
 
 
 def _check_density(density: HMMDensity, S: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, as_family, check_parameters
+from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, as_family
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_ratio
 from deciban.families.categorical import Categorical
@@ -25,10 +25,12 @@ from deciban.latent.hmm_inference import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
 from deciban.model.answers import Answers, one_model
 from deciban.model.model import label_array
+from deciban.ranges import Ranges
 from deciban.read.labels import encode_labels
 from deciban.statistics import Array, Members
 from deciban.store import save
 from deciban.store.checks import require
+from deciban.store.estimators import check_parameters, unfitted
 
 OWN_PARAMETERS = ("prior", "cost", "family", "n_states")  # not passed on to the models of the classes
 
@@ -88,6 +90,8 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
     models_: dict[Any, HiddenMarkovModel]
     rows_: Array
 
+    RANGES: ClassVar[Ranges] = HiddenMarkovModel.RANGES
+
     def __init__(
         self,
         family: Family | Mapping[Any, Family],
@@ -143,6 +147,7 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
         HMMClassifier
             The fitted classifier.
         """
+        check_parameters(self)
         rows, _ = read_rows(as_family(self.family), X, lengths)
         names, codes = encode_labels(y, len(rows.sequences.ends))
         weight = Sequences.of(rows.sequences.lengths, rows.n, sequence_weight).weight
@@ -328,11 +333,10 @@ class StoredHMMClassifier:
         """Return the classifier."""
         if check is not None:
             check()
-        check_parameters(HMMClassifier, self.parameters)
         whole = isinstance(self.names, tuple) and isinstance(self.models, tuple)
         require(whole and all(isinstance(model, StoredHMM) for model in self.models), "models", "one for each class")
         require(len(self.names) == len(self.models) == np.size(self.weights), "models", "as many as there are classes")
-        classifier = HMMClassifier(**self.parameters)
+        classifier = unfitted(HMMClassifier, self.parameters)
         models = [model.restored(None) for model in self.models]
         classifier._set(self.names, dict(zip(self.names, models)), np.asarray(self.weights, dtype=float))
         return classifier

@@ -10,7 +10,7 @@ Reference: Bishop, Pattern Recognition and Machine Learning, sections 4.1.4 to 4
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from deciban.errors import HyperparameterError, InputError, SingularError
 from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.linalg import EPS, singular_columns, singular_reasons, whiten
+from deciban.ranges import COUNT, Ranges
 from deciban.statistics import Array, Axis, Members
 
 
@@ -158,6 +159,8 @@ class PCA(_Projector):
     array([24. ,  0.9])
     """
 
+    RANGES: ClassVar[Ranges] = {"n_components": COUNT}
+
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
 
@@ -245,6 +248,8 @@ class Fisher(_Projector):
     >>> Fisher().fit(X, y).separation_.round(2)
     array([32.19,  0.29])
     """
+
+    RANGES: ClassVar[Ranges] = {"n_components": COUNT}
 
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components

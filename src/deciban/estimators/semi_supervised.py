@@ -19,7 +19,7 @@ import os
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,12 +54,14 @@ from deciban.model.cross_fit import fit_calibration
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.predictor import Predictor
+from deciban.ranges import COUNT, TOLERANCE, Ranges
 from deciban.read.batches import Batch
 from deciban.read.labels import place_labels
 from deciban.read.numbers import row_weights
 from deciban.read.tables import Table, in_memory
 from deciban.statistics import Array, Members, Stats
 from deciban.store import save
+from deciban.store.estimators import check_parameters
 
 if TYPE_CHECKING:
     from deciban.estimators.classifier import GenerativeClassifier
@@ -121,6 +123,8 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
     True
     """
 
+    RANGES: ClassVar[Ranges] = {"unlabelled_weight": TOLERANCE, "max_iter": COUNT, "tol": TOLERANCE}
+
     def __init__(
         self,
         classifier: GenerativeClassifier | Family | None = None,
@@ -155,6 +159,7 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         SemiSupervised
             The fitted classifier.
         """
+        check_parameters(self)
         self._check_weight()
         if y is None:
             raise InputError("requires y to be passed, but the target y is None.", remedy="Give labels to some rows.")
@@ -222,7 +227,7 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
 
     def _check_weight(self) -> None:
         given = self.unlabelled_weight
-        if given != "loo" and not (isinstance(given, (int, float)) and 0 <= given < np.inf):
+        if given != "loo" and not isinstance(given, (int, float)):
             raise HyperparameterError(f"unlabelled_weight={given!r} is neither a number ≥ 0 nor 'loo'.")
 
     # -- answers -----------------------------------------------------------------------------------------------------

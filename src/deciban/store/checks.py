@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ from deciban.text.tokens import TWO_OR_MORE
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
 SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of values that hold no dataclass
+NO_ARRAYS = SIMPLE - {np.ndarray}
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
 NAMED = {"class", "feature", "category", "combination", "word"}  # axes that always have names
 SAME_CLASSES = ("ModelStats", "ProductStats", "MappedStats")  # statistics whose parts have the classes of the whole
@@ -309,11 +311,18 @@ def values(model: object, at: str = "") -> None:
             )
 
 
+@cache
+def field_names(cls: type) -> tuple[str, ...] | None:
+    """Return the names of the fields of a dataclass, None for other classes."""
+    return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
+
+
 def dataclasses_of(value: object) -> Iterator[object]:
     """Yield every dataclass of a value."""
-    if is_dataclass(value) and not isinstance(value, type):
+    names = field_names(type(value))
+    if names is not None:
         yield value
-        parts: Iterable[object] = [getattr(value, f.name) for f in fields(value)]
+        parts: Iterable[object] = [getattr(value, name) for name in names]
     elif isinstance(value, Mapping):
         parts = value.values()
     else:
@@ -327,13 +336,17 @@ def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iter
     """Yield path, array, the dataclass that holds it, and the name of its field, for every array of a value."""
     if isinstance(value, np.ndarray):
         yield at, value, owner, name
-    elif is_dataclass(value) and not isinstance(value, type):
-        for f in fields(value):
-            yield from arrays(getattr(value, f.name), f"{at}.{f.name}".lstrip("."), value, f.name)
+        return
+    names = field_names(type(value))
+    if names is not None:
+        for each in names:
+            part = getattr(value, each)
+            if type(part) not in NO_ARRAYS:
+                yield from arrays(part, f"{at}.{each}".lstrip("."), value, each)
     elif isinstance(value, Mapping):
         for key, part in value.items():
             yield from arrays(part, f"{at}[{str(key)[:40]!r}]", owner, name)
-    elif isinstance(value, list | tuple) and not set(map(type, value)) <= SIMPLE - {np.ndarray}:
+    elif isinstance(value, list | tuple) and not set(map(type, value)) <= NO_ARRAYS:
         for i, part in enumerate(value):
-            if not isinstance(part, str | int | float | bool | None):
+            if type(part) not in NO_ARRAYS:
                 yield from arrays(part, f"{at}[{i}]", owner, name)

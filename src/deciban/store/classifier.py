@@ -36,7 +36,7 @@ from deciban.store.checks import (
     require,
     sizes,
 )
-from deciban.store.estimators import Estimator, find, name_of
+from deciban.store.estimators import Estimator, find, name_of, unfitted
 
 MOST_COLUMNS = 2**20  # columns beyond the numbers that the file holds
 # raised by models that can be saved: the sums of some rows have no estimate under some rules
@@ -68,7 +68,8 @@ class Stored(Estimator):
         """Return the classifier; `check` is called when its numbers are first needed."""
         cls = find(str(self.estimator))
         require(hasattr(cls, "use"), self.estimator, "to be a classifier")
-        clf = self.with_parameters(cls)
+        clf = unfitted(cls, self.parameters)
+        require(type(self.fitted) is dict, self.estimator, "fitted attributes")
         if not self.fitted:  # a parameter of another model
             return clf
         model = self.model

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 
@@ -167,6 +168,7 @@ def exact(array: Array) -> bool:
         return bool(np.abs(scaled).sum() < 2**53 and (scaled == np.rint(scaled)).all())
 
 
+@cache
 def stored(cls: type) -> dict[str, bool]:
     """Return the stored fields of a dataclass, and whether each is required: fields added later have a default."""
     return {
@@ -174,6 +176,12 @@ def stored(cls: type) -> dict[str, bool]:
         for f in fields(cls)
         if f.init and f.metadata.get("stored", True)
     }
+
+
+@cache
+def absent(cls: type) -> dict[str, Any]:
+    """Return the values of fields that a former version did not write, where they differ from the default."""
+    return {f.name: f.metadata["absent"] for f in fields(cls) if "absent" in f.metadata}
 
 
 # -- decoding --------------------------------------------------------------------------------------------------------
@@ -211,7 +219,7 @@ class Decoder:
         decode = PLAIN.get(kind)
         try:
             return decode(self, node, at, depth + 1) if decode else self._dataclass(kind, node, at, depth + 1)
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
+        except checks.MISMATCH as error:
             if isinstance(error, ModelFileError):
                 if error.place is not None:
                     raise
@@ -315,8 +323,9 @@ class Decoder:
     def _dataclass(self, kind: str, node: Node, at: str, depth: int) -> Any:
         cls = registry.find(kind)
         known = stored(cls)
-        renamed = [(registry.FORMERLY.get(f"{cls.__name__}.{name}", name), part) for name, part in node.items()]
-        node = {name: part for name, part in renamed if name is not None}
+        if node.keys() - {"@"} != known.keys():
+            renamed = [(registry.FORMERLY.get(f"{cls.__name__}.{name}", name), part) for name, part in node.items()]
+            node = {name: part for name, part in renamed if name is not None}
         unknown = [name for name in node if name != "@" and name not in known]
         if unknown:
             raise self.wrong(at, f"{kind} has no field {unknown[0][:80]!r}")
@@ -327,8 +336,7 @@ class Decoder:
         values = {
             name: decode(part, f"{at}.{name}" if at else name, depth) for name, part in node.items() if name != "@"
         }
-        absent = {f.name: f.metadata["absent"] for f in fields(cls) if "absent" in f.metadata}
-        values = {name: value for name, value in absent.items() if name not in values} | values
+        values = absent(cls) | values
         checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
         made = cls(**values)
         checks.structure(made)

@@ -8,8 +8,9 @@ from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 
-from deciban.errors import ModelFileError
+from deciban.errors import HyperparameterError, ModelFileError
 from deciban.model.ledger import Secret
+from deciban.ranges import check_ranges
 from deciban.store import declared, registry
 from deciban.store.checks import of_declared_types, require
 
@@ -33,6 +34,7 @@ class Estimator:
         fitted = {name: value for name, value in sorted(vars(model).items()) if _is_fitted(name)}
         if not fitted:
             raise ModelFileError(f"this {type(model).__name__} is not fitted. Fit it, then save it.")
+        check_parameters(model)
         return cls(name_of(type(model)), model.get_params(deep=False), fitted)
 
     def restored(self, check: Callable[[], None] | None = None, key: Secret = None) -> Any:
@@ -41,19 +43,11 @@ class Estimator:
             check()
         return self.put_together({})
 
-    def with_parameters(self, cls: type[T]) -> T:
-        """Return an unfitted estimator with the parameters of the record."""
-        require(type(self.parameters) is type(self.fitted) is dict, self.estimator, "parameters and attributes")
-        known = declared.of_parameters(cast(Hashable, cls))
-        named = {registry.FORMERLY.get(f"{self.estimator}.{name}") or name: v for name, v in self.parameters.items()}
-        require(set(named) <= set(known), self.estimator, "parameters that it has")
-        of_declared_types(self.estimator, known, named)
-        return cls(**named)
-
     def put_together(self, absent: dict[str, Any]) -> Any:
         """Return the estimator with its parameters and attributes; `absent` holds attributes that a file may lack."""
         cls = find(str(self.estimator))
-        model = self.with_parameters(cls)
+        model = unfitted(cls, self.parameters)
+        require(type(self.fitted) is dict, self.estimator, "fitted attributes")
         for name, value in (absent | self.fitted).items():
             held = getattr(cls, str(name), None)
             right = _is_fitted(name) and not isinstance(held, property) and not callable(held)
@@ -63,6 +57,36 @@ class Estimator:
         held = vars(model)
         of_declared_types(self.estimator, known, {name: held[name] for name in known if name in held})
         return model
+
+
+def unfitted(cls: type[T], parameters: Any) -> T:
+    """Return an unfitted estimator with parameters of a file, which must have the declared types and ranges."""
+    called = name_of(cls)
+    require(type(parameters) is dict, called, "parameters")
+    known = declared.of_parameters(cast(Hashable, cls))
+    named = {registry.FORMERLY.get(f"{called}.{name}") or name: value for name, value in parameters.items()}
+    require(set(named) <= set(known), called, "parameters that it has")
+    of_declared_types(called, known, named)
+    model = cls(**named)
+    check_parameters(model)
+    return model
+
+
+def check_parameters(model: Any) -> None:
+    """Raise HyperparameterError if a parameter of an estimator does not have a value that `fit` accepts.
+
+    The classes of `deciban.sklearn` have the constraints of scikit-learn. Others list the ranges of numbers in
+    `RANGES`, and have a method `check_parameters` if there is more to check.
+    """
+    if hasattr(model, "_parameter_constraints"):
+        try:
+            model._validate_params()
+        except ValueError as error:
+            raise HyperparameterError(str(error)) from None
+    if hasattr(model, "RANGES"):
+        check_ranges(model)
+    if hasattr(model, "check_parameters"):
+        model.check_parameters()
 
 
 def is_estimator(model: object) -> bool:

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
+from deciban.ranges import COUNT, HELD_OUT, THREADS, TOLERANCE, Ranges
 from deciban.store import save
 from deciban.store.checks import require
 from deciban.store.estimators import Estimator
@@ -58,6 +59,15 @@ class FittedTopics:
 class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Estimator of topics with the parameters that all models have; a model implements the abstract methods."""
 
+    RANGES: ClassVar[Ranges] = {
+        "n_topics": COUNT,
+        "max_iter": COUNT,
+        "tol": TOLERANCE,
+        "held_out": HELD_OUT,
+        "max_words": COUNT,
+        "threads": THREADS,
+    }
+
     n_topics: int | Iterable[int] = field(default=20, kw_only=False)
     max_iter: int = 100
     tol: float = 1e-3
@@ -89,6 +99,16 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
     @abstractmethod
     def _prior(self) -> Array:
         """Prior of a document's shares, shape (K,)."""
+
+    def check_parameters(self) -> None:
+        """Check how texts are to be read; numbers are checked by their ranges.
+
+        Raises
+        ------
+        HyperparameterError
+            If `fit` would refuse a parameter.
+        """
+        self.text_counting()
 
     # -- documents ---------------------------------------------------------------------------------------------------
     def text_counting(self) -> TextCounting:
@@ -207,8 +227,6 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         return [int(size) for size in sizes]
 
     def _pool(self) -> ThreadPool:
-        if self.threads is not None and self.threads < 1:
-            raise HyperparameterError(f"threads={self.threads} must be at least 1, or None for the number of cores.")
         return ThreadPool(self.threads)
 
     # -- evaluation --------------------------------------------------------------------------------------------------

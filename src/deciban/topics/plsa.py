@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError
 from deciban.kernels.choice import Array
+from deciban.ranges import SHARE, Ranges
+from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words
 from deciban.topics.held_out import SMOOTHING, Callback, document_prior
 from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, transposed
@@ -120,6 +122,8 @@ class PLSA(TopicEstimator):
     [1.0, 1.0, 0.5]
     """
 
+    RANGES: ClassVar[Ranges] = TopicEstimator.RANGES | {"temper": SHARE}
+
     temper: float | Literal["auto"] = 1.0
 
     def fit(
@@ -143,6 +147,7 @@ class PLSA(TopicEstimator):
         PLSA
             The fitted model.
         """
+        check_parameters(self)
         power = self._power()
         pool = self._pool()
         cool = _cool if self.temper == "auto" else None
@@ -154,10 +159,9 @@ class PLSA(TopicEstimator):
         return self
 
     def _power(self) -> float:
-        power = 1.0 if self.temper == "auto" else self.temper
-        if isinstance(power, str) or not 0 < power <= 1:
+        if isinstance(self.temper, str) and self.temper != "auto":
             raise HyperparameterError(f"temper={self.temper!r} must be 'auto' or above 0 and at most 1.")
-        return float(power)
+        return 1.0 if self.temper == "auto" else float(self.temper)
 
     def transform(self, X: DocumentInput) -> Array:
         """Return the topic shares p(t|d) of documents.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
+from deciban.ranges import COUNT, POSITIVE, Ranges
+from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words, column_names
 from deciban.topics.fold_in import FoldedIn, TopicShares, expected_shares, fold_in_documents, shares_of
 from deciban.topics.held_out import Callback, check_topics, document_prior
@@ -126,6 +128,8 @@ class TopicModel(TopicEstimator):
     array([1., 1.])
     """
 
+    RANGES: ClassVar[Ranges] = TopicEstimator.RANGES | {"beta": POSITIVE, "batch": COUNT, "n_samples": COUNT}
+
     method: Method = "auto"
     alpha: ArrayLike = "learnt"
     beta: float | Literal["learnt"] = "learnt"
@@ -212,7 +216,7 @@ class TopicModel(TopicEstimator):
         TopicModel
             The fitted model.
         """
-        self._check()
+        check_parameters(self)
         pool = self._pool()
         engine, _, held = self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool))
         self._set(engine, held, pool)
@@ -255,14 +259,17 @@ class TopicModel(TopicEstimator):
         self._keep(sums, priors)
         return self
 
-    def _check(self) -> None:
+    def check_parameters(self) -> None:
+        """Check the method, and how texts are to be read; numbers are checked by their ranges.
+
+        Raises
+        ------
+        HyperparameterError
+            If `fit` would refuse a parameter.
+        """
+        super().check_parameters()
         if self.method not in get_args(Method):
             raise HyperparameterError(f"method={self.method!r} is not one of {', '.join(get_args(Method))}.")
-        for name in ("max_iter", "n_samples"):
-            if getattr(self, name) < 1:
-                raise HyperparameterError(f"{name}={getattr(self, name)} must be at least 1.")
-        if self.batch is not None and self.batch < 1:
-            raise HyperparameterError(f"batch={self.batch} must be at least one document, or None.")
 
     def _engine(self, X: sp.csr_array, K: int, seed: int, pool: ThreadPool) -> TopicEngine:
         priors = Priors.given(self.alpha, self.beta, K)
