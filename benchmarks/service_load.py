@@ -209,7 +209,8 @@ def endurance(folder: Path, seconds: float, rate: float) -> None:
         learnt = learnt_rows(service) - rows
         print(
             f"{seconds / 60:.0f} minutes mixed: {found['answers']:,} answers, {found['lessons']:,} lessons, "
-            f"{found['undone']:,} undone, p99 of answers {found['p99 ms']:.0f} ms, {100 * used / seconds:.0f} % of a core; "
+            f"{found['undone']:,} undone, p99 of answers {found['p99 ms']:.0f} ms, "
+            f"{100 * used / seconds:.0f} % of a core; "
             f"memory {start:.0f} → {end:.0f} MiB; lessons lost {found['lessons'] - found['undone'] - learnt:.0f}"
         )
         total = learnt_rows(service)
