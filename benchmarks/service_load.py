@@ -2,6 +2,7 @@
 
     python benchmarks/service_load.py                 about a minute
     python benchmarks/service_load.py --hours 1       and an hour of mixed load
+    python benchmarks/service_load.py --only mixed --hours 1 --rate 150      the hour alone, 150 requests a second
 
 The client runs beside the server: `wrk` where it is installed, else asyncio. Loopback only. CPU time of the server per
 request is printed too, because another process on the machine changes rates, but hardly that.
@@ -36,6 +37,7 @@ LEARN = (
     "request = function() n = n + 1\n"
     'return wrk.format("POST", "/learn", nil, \'{"text":"lunch at noon number\' .. n .. \'","label":"ham"}\') end\n'
 )
+PARTS = 12  # of the mixed load, after each of which memory is printed
 ROW = {"weight": 3.5, "legs": 4, "coat": "grey"}
 
 
@@ -90,18 +92,21 @@ async def post(reader, writer, path: str, body: dict) -> dict:
     return content
 
 
-async def mixed(service: Running, seconds: float, connections: int = 16) -> dict[str, float]:
-    """Answers, lessons and undos together."""
+async def mixed(service: Running, seconds: float, rate: float = 0.0, seed: int = 0) -> dict[str, float]:
+    """Answers, lessons and undos together; at most `rate` requests a second, as many as possible if it is 0."""
     host, port = service.address.removeprefix("http://").split(":")
-    end, rng = time.monotonic() + seconds, random.Random(0)
+    connections, end, rng = 16, time.monotonic() + seconds, random.Random(seed)
     counts = {"answers": 0, "lessons": 0, "undone": 0}
     late: list[float] = []
 
     async def client(k: int) -> None:
         reader, writer = await asyncio.open_connection(host, int(port))
-        n = 0
+        pause = connections / rate if rate else 0.0
+        due = time.monotonic() + rng.random() * pause
         while time.monotonic() < end:
-            n += 1
+            if pause:
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                due = max(due + pause, time.monotonic() - pause)
             begun = time.monotonic()
             kind = rng.random()
             if kind < 0.8:
@@ -187,19 +192,25 @@ def learnt_rows(service: Running) -> float:
     return service.get(f"/model?after={latest[0]['id'] if latest else 0}")["rows"]
 
 
-def endurance(folder: Path, seconds: float) -> None:
+def endurance(folder: Path, seconds: float, rate: float) -> None:
     """Mixed load: memory must not grow without bound, and no lesson may be lost."""
     shutil.copy(folder / "texts.deciban", folder / "long.deciban")
     before = deciban.load(folder / "long.deciban").model_.weight
     with Running(folder / "long.deciban") as service:
-        asyncio.run(mixed(service, min(20, seconds / 4)))
+        asyncio.run(mixed(service, min(20, seconds / 4), rate))
         start, rows = memory(service.process.pid), learnt_rows(service)
-        found = asyncio.run(mixed(service, seconds))
-        end = memory(service.process.pid)
+        used, parts, found = cpu_seconds(service.process.pid), [], {}
+        for part in range(PARTS):
+            parts.append(asyncio.run(mixed(service, seconds / PARTS, rate, seed=part)))
+            print(f"{(part + 1) / PARTS:4.0%} of the time: memory {memory(service.process.pid):.0f} MiB", flush=True)
+        for what in parts[0]:
+            found[what] = max(one[what] for one in parts) if what == "p99 ms" else sum(one[what] for one in parts)
+        end, used = memory(service.process.pid), cpu_seconds(service.process.pid) - used
         learnt = learnt_rows(service) - rows
         print(
             f"{seconds / 60:.0f} minutes mixed: {found['answers']:,} answers, {found['lessons']:,} lessons, "
-            f"{found['undone']:,} undone, p99 of answers {found['p99 ms']:.0f} ms; "
+            f"{found['undone']:,} undone, p99 of answers {found['p99 ms']:.0f} ms, "
+            f"{100 * used / seconds:.0f} % of a core; "
             f"memory {start:.0f} → {end:.0f} MiB; lessons lost {found['lessons'] - found['undone'] - learnt:.0f}"
         )
         total = learnt_rows(service)
@@ -210,6 +221,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--hours", type=float, default=0.0)
+    parser.add_argument("--rate", type=float, default=0.0, help="requests a second of the mixed load; 0: no limit")
+    parser.add_argument("--only", choices=("rates", "large", "mixed"))
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
@@ -217,10 +230,12 @@ def main() -> None:
         deciban.GenerativeClassifier(ledger=True).fit(*texts()).save(folder / "texts.deciban")
         table = deciban.GenerativeClassifier(ledger=True).fit(folder / "animals.csv", "kind")
         table.save(folder / "animals.deciban")
-        rates(folder, given.seconds)
-        large(folder)
-        if given.hours:
-            endurance(folder, 3600 * given.hours)
+        if given.only in (None, "rates"):
+            rates(folder, given.seconds)
+        if given.only in (None, "large"):
+            large(folder)
+        if given.hours and given.only in (None, "mixed"):
+            endurance(folder, 3600 * given.hours, given.rate)
     finally:
         shutil.rmtree(folder)
 

@@ -99,12 +99,13 @@ if __name__ == "__main__":
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--seed", type=int, default=0, help="of the moments at which the service is killed")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
         deciban.GenerativeClassifier(ledger=True).fit(*texts()).save(folder / "texts.deciban")
         begun = time.time()
-        outcome = campaign(folder / "texts.deciban", given.kills, given.seconds, minutes=given.minutes)
+        outcome = campaign(folder / "texts.deciban", given.kills, given.seconds, seed=given.seed, minutes=given.minutes)
         print(outcome, f"{time.time() - begun:.0f} s")
     finally:
         shutil.rmtree(folder)

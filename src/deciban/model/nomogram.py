@@ -1,9 +1,11 @@
 """Scales of a nomogram: the calibrated evidence of each value of each column, and of pairs of columns.
 
-    log f'(x|c) = Σ_j e_j(x_j|c) + Σ_p w_p·I_p(x_a, x_b|c) + w·log mean_i exp Σ_{j≠i} I_ij(x_i, x_j|c) + b_c
+    log f'(x|c) = Σ_j e_j(x_j|c) + Σ_p w_p·I_p(x_a, x_b|c) + w·log mean_i exp Σ_{j≠i} I_ij(x_i, x_j|c)
+                  + Σ_t T_t(x|c) + b_c
 
 A table holds one value of every column in each of its rows; one pass over it gives all columns of all blocks whose log
-density is a sum over columns. Experts that belong to one column, and whether a value is missing, are parts of e_j.
+density is a sum over columns. Experts that belong to one column, and whether a value is missing, are parts of e_j. The
+terms T_t are functions of several columns (module joint_evidence).
 
 Reference: Možina et al., Nomograms for visualization of naive Bayesian classifier, PKDD 2004.
 """
@@ -16,13 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from deciban.errors import DecibanError
 from deciban.evaluate.calibration import Affine, Blockwise, LengthAware, Offsets
-from deciban.families.abilities import HasDiscriminant, HasNamedParts, HasParts, HasSelection, SeveralParts, ability
+from deciban.families.abilities import HasNamedParts, HasParts, HasSelection, SeveralParts, ability
+from deciban.families.cosine_features import CosineFeatures
 from deciban.families.gaps import Gaps, missing
 from deciban.families.interactions import InteractionDensity, Interactions
 from deciban.families.product import Product, blocks_of, experts_of
 from deciban.families.released import Released
+from deciban.model.explain import expert_label
+from deciban.model.joint_evidence import (
+    JointTerm,
+    coefficients_of,
+    cosine_term,
+    polynomial_term,
+    share_waves,
+    unmapped,
+)
 from deciban.model.predictor import Predictor
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array
@@ -82,10 +93,12 @@ class Nomogram:
     base: Array  # (K,) evidence of the mean values, of an llr that is linear
     left_out: list[int]  # columns without a scale
     reason: str  # why there is no nomogram; empty if there is one
-    beyond: bool  # whether functions of several columns, other than pairs, add evidence that no scale shows
+    beyond: bool  # whether functions of several columns, other than pairs and terms, add evidence
+    terms: list[JointTerm]  # evidence of several columns together
+    complete: frozenset[int]  # columns of which no value may be missing
 
 
-def nomogram(predictor: Predictor, table: Table, known: Collection[int]) -> Nomogram:
+def nomogram(predictor: Predictor, table: Table, known: Collection[int], joint: bool = False) -> Nomogram:
     """Compute the evidence of each value of a table.
 
     Parameters
@@ -97,6 +110,8 @@ def nomogram(predictor: Predictor, table: Table, known: Collection[int]) -> Nomo
         other.
     known : collection of int
         Positions of columns of which the table has values.
+    joint : bool, default=False
+        Also return the evidence of several columns together, as formulas.
 
     Returns
     -------
@@ -109,28 +124,44 @@ def nomogram(predictor: Predictor, table: Table, known: Collection[int]) -> Nomo
     marginal: dict[int, Array] = {}
     evidence: dict[int, Array] = {}
     base, left_out = np.zeros(K), []
+    terms: list[JointTerm] = []
+    complete: set[int] = set()
     blocks = zip(blocks_of(model.family, density, model.stats.family), model.positions)
     for place, ((family, block, sums), at) in enumerate(blocks):
-        logs = parts = None
-        if ability(block, HasNamedParts) is None and all(j in known for j in at):
-            X = family.encode(Columns(table, at), [names[j] for j in at], sums)
-            logs, parts = _block_logs(block, X, len(at))
-            if logs is not None and parts is None and not isinstance(model.family, Product):
-                parts, base = _linear(block, X)
-        scale = scales[place if len(scales) > 1 else 0]
+        if ability(block, HasNamedParts) is not None or not all(j in known for j in at):
+            left_out += list(at)
+            continue
+        scale = float(scales[place if len(scales) > 1 else 0])
+        X = family.encode(Columns(table, at), [names[j] for j in at], sums)
+        logs, parts = _block_logs(block, X, len(at))
         if logs is not None:
             marginal |= {j: logs[:, :, d] for d, j in enumerate(at)}
+            if parts is None:
+                parts, constant = _linear(block, X)
+                base = base + scale * constant
+                complete |= set(at)
         if parts is not None:
             evidence |= {j: scale * parts[:, :, d] for d, j in enumerate(at)}
-            base = scale * base
-        else:
+            continue
+        label = f"{len(at)} columns together" if isinstance(model.family, Product) else "all columns together"
+        term = polynomial_term(label, block, X, scale, at, gaps=False) if joint and logs is not None else None
+        if term is None:
             left_out += list(at)
+        else:
+            terms.append(term)
+            evidence |= {j: np.zeros((len(table), K)) for j in at}
     absent, pairs, beyond = np.zeros((len(names), K)), None, False
     if not reason and model.calibration is not None and model.calibration.uses_experts:
-        pairs, beyond = _add_experts(predictor, table, evidence, absent)
+        pairs, more, beyond = _add_experts(predictor, table, evidence, absent, joint)
+        terms += more
+        complete |= {j for term in more if not getattr(term, "gaps", True) for j in term.columns}
     if not reason and not evidence:
         reason = "the evidence of this model is not a sum over columns"
-    return Nomogram(marginal, {} if reason else evidence, absent, pairs, offsets, base, left_out, reason, beyond)
+    if reason:
+        evidence = {}
+    return Nomogram(
+        marginal, evidence, absent, pairs, offsets, base, left_out, reason, beyond, terms, frozenset(complete)
+    )
 
 
 def _calibration_terms(predictor: Predictor) -> tuple[Array, Array, str]:
@@ -151,38 +182,39 @@ def _calibration_terms(predictor: Predictor) -> tuple[Array, Array, str]:
 
 def _block_logs(density: Any, X: Any, D: int) -> tuple[Array | None, Array | None]:
     """Marginal log densities (m, K, D) of a block, and the parts of its log density, where it is a sum over columns."""
+    density, X, slope = unmapped(density, X)
     parts, selection = ability(density, HasParts), ability(density, HasSelection)
     if parts is not None:
         each = parts.parts(X)
         if each.shape[2] == D:
-            return each, each
+            return each + slope, each
     if selection is None:
         return None, None
     marginal = [selection.select(np.array([d])).log_density(X[:, [d]]) for d in range(D)]
-    return np.stack(marginal, axis=2), None
+    return np.stack(marginal, axis=2) + slope, None
 
 
-def _linear(density: Any, X: Array) -> tuple[Array | None, Array]:
+def _linear(density: Any, X: Any) -> tuple[Array | None, Array]:
     """Parts (m, K, D) of linear log densities around mean values, and the constants (K,); None if not linear."""
-    linear = ability(density, HasDiscriminant)
-    try:
-        A, b, c = (None, None, None) if linear is None else linear.polynomial()
-    except DecibanError:  # under rule "predictive" the llr is no polynomial
-        b = None
-    if b is None or A is not None:
+    density, X, _ = unmapped(density, X)
+    found = coefficients_of(density)
+    if found is None or found[0] is not None:
         return None, np.zeros(density.K)
+    _, b, c = found
     centre = np.nanmean(X, axis=0)
     return (X - centre)[:, None, :] * b[None], c + b @ centre
 
 
 def _add_experts(
-    predictor: Predictor, table: Table, evidence: dict[int, Array], absent: Array
-) -> tuple[Pairs | None, bool]:
-    """Add experts of single columns to the evidence; return the pairs, and whether there are experts of several."""
+    predictor: Predictor, table: Table, evidence: dict[int, Array], absent: Array, joint: bool
+) -> tuple[Pairs | None, list[JointTerm], bool]:
+    """Add experts of single columns to the evidence; return the pairs, other terms, and whether there are others."""
     model = predictor.model
     weights: Array = model.calibration.calibrator.weights  # type: ignore[union-attr]  # the calibration uses experts
     position = {name: j for j, name in enumerate(model.reader.columns)}
     pairs, beyond, start = None, False, 0
+    terms: list[JointTerm] = []
+    bandwidths: dict[str, float] = {}
     named = model.family.experts.values()  # type: ignore[attr-defined]  # only products have experts
     for given, (expert, density) in zip(named, experts_of(model.family, predictor.density)):
         family: Any = expert.family if isinstance(expert, Released) else expert
@@ -200,8 +232,18 @@ def _add_experts(
             X = family.encode(Columns(table, at), [str(given.columns[0])])
             evidence[at[0]] = evidence[at[0]] + own[0] * density.log_density(X)
         else:
-            beyond = True
-    return pairs, beyond
+            label, term = expert_label(family, given.columns), None
+            if joint and isinstance(family, CosineFeatures):
+                bandwidths[label] = family.bandwidth
+                term = cosine_term(label, family, density, float(own[0]), at, table, evidence)
+            elif joint and all(j in evidence for j in at):
+                X = family.encode(Columns(table, at), [str(name) for name in given.columns])
+                term = polynomial_term(label, density, X, float(own[0]), at, given.whole_rows)
+            if term is None:
+                beyond = True
+            else:
+                terms.append(term)
+    return pairs, share_waves(terms, bandwidths), beyond
 
 
 def _pairs(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from deciban.evidence.scores import convert
+from deciban.model.joint_evidence import JointTerm
 from deciban.model.nomogram import Pairs, nomogram, sampled_columns
 from deciban.model.predictor import Predictor
 from deciban.read.typed import TypedColumns, TypedTable
@@ -33,7 +34,7 @@ class ColumnScale:
     decibans: Array | None  # (m, K) calibrated evidence of each class; None where it is not a sum over columns
     middle: int  # position of the typical value that a nomogram starts with
     position: int  # of the column in the model
-    missing: Array  # (K,) decibans of a missing value
+    missing: Array | None  # (K,) decibans of a missing value; None if none may be missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Scales:
     left_out: list[str]  # columns without a scale of evidence
     reason: str  # why there is no nomogram; empty if there is one
     pairs: Pairs | None = None  # evidence of pairs of columns, in nats
+    terms: tuple[JointTerm, ...] = ()  # evidence of several columns together, in nats
 
 
 def column_scales(predictor: Predictor, points: int) -> Scales:
@@ -56,19 +58,22 @@ def column_scales(predictor: Predictor, points: int) -> Scales:
     chosen = {j: _typical(values, points) for j, values in sampled.items()}
     if not chosen:
         return Scales([], np.zeros(K), np.zeros(K), names, "no column is a number or a category")
-    found = nomogram(predictor, _table(predictor, chosen), chosen)
+    found = nomogram(predictor, _table(predictor, chosen), chosen, joint=True)
     unit = convert(1.0, "decibans")
-    reason = found.reason or ("functions of several columns add evidence of their own" if found.beyond else "")
+    reason = found.reason or (
+        "functions of several columns add evidence that has no short formula" if found.beyond else ""
+    )
     columns = []
     for j, logs in sorted(found.marginal.items()):
         kind, values = chosen[j]
         m = len(values)
         own = unit * found.evidence[j][:m] if j in found.evidence and not reason else None
-        gap, middle = unit * found.missing[j], _middle(sampled[j], kind, values)
+        gap = None if j in found.complete else unit * found.missing[j]
+        middle = _middle(sampled[j], kind, values)
         columns.append(ColumnScale(names[j], kind, values, logs[:m], own, middle, j, gap))
     left_out = [names[j] for j in found.left_out]
     base = unit * (found.base + found.missing[found.left_out].sum(axis=0))  # columns without a scale are missing
-    return Scales(columns, unit * found.offsets, base, left_out, reason, found.pairs)
+    return Scales(columns, unit * found.offsets, base, left_out, reason, found.pairs, tuple(found.terms))
 
 
 def _typical(values: Array, points: int) -> tuple[str, list[Any]]:

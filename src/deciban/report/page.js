@@ -97,76 +97,106 @@
     }));
     const pair = () => over ? [Number(over.value), Number(against.value)] : [1, 0];
     const evidence = (column, i, [a, b]) => column.decibans[i][a] - column.decibans[i][b];
+    const places = () => rows.map(({control}) => Number(control.value));
+    const joint = given.joint && jointEvidence(given.joint);
+    const live = Boolean(given.pairs || joint);  // the evidence of a column depends on the others
 
-    function drawCurves() {
-      const sides = pair();
-      let most = 1;
-      for (const {column} of rows) for (let i = 0; i < column.values.length; i++)
-        most = Math.max(most, Math.min(200, Math.abs(evidence(column, i, sides))));
-      for (const {column, curve} of rows) {
-        const last = column.values.length - 1;
-        curve.setAttribute("points", column.values.map((_, i) => {
-          const e = Math.max(-most, Math.min(most, evidence(column, i, sides)));
-          return `${(100 * i / Math.max(1, last)).toFixed(1)},${(10 - 9 * e / most).toFixed(2)}`;
-        }).join(" "));
-      }
-      add();
-    }
-
-    // evidence of pairs of columns, of averaged one-dependence estimators, and the text of both
-    function addPairs([a, b]) {
-      const {tables, parents, averaged} = given.pairs, unit = 10 / Math.LN10;
+    // evidence of pairs of columns and of averaged one-dependence estimators, in decibans, and the largest pairs
+    function ofPairs([a, b], at) {
+      const {tables, parents, averaged} = given.pairs;
       const ofParent = [a, b].map(() => new Array(parents).fill(0));
       const parts = [];
       let sum = 0;
       const levelOf = number => {
         if (number < 0) return 0;  // fixed at its typical value
-        const i = Number(rows[number].control.value);
-        return i < 0 ? -1 : given.columns[number].levels[i];
+        return at[number] < 0 ? -1 : given.columns[number].levels[at[number]];
       };
       for (const {parents: both, columns, weight, table} of tables) {
         const [one, two] = columns.map(levelOf);
         if (one < 0 || two < 0) continue;
         const nats = [a, b].map(k => table[one][two][k]);
         nats.forEach((e, side) => { for (const parent of both) ofParent[side][parent] += e; });
-        const own = unit * weight * (nats[0] - nats[1]);
+        const own = DECIBANS * weight * (nats[0] - nats[1]);
         sum += own;
-        if (weight && columns.every(number => number >= 0))
-          parts.push([own, columns.map(number => rows[number].row.querySelector("label").textContent).join(" with ")]);
+        if (weight && columns.every(number => number >= 0)) parts.push([own, columns]);
       }
       if (averaged) {
         const mean = each => { const most = Math.max(...each);
           return most + Math.log(each.reduce((total, e) => total + Math.exp(e - most), 0) / parents); };
-        sum += unit * averaged * (mean(ofParent[0]) - mean(ofParent[1]));
+        sum += DECIBANS * averaged * (mean(ofParent[0]) - mean(ofParent[1]));
       }
-      parts.sort((one, two) => Math.abs(two[0]) - Math.abs(one[0]));
-      const most = parts.slice(0, 3).filter(part => Math.abs(part[0]) >= 0.05).map(([e, name]) => `${name} ${signed(e)}`);
-      at("nomogram-pairs").textContent = `${signed(sum)} dban` + (most.length ? `; most: ${most.join(", ")}` : "");
-      return sum;
+      return {sum, parts};
+    }
+
+    // the evidence of a row in decibans, and that of each term of several columns
+    function total(sides, at, moved) {
+      const [a, b] = sides;
+      let sum = given.base[a] - given.base[b], seen = given.always;
+      at.forEach((i, number) => {
+        const column = given.columns[number];
+        sum += i < 0 ? column.missing[a] - column.missing[b] : evidence(column, i, sides);
+        if (i >= 0) seen = true;
+      });
+      const pairs = given.pairs ? ofPairs(sides, at) : null;
+      const terms = joint ? joint.evidence(sides, at, moved) : [];
+      sum += terms.reduce((all, e) => all + e, pairs ? pairs.sum : 0);
+      return {sum: seen ? sum + given.offsets[a] - given.offsets[b] : sum, pairs, terms};
+    }
+
+    function drawCurves() {
+      const sides = pair(), at = places();
+      if (joint) joint.start(at);
+      const now = live ? total(sides, at).sum : 0;
+      const curves = rows.map(({column}, number) => column.values.map((_, i) => {
+        if (!live) return evidence(column, i, sides);
+        const moved = at.slice();
+        moved[number] = i;
+        return total(sides, moved, number).sum - now;
+      }));
+      const most = Math.max(1, ...curves.flat().map(e => Math.min(200, Math.abs(e))));
+      rows.forEach(({column, curve}, number) => {
+        const last = column.values.length - 1;
+        curve.setAttribute("points", curves[number].map((one, i) => {
+          const e = Math.max(-most, Math.min(most, one));
+          return `${(100 * i / Math.max(1, last)).toFixed(1)},${(10 - 9 * e / most).toFixed(2)}`;
+        }).join(" "));
+      });
     }
 
     function add() {
-      const sides = pair(), [a, b] = sides;
-      let sum = given.base[a] - given.base[b], seen = given.always;
+      const sides = pair(), [a, b] = sides, at_ = places();
+      if (joint) joint.start(at_);
+      const {sum, pairs, terms} = total(sides, at_);
       for (const {column, control, output, mark} of rows) {
         const i = Number(control.value), missing = i < 0;
         const own = missing ? column.missing[a] - column.missing[b] : evidence(column, i, sides);
-        if (!missing) seen = true;
-        sum += own;
         const value = missing ? "missing" : column.values[i];
-        output.textContent = missing ? "missing" : `${value}: ${signed(own)}`;
-        if (control.type === "range") control.setAttribute("aria-valuetext", missing ? "missing" : `${value}, ${signed(own)} decibans`);
+        output.textContent = column.own && !missing ? `${value}: ${signed(own)}` : value;
+        if (control.type === "range") control.setAttribute("aria-valuetext", column.own && !missing ? `${value}, ${signed(own)} decibans` : value);
         const x = missing ? -10 : 100 * i / Math.max(1, column.values.length - 1);
         mark.setAttribute("x1", x); mark.setAttribute("x2", x);
       }
-      if (given.pairs) sum += addPairs(sides);
-      if (seen) sum += given.offsets[a] - given.offsets[b];
+      if (pairs) {
+        pairs.parts.sort((one, two) => Math.abs(two[0]) - Math.abs(one[0]));
+        const names = columns => columns.map(number => rows[number].row.querySelector("label").textContent).join(" with ");
+        const most = pairs.parts.slice(0, 3).filter(part => Math.abs(part[0]) >= 0.05).map(([e, columns]) => `${names(columns)} ${signed(e)}`);
+        at("nomogram-pairs").textContent = `${signed(pairs.sum)} dban` + (most.length ? `; most: ${most.join(", ")}` : "");
+      }
+      terms.forEach((e, number) => { at(`nomogram-term-${number}`).textContent = `${signed(e)} dban`; });
       const prior = Number(at("nomogram-prior").value);
       const names = given.classes;
       at("nomogram-prior-text").textContent = `${signed(prior)} dban, ${percent(probability(prior))}`;
       at("nomogram-sum").textContent = `${signed(sum)} dban for “${names[a]}” over “${names[b]}”; with the prior ${signed(sum + prior)} dban`;
       at("nomogram-probability").textContent = percent(probability(sum + prior));
-      window.report.nomogram = {sum, prior, posterior: sum + prior};
+      window.report.nomogram = {sum, prior, posterior: sum + prior, terms};
+    }
+
+    let waiting = false;  // curves are drawn once per frame
+    function changed() {
+      add();
+      if (!live || waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => { waiting = false; drawCurves(); });
     }
 
     function chooseClasses(changed) {
@@ -177,11 +207,79 @@
       const [a, b] = pair();
       at("nomogram-prior").value = given.prior[a] - given.prior[b];
       drawCurves();
+      add();
     }
-    for (const {control} of rows) control.addEventListener("input", add);
+    for (const {control} of rows) control.addEventListener("input", changed);
     at("nomogram-prior").addEventListener("input", add);
     if (over) for (const select of [over, against]) select.addEventListener("change", () => chooseClasses(select));
     drawCurves();
+    add();
+  }
+
+  // evidence of several columns together: cosines of sums over columns, and polynomials of degree two
+  function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
+    return new Float64Array(bytes.buffer);
+  }
+
+  function jointEvidence({terms, waves}) {
+    for (const term of terms) for (const name of ["phases", "linear", "quadratic"])
+      if (name in term) term[name] = unpacked(term[name]);
+    for (const wave of waves) for (const column of wave) if (column) column.vectors = unpacked(column.vectors);
+    const vector = (column, i, M) => column.numbers ? column.vectors : column.vectors.subarray(i * M, (i + 1) * M);
+    const missing = (column, i) => !column || i < 0 || Boolean(column.absent && column.absent[i]);
+    const addVector = (sum, column, i, sign) => {
+      if (missing(column, i)) return;
+      const own = vector(column, i, sum.length), z = sign * (column.numbers ? column.numbers[i] : 1);
+      for (let m = 0; m < sum.length; m++) sum[m] += z * own[m];
+    };
+    const sizes = waves.map((_, w) => terms.find(term => term.waves === w).phases.length);
+    let begun = [], sums = [];
+
+    // the sums over columns of the values that are set; later rows differ from them in one column
+    function start(at) {
+      begun = at;
+      sums = waves.map((wave, w) => {
+        const sum = new Float64Array(sizes[w]);
+        wave.forEach((column, number) => addVector(sum, column, at[number], 1));
+        return sum;
+      });
+    }
+    function movedSums(at, moved) {
+      if (moved === undefined) return sums;
+      return waves.map((wave, w) => {
+        const sum = sums[w].slice();
+        addVector(sum, wave[moved], begun[moved], -1);
+        addVector(sum, wave[moved], at[moved], 1);
+        return sum;
+      });
+    }
+    function cosines(term, [a, b], at, sum) {
+      if (!term.seen && waves[term.waves].every((column, number) => missing(column, at[number]))) return 0;
+      const M = sum.length, {phases, linear, constant, factor} = term;
+      let e = constant[a] - constant[b];
+      for (let m = 0; m < M; m++) {
+        const x = Math.cos(factor * sum[m] + phases[m]) * Math.SQRT2 * 1024;
+        e += (linear[a * M + m] - linear[b * M + m]) * Math.round(x) / 1024;
+      }
+      return e;
+    }
+    function polynomial({columns, numbers, quadratic, linear, constant}, [a, b], at) {
+      const t = columns.map((number, d) => at[number] < 0 ? null : numbers[d][at[number]]), D = t.length;
+      if (t.includes(null)) return 0;
+      let e = constant[a] - constant[b];
+      for (let d = 0; d < D; d++) {
+        e += (linear[a * D + d] - linear[b * D + d]) * t[d];
+        for (let f = 0; f < D; f++) e += (quadratic[(a * D + d) * D + f] - quadratic[(b * D + d) * D + f]) * t[d] * t[f];
+      }
+      return e;
+    }
+    function evidence(sides, at, moved) {
+      const now = movedSums(at, moved);
+      return terms.map(term => DECIBANS *
+        (term.kind === "cosines" ? cosines(term, sides, at, now[term.waves]) : polynomial(term, sides, at)));
+    }
+    return {start, evidence};
   }
 
   // -- words -----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from deciban.report.drawing import (
     text_of,
     value_text,
 )
+from deciban.report.joint import most_telling, packed_terms, room_for
 from deciban.report.material import MOST_CURVES, NUMBERS, Material, shortened
 from deciban.statistics import Array
 
@@ -28,10 +29,13 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
         why = scales.reason or "no column has a scale"
         return "" if not scales.columns else f"<p>There is no nomogram: {escape(why)}.</p>"
     K = min(len(clf.classes_), MOST_CURVES)
-    columns.sort(key=lambda one: -float(np.ptp(np.clip(one.decibans[:, 1] - one.decibans[:, 0], -200, 200))))  # type: ignore[index]
+    columns = most_telling(scales)
     most = max(5, int(share * NUMBERS / K / max(len(one.values) for one in columns)))
+    most = min(most, room_for(columns, scales.terms, K, share))
     left = columns[most:]
     columns = columns[:most]
+    if not columns:
+        return "<p>There is no nomogram: the formulas of several columns together are too large for this page.</p>"
     offsets = scales.offsets[:K]
     base = scales.base[:K].copy()
     for one in left:
@@ -50,13 +54,15 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
         "prior": [rounded(p, 4) for p in prior],
         "offsets": [rounded(o, 6) for o in offsets],
         "base": [rounded(b, 6) for b in base],
-        "always": bool(base.any() or any(one.missing.any() for one in columns)),
+        "always": bool(left or base.any() or any(one.missing is not None and one.missing.any() for one in columns)),
         "pairs": pairs,
+        "joint": packed_terms(scales.terms, columns, left, K) if scales.terms else None,
         "columns": [
             {
                 "values": [value_text(value) for value in one.values],
                 "decibans": [[rounded(e, 4) for e in row[:K]] for row in np.asarray(one.decibans)],
-                "missing": [rounded(e, 4) for e in one.missing[:K]],
+                "missing": None if one.missing is None else [rounded(e, 4) for e in one.missing[:K]],
+                "own": bool(np.asarray(one.decibans).any()),
                 "levels": levels.get(one.position),
             }
             for one in columns
@@ -79,14 +85,27 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
         notes.append(f"Without a scale, and so without evidence here: {shortened(scales.left_out)}.")
     if len(clf.classes_) > K:
         notes.append(f"The first {K} classes.")
-    pairs_row = "<p><b>Pairs of columns:</b> <span id='nomogram-pairs'></span></p>"
-    together = ", with that of pairs of columns, which depends on both values" if pairs is not None else ""
+    several = [("nomogram-pairs", "pairs of columns")] if pairs is not None else []
+    several += [(f"nomogram-term-{number}", term.label) for number, term in enumerate(scales.terms)]
+    listed = "".join(f"<li><b>{escape(label)}:</b> <span id='{ident}'></span></li>" for ident, label in several)
+    together = f"<h3>Several columns together</h3><ul class='notes'>{listed}</ul>" if several else ""
+    if several:
+        text = (
+            "Set the value of each column: the number beside it is the evidence of this column by itself. Its curve shows "
+            "how the evidence of the whole row changes with this value while the others stay: above the middle line it "
+            "is more for the class than now. The evidence of several columns together depends on all their values and is "
+            "computed for those that are set. All of it is added; with the prior it gives the probability."
+        )
+    else:
+        text = (
+            "Set the value of each column: its curve shows the evidence of every value, above the middle line for the "
+            "class. The evidence of all columns is added; with the prior it gives the probability."
+        )
     return (
-        "<p>Set the value of each column: its curve shows the evidence of every value, above the middle line for the "
-        f"class. The evidence of all columns is added{together}; with the prior it gives the probability.</p>"
+        f"<p>{text}</p>"
         f"<div class='controls'>{choice}<div><label for='nomogram-prior'>Prior odds</label>"
         f"<input id='nomogram-prior' type='range' min='-60' max='60' step='any' value='{start}'>"
-        f"<output id='nomogram-prior-text' for='nomogram-prior'></output></div></div>{rows}{pairs_row if pairs is not None else ''}"
+        f"<output id='nomogram-prior-text' for='nomogram-prior'></output></div></div>{rows}{together}"
         "<div class='sum' role='status'><span id='nomogram-sum'></span> → P = <span id='nomogram-probability'></span></div>"
         f"<p class='quiet'>{escape(' '.join(notes))}</p>"
     )
@@ -126,7 +145,9 @@ def _scale_row(number: int, column: ColumnScale) -> str:
     curve = '<svg viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true"><path class="grid" d="M0 10H100"/><polyline class="line" points=""/><line class="mark" y1="0" y2="20"/></svg>'
     if column.kind == "category":
         options = "".join(f'<option value="{i}">{text_of(value, 40)}</option>' for i, value in enumerate(column.values))
-        control = f'<select id="{ident}">{options}<option value="-1">missing</option></select>'
+        gap = "" if column.missing is None else '<option value="-1">missing</option>'
+        control = f'<select id="{ident}">{options}{gap}</select>'
     else:
-        control = f'<input id="{ident}" type="range" min="-1" max="{last}" step="1" value="{column.middle}">'
+        least = 0 if column.missing is None else -1
+        control = f'<input id="{ident}" type="range" min="{least}" max="{last}" step="1" value="{column.middle}">'
     return f'<div class="scale" data-column="{number}"><label for="{ident}">{escape(name)}</label><div class="track-cell">{curve}{control}</div><output for="{ident}"></output></div>'
