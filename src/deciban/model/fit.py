@@ -382,9 +382,10 @@ def _block_of_array(table: Table) -> Block:
         from deciban.families.multinomial import Multinomial
 
         return Block((), Multinomial(), "sparse input: counts of events")
-    if _has_gaps(table.pick()):
+    rows = table.pick()
+    if _has_gaps(rows):
         return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
-    reach = absurd_reach(table.pick())
+    reach = None if rows.dtype.kind == "c" else absurd_reach(rows)  # the family refuses complex numbers
     if reach is not None:
         from deciban.families.transformed import Transformed
 
