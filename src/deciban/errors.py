@@ -156,6 +156,10 @@ class NotANumberError(DomainError, TypeError):
     """A value that is not a number where numbers are needed; a `TypeError` too, as float() would raise."""
 
 
+class MissingValueError(DomainError):
+    """A missing value where a family learns from complete rows only."""
+
+
 class InputError(DecibanError):
     """Wrong form of the input: shape, columns, type, or labels."""
 

@@ -17,7 +17,15 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.engines.current import elsewhere, over_frames
-from deciban.errors import Argument, InputError, MergeError, ModelFileError, NotAvailableError, Remedy
+from deciban.errors import (
+    Argument,
+    InputError,
+    MergeError,
+    MissingValueError,
+    ModelFileError,
+    NotAvailableError,
+    Remedy,
+)
 from deciban.estimators.parameters import FamilyParameters
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import ClassWeightLike, CostLike, PriorLike
@@ -75,7 +83,8 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
     ----------
     families : Family, dict of {column: Family} or "auto", default="auto"
         Distribution of the features given the class. With "auto", a family is chosen for each column of a frame; a
-        dense array is one Gaussian block, a sparse matrix is multinomial, a list of str is text.
+        dense array is one Gaussian block, a sparse matrix is multinomial, a list of str is text. If `fit` finds missing
+        values, `GaussianWithGaps`, which learns by EM, takes the place of a full or tied `Gaussian`.
     rule : {"ml", "map", "mean", "predictive"}, default="mean"
         How parameters are obtained: maximum likelihood, posterior mode, posterior mean, or integrated out.
     prior : "learnt", "uniform", dict or array-like, default="learnt"
@@ -1557,7 +1566,14 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         set_input_tags(tags, self.families)
+        tags.input_tags.allow_nan |= self._family_by_em() is not None
         return tags
+
+    def _family_by_em(self) -> Family | None:
+        """The family that learns rows with missing values by EM, in the place of a full or tied Gaussian."""
+        from deciban.latent.gaussian_missing import with_gaps
+
+        return with_gaps(self.families, self.rule)
 
     def __getstate__(self) -> Any:
         if self.__sklearn_is_fitted__():
@@ -1579,7 +1595,13 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
                 self._check_class_weight(fitted[0].model)
                 self._note_names(fitted[0].model.reader.given)
                 return self.use(fitted[0])
-            predictor, given = fit(request, X, y, sample_weight)
+            try:
+                predictor, given = fit(request, X, y, sample_weight)
+            except MissingValueError:
+                by_em = self._family_by_em()
+                if by_em is None:
+                    raise
+                predictor, given = fit(replace(request, families=by_em), X, y, sample_weight)
             self._check_class_weight(predictor.model)
             self._note_columns(X, given, predictor.model.reader)
             return self.use(predictor)

@@ -19,12 +19,20 @@ from deciban.estimators.parameters import FamilyParameters
 from deciban.estimators.word_sequences import features_of, read_words
 from deciban.families.known import KnownDensities
 from deciban.families.product import BlockRows, Product
-from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
+from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, set_input_tags
 from deciban.latent.components import choose_within, covariances_of, free_parameters, means_of
 from deciban.latent.em import Trace
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
-from deciban.latent.sequences import SequenceInput, Sequences, are_lengths, read_rows
+from deciban.latent.sequences import (
+    SequenceInput,
+    Sequences,
+    are_lengths,
+    check_columns,
+    join,
+    number_of_columns,
+    read_rows,
+)
 from deciban.model.model import label_array
 from deciban.ranges import COUNT, JOBS, TOLERANCE, Ranges
 from deciban.statistics import Additive, Array, Axis
@@ -37,8 +45,8 @@ from deciban.text.word_shapes import WordFeatures, word_family
 class HiddenMarkovModel(Additive, FamilyParameters):
     """Hidden Markov model whose states emit rows of any family.
 
-    Sequences are given as one table X with `lengths`, or as a list of sequences. A list whose items are lists or arrays
-    is a list of sequences; one sequence is an array, or a list of plain values.
+    Sequences are given as one table X with `lengths`, as a list of sequences, or as a three-dimensional array. A list
+    whose items are lists or arrays is a list of sequences; one sequence is an array, or a list of plain values.
 
     If `fit` is given all states, the model is a sum of counts: it can learn more, be merged, and be unlearnt exactly.
     Otherwise the states are found by EM (Baum–Welch).
@@ -82,6 +90,8 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         Criterion for each number of states; empty for a single number.
     family_ : Family
         The family with its choices made.
+    n_features_in_ : int
+        Number of columns.
     stats_ : HMMStats or None
         Counts, or expected counts; None for a model of known densities.
     words_ : WordFeatures or None
@@ -129,6 +139,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
     exact_: bool
     words_: WordFeatures | None
     criteria_: dict[int, float]
+    n_features_in_: int
     _density: HMMDensity | None  # None after a change, until it is needed
 
     def __init__(
@@ -238,8 +249,10 @@ class HiddenMarkovModel(Additive, FamilyParameters):
             weights = {"sample_weight": sample_weight, "sequence_weight": sequence_weight}
             return self._fit_best(list(self.n_states), X, y, lengths, start=start, **weights)
         self.criteria_ = {}
+        X, lengths = join(X, lengths)
         words = None if y is None else features_of(self.family, X, lengths)
         asked = as_family(self.family) if words is None else word_family()
+        columns = number_of_columns(X)
         X, lengths = read_words(words, X, lengths)
         rows, found = read_rows(asked, X, lengths, y, sample_weight, sequence_weight)
         states = self._states(self.n_states, found, rows.n)
@@ -261,6 +274,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
             stats = estimate.stats if first is not None or found else model.sort_states(estimate.stats)
         density = model.estimate(stats, self.rule)
         self.family_, self.exact_, self.trace_, self.words_ = family, exact, trace, words
+        self.n_features_in_ = columns
         self._set(stats)._density = density
         return self
 
@@ -476,13 +490,16 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         """
         return self._inference(X, lengths).increments()
 
-    def score(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
+    def score(self, X: SequenceInput, y: object = None, lengths: ArrayLike | None = None) -> float:
         """Return the total log-likelihood of all sequences.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame, or list of these
             One row for each step.
+        y : array-like of shape (n_samples,), or list of these, optional
+            States, which are ignored, as pipelines pass them. Whole numbers that sum to the number of rows are taken
+            as `lengths`, as in ``score(X, lengths)`` of hmmlearn.
         lengths : array-like of int, optional
             Length of each sequence; one sequence if None.
 
@@ -491,6 +508,10 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         float
             Sum of `score_samples`.
         """
+        if lengths is None and y is not None:
+            X, lengths = join(X, None)
+            if lengths is None and not names_every_step(y, X):
+                lengths = y  # type: ignore[assignment]
         return float(self.score_samples(X, lengths).sum())
 
     def bic(self, X: SequenceInput, lengths: ArrayLike | None = None) -> float:
@@ -526,7 +547,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         float
             The criterion.
         """
-        return -2 * self.score(X, lengths) + 2 * self._parameters()
+        return -2 * self.score(X, lengths=lengths) + 2 * self._parameters()
 
     def sample(
         self, lengths: ArrayLike = 1, random_state: np.random.Generator | int | None = None
@@ -638,7 +659,10 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         parameters = self.get_params(deep=False)
         given = self.words_
         words = None if given is None else (tuple(sorted(given.frequent)), tuple(sorted(given.endings)))
-        return StoredHMM(parameters, self.family_, self.stats_, density, self.trace_, self.exact_, names, words)
+        columns = getattr(self, "n_features_in_", None)
+        return StoredHMM(
+            parameters, self.family_, self.stats_, density, self.trace_, self.exact_, names, words, columns
+        )
 
     # -- internals ---------------------------------------------------------------------------------------------------
     @property
@@ -697,9 +721,18 @@ class HiddenMarkovModel(Additive, FamilyParameters):
 
     def _inference(self, X: SequenceInput, lengths: ArrayLike | None) -> Inference:
         density = self.density
+        X, lengths = join(X, lengths)
+        if hasattr(self, "n_features_in_"):
+            check_columns(X, self.n_features_in_, type(self).__name__)
         X, lengths = read_words(self.words_, X, lengths)
         rows, _ = read_rows(self.family_, X, lengths, stats=None if self.stats_ is None else self.stats_.emissions)
         return Inference(density, rows, threads=self._threads)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        set_input_tags(tags, self.family)
+        set_sequence_tags(tags)
+        return tags
 
     def _set_density(self, names: tuple[Any, ...], density: HMMDensity) -> Self:
         self.stats_, self._density, self.classes_ = None, density, label_array(names)
@@ -709,6 +742,18 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         self.stats_, self._density = stats, None
         self.classes_ = label_array(tuple(stats.axis.names))
         return self
+
+
+def names_every_step(y: Any, X: Any) -> bool:
+    """Whether y has one entry for each row of a table, and is not the lengths of sequences of one step."""
+    given = np.asarray(y)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return given.shape == (n,) and not (given.dtype.kind in "iu" and bool((given == 1).all()))
+
+
+def set_sequence_tags(tags: Any) -> None:
+    """Set scikit-learn's tags of estimators whose samples are sequences, not the rows of a table."""
+    tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
 
 
 def as_family(given: Family | Mapping[Any, Family]) -> Family:
@@ -732,6 +777,7 @@ class StoredHMM:
     exact: Any
     names: Any  # of the states
     words: Any = None  # frequent words and known endings, where sequences are words
+    columns: Any = None  # their number; None in older files, and where densities were given
 
     @property
     def rows(self) -> float:
@@ -748,6 +794,9 @@ class StoredHMM:
         model.criteria_ = {}
         model.family_, model.trace_, model.exact_ = self.family, self.trace, bool(self.exact)
         model.words_ = self._word_features()
+        if self.columns is not None:
+            require(isinstance(self.columns, int) and self.columns > 0, "columns", "to be a number above 0")
+            model.n_features_in_ = self.columns
         if self.stats is not None:
             right = isinstance(self.stats, HMMStats) and self.stats.labels.get("next") == self.stats.axis
             require(right and tuple(self.stats.axis.names) == self.names, "stats", "the sums of the states")

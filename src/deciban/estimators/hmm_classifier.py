@@ -12,15 +12,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, as_family
+from deciban.estimators.hidden_markov import Check, HiddenMarkovModel, StoredHMM, as_family, set_sequence_tags
+from deciban.estimators.parameters import FamilyParameters
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import log_ratio
 from deciban.families.categorical import Categorical
-from deciban.families.protocol import Family, Rule
+from deciban.families.protocol import Family, Rule, set_input_tags
 from deciban.latent.hmm_inference import choose_family
 from deciban.latent.sequences import SequenceInput, SequenceRows, Sequences, read_rows
 from deciban.model.answers import Answers, one_model
@@ -38,7 +39,7 @@ Prior = str | Mapping[Any, float] | ArrayLike
 Cost = Mapping[tuple[Any, Any], float] | ArrayLike
 
 
-class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
+class HMMClassifier(Answers, ClassifierMixin, FamilyParameters):
     """Classifier of whole sequences, with one hidden Markov model for each class.
 
     Parameters
@@ -305,6 +306,12 @@ class HMMClassifier(Answers, ClassifierMixin, BaseEstimator):
     def _set(self, names: tuple[Any, ...], models: dict[Any, HiddenMarkovModel], rows: Array) -> Self:
         self.classes_, self.models_, self.rows_ = label_array(names), models, rows
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        set_input_tags(tags, self.family)
+        set_sequence_tags(tags)
+        return tags
 
     def _shared_family(self, rows: SequenceRows) -> Family:
         """The family with the choices that all classes share: the scale of the prior, and the categories."""

@@ -33,6 +33,7 @@ from deciban.errors import (
     EmptyComponentWarning,
     HyperparameterError,
     InputError,
+    MissingValueError,
     NotAvailableError,
     shortlist,
 )
@@ -46,6 +47,7 @@ from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity
 from deciban.latent.expectation import WeightedRows
+from deciban.latent.gaussian_missing import with_gaps
 from deciban.model import model
 from deciban.model.answers import Answers
 from deciban.model.calibration import Calibration, total
@@ -180,7 +182,17 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         if unlabelled.all():
             raise InputError("every label is missing. Label some rows, or use MixtureModel, which needs none.")
         have, lack = np.flatnonzero(~unlabelled & (weight > 0)), np.flatnonzero(unlabelled & (weight > 0))
-        clf = self._new_classifier()
+        try:
+            return self._fit(self._new_classifier(), X, labels, weight, have, lack)
+        except MissingValueError:
+            clf = self._new_classifier()
+            by_em = with_gaps(getattr(clf, "families", None), clf.rule)
+            if by_em is None:
+                raise
+            return self._fit(clf.set_params(families=by_em), X, labels, weight, have, lack)
+
+    def _fit(self, clf: Any, X: Any, labels: Array, weight: Array, have: Array, lack: Array) -> Self:
+        """Fit the labelled rows, then run EM over all rows."""
         clf.fit(_safe_indexing(X, have), labels[have].tolist(), weight[have])
         task = _task(clf, X, labels, weight, have, lack)
         estimate, self.trace_, self.unlabelled_weight_ = self._run(task)

@@ -14,7 +14,7 @@ Reference: Little & Rubin, Statistical Analysis with Missing Data, 3rd ed., sect
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -217,6 +217,14 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
             start: tuple[NormalDensity, Any] = _independent(seen, scale if scale.ndim == 1 else scale.diagonal()), None
             (_, sums), _ = em.run(step, start, float(members.row_weights().sum()), self.max_iter, self.tol)
         return sums
+
+
+def with_gaps(family: object, rule: Rule) -> GaussianWithGaps | None:
+    """Return the family that learns rows with gaps in the place of a full or tied Gaussian; None for other families."""
+    if type(family) is not Gaussian or family.structure not in ("full", "tied"):
+        return None
+    same = {each.name: getattr(family, each.name) for each in fields(Gaussian)}
+    return GaussianWithGaps(**same, rule="ml" if rule == "ml" else "map")
 
 
 def _independent(seen: DiagonalStats, otherwise: Array) -> NormalDensity:

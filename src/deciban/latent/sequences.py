@@ -140,6 +140,10 @@ def join(given: SequenceInput, lengths: ArrayLike | None) -> tuple[Any, Any]:
     ([1, 2, 3, 4], [3, 1])
     """
     X: Any = given
+    if not hasattr(X, "shape") and hasattr(X, "__array__"):
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray) and X.ndim == 3 and lengths is None:  # sequences of the same length
+        return X.reshape(-1, X.shape[2]), [X.shape[1]] * len(X)
     if lengths is not None or not is_list_of_sequences(X):
         return X, lengths
     sizes = [x.shape[0] if hasattr(x, "shape") else len(x) for x in X]
@@ -209,6 +213,23 @@ def are_lengths(y: Any, X: SequenceInput) -> bool:
     return fits and bool((given > 0).all()) and int(given.sum()) == n
 
 
+def number_of_columns(table: Any) -> int:
+    """Number of columns of the rows of all sequences; 1 for plain values."""
+    if hasattr(table, "shape"):
+        return int(table.shape[1]) if len(table.shape) > 1 else 1
+    first = next(iter(table), None)
+    return len(first) if isinstance(first, Sequence) and not isinstance(first, str | bytes) else 1
+
+
+def check_columns(table: Any, expected: int, name: str) -> None:
+    """Refuse an array with another number of columns than the estimator of this name has learnt."""
+    if not isinstance(table, np.ndarray) or (found := number_of_columns(table)) == expected:
+        return
+    if table.ndim == 1:
+        raise InputError(f"X is one-dimensional, but rows have {expected} columns. Reshape your data: one row a step.")
+    raise InputError(f"X has {found} features, but {name} is expecting {expected} features as input.")
+
+
 def require_columns(block: Rows) -> None:
     """Refuse rows without columns."""
     if len(block.shape) > 1 and block.shape[1] == 0:
@@ -222,7 +243,7 @@ def read_states(y: SequenceInput, n: int) -> tuple[tuple[Any, ...], Array]:
     (('a', 'b'), array([ 1, -1,  0]))
     """
     steps: Any = y
-    given = np.asarray(y) if hasattr(y, "dtype") else np.asarray(list(steps), dtype=object)
+    given = np.asarray(y) if hasattr(y, "dtype") or hasattr(y, "__array__") else np.asarray(list(steps), dtype=object)
     if given.shape != (n,):
         raise InputError(
             f"y has shape {given.shape}, but there are {n} steps: give one state for each step, None if unknown. "

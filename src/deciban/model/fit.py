@@ -377,9 +377,10 @@ def _block_of_array(table: Table) -> Block:
         from deciban.families.multinomial import Multinomial
 
         return Block((), Multinomial(), "sparse input: counts of events")
-    if _has_gaps(table.pick()):
+    rows = table.pick()
+    if _has_gaps(rows):
         return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
-    reach = absurd_reach(table.pick())
+    reach = absurd_reach(rows)
     if reach is not None:
         from deciban.families.transformed import Transformed
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from deciban.errors import DomainError, HyperparameterError, NotAvailableError, PrecisionWarning, column_error
+from deciban.errors import HyperparameterError, MissingValueError, NotAvailableError, PrecisionWarning, column_error
 from deciban.families.abilities import (
     HasChoices,
     HasDraws,
@@ -190,7 +190,7 @@ class Gaussian(
             row, column, _ = missing
             remedy = "Fill the gap, drop the row, or use structure='diagonal'."
             why = "; a full Gaussian learns from complete rows only."
-            raise column_error(DomainError, column_name(columns, column), "is missing (NaN)", remedy, row, why)
+            raise column_error(MissingValueError, column_name(columns, column), "is missing (NaN)", remedy, row, why)
 
     def collect(self, X: Matrix, members: Members) -> AnyGaussianStats:
         if self._complete:
