@@ -123,7 +123,10 @@ def test_a_small_table_does_not_wait_for_a_compiler(family):
     assert run(fit(family, 1000)).split()[-1] == "False"
 
 
-@pytest.mark.parametrize("family", TABLES)
+COMPILED = [pytest.param(family, marks=[pytest.mark.slow][:at]) for at, family in enumerate(TABLES)]
+
+
+@pytest.mark.parametrize("family", COMPILED)
 def test_kernels_work_with_no_place_to_write(family, nowhere):
     code = fit(family, 70_000)
     answer, compiled = run(code, **nowhere).rsplit(maxsplit=1)
