@@ -1,13 +1,16 @@
-"""What the drop-ins add: ratios, other priors, unlearning, merging and leave-one-out."""
+"""What the drop-ins add: ratios, other priors, unlearning, merging, leave-one-out, gaps, strings, sparse rows."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+import sklearn.decomposition
+from scipy.stats import norm
 from sklearn.base import clone
 
 import deciban.sklearn as ours
-from deciban.errors import DecibanError, NotLearntError
+from deciban.errors import DecibanError, NotAvailableError, NotLearntError
 
 RNG = np.random.default_rng(0)
 Y = np.array(["a", "b", "c"])[np.arange(45) % 3]
@@ -80,3 +83,131 @@ def test_ratios_and_priors(clf, X):
         fitted.llr(X)
     with pytest.raises(DecibanError, match="not to 1"):
         fitted.predict_proba(X, prior=[0.5, 0.1, 0.1])
+
+
+# -- options that scikit-learn does not have ---------------------------------------------------------------------------
+GAPPY = np.where(RNG.random(REAL.shape) < 0.2, np.nan, REAL)
+WEIGHT = RNG.integers(1, 4, 45).astype(float)
+
+
+def test_gaussian_rows_with_gaps():
+    clf = ours.GaussianNB(handle_missing="ignore").fit(GAPPY, Y, WEIGHT)
+    spread = clf.var_smoothing * np.nanvar(GAPPY, axis=0).max()
+    for k, label in enumerate(clf.classes_):
+        for d in range(3):
+            there = (label == Y) & ~np.isnan(GAPPY[:, d])
+            mean = np.average(GAPPY[there, d], weights=WEIGHT[there])
+            variance = np.average((GAPPY[there, d] - mean) ** 2, weights=WEIGHT[there])
+            np.testing.assert_allclose([clf.theta_[k, d], clf.var_[k, d]], [mean, variance + spread])
+            assert clf.value_count_[k, d] == WEIGHT[there].sum()
+    one = GAPPY[:1].copy()
+    one[0, 1] = np.nan
+    uniform = clf.predict_log_proba(one, prior=[1 / 3] * 3)[0]
+    densities = []
+    for k in range(3):
+        there = [d for d in range(3) if not np.isnan(one[0, d])]
+        densities.append(norm.logpdf(one[0, there], clf.theta_[k, there], np.sqrt(clf.var_[k, there])).sum())
+    np.testing.assert_allclose(uniform, densities - np.logaddexp.reduce(densities))
+    with pytest.raises(ValueError, match="NaN"):
+        ours.GaussianNB().fit(GAPPY, Y)
+
+
+def test_a_class_without_values_has_the_moments_of_all():
+    X = np.array([[1.0, np.nan], [2.0, np.nan], [3.0, 5.0], [4.0, 9.0], [1.0, 2.0]])
+    clf = ours.GaussianNB(handle_missing="ignore", var_smoothing=0).fit(X, [0, 0, 1, 1, 1])
+    np.testing.assert_allclose([clf.theta_[0, 1], clf.var_[0, 1]], [X[2:, 1].mean(), X[2:, 1].var()])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_gaussian_sparse_rows(dtype):
+    X = np.where(RNG.random((60, 8)) < 0.6, 0.0, RNG.normal(size=(60, 8))).astype(dtype)
+    y = np.arange(60) % 3
+    dense, sparse = ours.GaussianNB().fit(X, y), ours.GaussianNB(accept_sparse=True).fit(sp.csr_array(X), y)
+    bound = 1e-10 if dtype is np.float64 else 1e-4
+    np.testing.assert_allclose(sparse.var_, dense.var_, atol=bound)
+    np.testing.assert_allclose(sparse.predict_proba(sp.csc_array(X)), dense.predict_proba(X), atol=bound)
+    assert sparse.predict_proba(sp.csr_array(X)).dtype == dense.predict_proba(X).dtype
+    with pytest.raises(TypeError):
+        ours.GaussianNB().fit(sp.csr_array(X), y)
+
+
+WORDS = np.array([["red", "blue", "green"], ["s", "m", "l"], ["yes", "no", None]], dtype=object)
+NAMES = np.column_stack([WORDS[d][CODES[:, d]] for d in range(3)])
+
+
+def test_categories_of_any_type():
+    clf = ours.CategoricalNB(categories="auto", handle_unknown="ignore", handle_missing="ignore").fit(NAMES, Y)
+    assert [each.tolist() for each in clf.categories_] == [["blue", "green", "red"], ["l", "m", "s"], ["no", "yes"]]
+    codes = np.column_stack([np.array([2, 0, 1])[CODES[:, 0]], np.array([2, 1, 0])[CODES[:, 1]]])
+    peer = ours.CategoricalNB().fit(codes, Y)
+    absent = NAMES.copy()
+    absent[:, 2] = None
+    np.testing.assert_allclose(clf.predict_proba(absent), peer.predict_proba(codes), atol=1e-12)
+    absent[:, 2] = "maybe"
+    np.testing.assert_allclose(clf.predict_proba(absent), peer.predict_proba(codes), atol=1e-12)
+    strict = ours.CategoricalNB(categories="auto", handle_missing="ignore").fit(NAMES, Y)
+    with pytest.raises(DecibanError, match="column 2 holds 'maybe'"):
+        strict.predict(absent)
+    with pytest.raises(DecibanError, match="column 2 is missing"):
+        ours.CategoricalNB(categories="auto").fit(NAMES, Y)
+    with pytest.raises(NotLearntError):
+        clf.unlearn(absent, Y)
+
+
+def test_unknown_and_missing_codes():
+    known = ours.CategoricalNB(handle_unknown="ignore").fit(CODES[:, :2], Y)
+    other = CODES[:, :2].copy()
+    other[:, 1] = 9
+    first = ours.CategoricalNB().fit(CODES[:, :1], Y)
+    np.testing.assert_allclose(known.predict_proba(other), first.predict_proba(CODES[:, :1]), atol=1e-12)
+    gaps = CODES[:, :2].astype(float)
+    gaps[:, 1] = np.nan
+    clf = ours.CategoricalNB(handle_missing="ignore").fit(CODES[:, :2], Y)
+    np.testing.assert_allclose(clf.predict_proba(gaps), first.predict_proba(CODES[:, :1]), atol=1e-12)
+    with pytest.raises(IndexError):
+        ours.CategoricalNB().fit(CODES, Y).predict(CODES + 9)
+
+
+OPTIONS = [
+    (ours.GaussianNB(handle_missing="ignore", var_smoothing=0), GAPPY),
+    (ours.GaussianNB(accept_sparse=True, var_smoothing=0), sp.csr_array(np.round(REAL))),
+    (ours.CategoricalNB(categories="auto", handle_missing="ignore", handle_unknown="ignore"), NAMES),
+]
+
+
+@pytest.mark.parametrize(("clf", "X"), OPTIONS, ids=name)
+def test_sums_under_the_options(clf, X):
+    whole, at = clone(clf).fit(X, Y, WEIGHT), np.arange(45)
+    head = clone(clf).partial_fit(X[at[:15]], Y[:15], ["a", "b", "c"], WEIGHT[:15])
+    np.testing.assert_allclose(
+        clone(head).fit(X[at[:15]], Y[:15], WEIGHT[:15]).predict_proba(X), head.predict_proba(X), atol=1e-12
+    )
+    head.partial_fit(X[at[15:]], Y[15:], sample_weight=WEIGHT[15:])
+    parts = [clone(clf).fit(X[at[part]], Y[part], WEIGHT[part]) for part in (at < 25, at >= 25)]
+    for other in (head, parts[0] + parts[1]):
+        np.testing.assert_allclose(other.predict_proba(X), whole.predict_proba(X), atol=1e-10)
+    left = whole.unlearn(X[at[25:]], Y[25:], WEIGHT[25:])
+    np.testing.assert_allclose(left.predict_proba(X[at[:25]]), parts[0].predict_proba(X[at[:25]]), atol=1e-9)
+    full = clone(clf).fit(X, Y)
+    without = clone(clf).fit(X[at[1:]], Y[1:])
+    np.testing.assert_allclose(full.leave_one_out(X, Y)[:1], without.predict_proba(X[at[:1]]), atol=1e-9)
+
+
+# -- principal components ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("options", [{}, {"n_components": 2, "whiten": True}, {"n_components": 0.8}])
+def test_principal_components_of_sums(options):
+    X = RNG.normal(size=(60, 4)) * [4.0, 2.0, 1.0, 0.5] + 30
+    whole = sklearn.decomposition.PCA(**options, svd_solver="full").fit(X)
+    parts = [ours.PCA(**options).fit(part) for part in (X[:35], X[35:])]
+    grown = ours.PCA(**options).partial_fit(X[:35]).partial_fit(X[35:])
+    twice = ours.PCA(**options).partial_fit(X[:35], sample_weight=np.full(35, 2.0)).unlearn(X[:35])
+    more = ours.PCA(**options).fit(np.concatenate([X, X[:20] + 3])).unlearn(X[:20] + 3)
+    for found in (parts[0] + parts[1], sum(parts), grown, more, twice.partial_fit(X[35:])):
+        assert found.n_components_ == whole.n_components_
+        np.testing.assert_allclose(found.transform(X), whole.transform(X), atol=1e-9)
+        np.testing.assert_allclose(found.noise_variance_, whole.noise_variance_, atol=1e-10)
+        np.testing.assert_allclose(found.explained_variance_ratio_, whole.explained_variance_ratio_, atol=1e-12)
+    with pytest.raises(NotLearntError):
+        grown.unlearn(10 * X)
+    with pytest.raises(NotAvailableError, match="arpack"):
+        ours.PCA(2, svd_solver="arpack").fit(X).partial_fit(X)

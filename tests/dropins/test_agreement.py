@@ -244,3 +244,26 @@ def test_texts(name, options):
     assert X.dtype == expected.dtype
     np.testing.assert_allclose(X.toarray(), expected.toarray(), atol=1e-14)
     np.testing.assert_allclose(mine.transform(TEXTS[:4]).toarray(), peer.transform(TEXTS[:4]).toarray(), atol=1e-14)
+
+
+@EXAMPLES
+@given(
+    tables(),
+    st.sampled_from(["auto", "full", "covariance_eigh"]),
+    st.sampled_from([None, 1, 0.7, "mle"]),
+    st.booleans(),
+)
+def test_principal_components(table, solver, n_components, whiten):
+    X = table[0]
+    options = {"n_components": n_components, "svd_solver": solver, "whiten": whiten}
+    mine, peer = (lib.PCA(**options).fit(X) for lib in (ours, sklearn.decomposition))
+    tolerance = 1e-10 if X.dtype == np.float64 else 5e-3
+    assert mine.n_components_ == peer.n_components_
+    names = ["components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_"]
+    for name in [*names, "noise_variance_"]:
+        one, other = np.asarray(getattr(mine, name)), np.asarray(getattr(peer, name))
+        assert one.dtype == other.dtype, name
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=name)
+    for one, other in ((mine.transform(X), peer.transform(X)), (mine.fit_transform(X), peer.fit_transform(X))):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=0, atol=100 * tolerance)

@@ -22,6 +22,7 @@ FILES = {
     "gaussian_mixture": "sklearn.mixture.tests.test_gaussian_mixture",
     "mixture": "sklearn.mixture.tests.test_mixture",
     "lda": "sklearn.decomposition.tests.test_online_lda",
+    "pca": "sklearn.decomposition.tests.test_pca",
     "text": "sklearn.feature_extraction.tests.test_text",
 }
 
