@@ -76,7 +76,9 @@ def parts_of(family: Family[Any], columns: Sequence[str]) -> list[Part]:
     """Return the blocks and experts of a family; a family of all columns is one block."""
     if not isinstance(family, Product):
         return [Part(("block", ()), tuple(map(str, columns)), family)]
-    blocks = [Part(("block", key), _names(key, columns), each) for key, each in zip(family.keys, family.families.values())]
+    blocks = [
+        Part(("block", key), _names(key, columns), each) for key, each in zip(family.keys, family.families.values())
+    ]
     experts = [
         Part(("expert", label), _names(one.columns, columns), one.family, one.whole_rows)
         for label, one in family.experts.items()
@@ -128,7 +130,9 @@ class Given:
         """An expression that is equal for labels of one class."""
         if self.schema.ranges is None:
             return name(self.label)
-        tests = [(f"{name(self.label)} <= {literal(edge)}", str(at)) for at, edge in enumerate(self.schema.ranges.edges)]
+        tests = [
+            (f"{name(self.label)} <= {literal(edge)}", str(at)) for at, edge in enumerate(self.schema.ranges.edges)
+        ]
         return case(tests, str(len(tests)))
 
     def grouped(self, selected: Sequence[str], cells: Sequence[str] = (), where: str = "") -> pa.Table:
@@ -202,7 +206,9 @@ def _bins(family: Binned, columns: Sequence[str], given: Given) -> list[str] | N
 def _levels(family: Interactions, columns: Sequence[str], given: Given) -> list[str] | None:
     if any(cut.edges is not None and given.rows.types[each] == "decimal" for cut, each in zip(family.cuts, columns)):
         return None
-    return [name(each) if cut.edges is None else range_of(each, cut.edges, given) for cut, each in zip(family.cuts, columns)]
+    return [
+        name(each) if cut.edges is None else range_of(each, cut.edges, given) for cut, each in zip(family.cuts, columns)
+    ]
 
 
 @cells.register
