@@ -141,7 +141,7 @@ def test_a_relation_is_answered_by_a_relation(relation, rows):
     assert answers.columns == [*rows.column_names, "P(p)", "P(q)", "P(r)"]
     found = np.array(answers.project('"P(p)", "P(q)", "P(r)"').limit(50).fetchall())
     np.testing.assert_allclose(found, clf.predict_proba(rows.slice(0, 50), prior="uniform"), atol=1e-9)
-    with pytest.raises(NotAvailableError, match="log_likelihood|decision_function"):
+    with pytest.raises(NotAvailableError, match="decision_function"):
         clf.decision_function(relation)
 
 
@@ -164,11 +164,11 @@ def test_sqlite_gives_the_same_sums(rows, path, scanned):
 def test_a_bad_value_is_named_by_its_row(relation):
     bad = relation.query("rows", f"SELECT * REPLACE (CASE WHEN i = {ROWS} THEN -3 ELSE calls END AS calls) "
                                  "FROM (SELECT *, ROW_NUMBER() OVER () AS i FROM rows)")  # fmt: skip
-    with pytest.raises(DomainError, match=f"the relation, row {ROWS}.*calls|calls.*row {ROWS}"):
+    with pytest.raises(DomainError, match=rf"column 'calls' holds -3 \(the relation, row {ROWS}\)"):
         GenerativeClassifier({"calls": Poisson()}).fit(bad, "label")
     gone = relation.query("rows", f"SELECT * REPLACE (CASE WHEN i = {ROWS - 1} THEN NULL ELSE label END AS label) "
                                   "FROM (SELECT *, ROW_NUMBER() OVER () AS i FROM rows)")  # fmt: skip
-    with pytest.raises(InputError, match=f"label.*missing.*{ROWS - 1}|{ROWS - 1}.*label"):
+    with pytest.raises(InputError, match=rf"{ROWS - 1}.*label"):
         GenerativeClassifier({"calls": Poisson()}).fit(gone, "label")
     broken = relation.query("rows", "SELECT *, CASE WHEN calls > 9 THEN error('disk') ELSE 1.5 END AS more FROM rows")
     clf = GenerativeClassifier({"more": Gaussian("diagonal")})
@@ -183,9 +183,10 @@ def test_a_ledger_has_every_row_of_a_relation(relation, rows):
     assert clf.unlearn(rows.slice(0, 10), "label").ledger_.count.sum() == ROWS - 10
 
 
-def test_the_command_line_fits_parquet_files_in_duckdb(path, tmp_path):
-    model = str(tmp_path / "m.deciban")
-    arguments = ["fit", path, "--label", "label", "--engine", "duckdb", "--no-ledger"]
+def test_the_command_line_fits_parquet_files_in_duckdb(tmp_path):
+    path, model = str(tmp_path / "rows.parquet"), str(tmp_path / "m.deciban")
+    pq.write_table(columns(ROWS).select(["calls", "label"]), path)
+    arguments = ["fit", path, "--label", "label", "--engine", "duckdb", "--calibrate", "none", "--no-ledger"]
     run = subprocess.run([sys.executable, "-m", "deciban", *arguments, "--quiet", "-o", model], capture_output=True)
     assert run.returncode == 0, run.stderr
     assert deciban.load(model).stats_.rows.sum() == ROWS

@@ -26,7 +26,7 @@ from deciban.errors import DecibanError, EngineError, InputError, NotAvailableEr
 from deciban.families.product import Product
 from deciban.model.fit import Request, check_request, schema_reader
 from deciban.model.fit import fit as fit_alone
-from deciban.model.model import ModelStats, Reader
+from deciban.model.model import Reader
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows

@@ -1,7 +1,7 @@
 """The sums of a model by GROUP BY, where the table lies.
 
-    categories, zeros and ones, counts, bins, pairs     rows of each label and cell: SELECT label, x, COUNT(*) … GROUP BY
-    Gaussians                                           Σ1, Σ(x−o), Σ(x−o)(x−o)ᵀ of each label about the frozen origin o
+    categories, zeros and ones, counts, bins, pairs    SELECT label, cell, COUNT(*) … GROUP BY label, cell
+    Gaussians                                          Σ1, Σ(x−o), Σ(x−o)(x−o)ᵀ of each label, about the frozen origin
 
 The result of the first kind is a small table with weights. Families read it as they read rows, so that categories,
 missing values and bins mean the same in a database as elsewhere, and counts are equal to the bit. Ranges of numbers are
@@ -379,6 +379,11 @@ class Moments:
         """Expressions of x − o."""
         return [f"({x} - {literal(o)})" if o else x for x, o in zip(self.values, self.origin)]
 
+    def far(self) -> str:
+        """Condition for rows that are beyond reach; "" without a limit. It is NULL for rows with gaps within reach."""
+        each = zip(self.deviations(), self.reach)
+        return " OR ".join(f"ABS({d}) > {literal(r)}" for d, r in each if np.isfinite(r))
+
     def near(self) -> str:
         """Condition for rows that are within reach."""
         each = zip(self.values, self.deviations(), self.reach)
@@ -419,7 +424,7 @@ def _aggregates(at: int, moments: Moments, exact: bool) -> dict[str, str]:
     away, where = moments.deviations(), _where(moments, exact)
     found: dict[str, str] = {}
     if moments.refused and not exact:
-        found[f"bad {at}"] = f"COUNT(CASE WHEN {moments.refused} THEN 1 END)"
+        found[f"bad {at}"] = _count(moments.refused)
     if moments.full:
         every = " AND ".join(f"{x} IS NOT NULL" for x in moments.values)
         some = " OR ".join(f"{x} IS NOT NULL" for x in moments.values)
@@ -430,8 +435,6 @@ def _aggregates(at: int, moments: Moments, exact: bool) -> dict[str, str]:
         if not moments.full:
             found[f"n {at} {i}"] = f"COUNT({_only(x, where)})"
         found[f"s {at} {i}"] = f"SUM({_only(d, where)})"
-        if not exact:
-            found[f"far {at} {i}"] = f"MAX(ABS({d}))"
         for j in range(i, len(away) if moments.full else i + 1):
             found[f"q {at} {i} {j}"] = f"SUM({_only(f'{d} * {away[j]}', where)})"
     return found
@@ -448,22 +451,29 @@ def _only(value: str, where: str) -> str:
 def summed(every: Sequence[Moments], given: Given) -> list[Any]:
     """Return the sums of Gaussian parts, all in one query; None where a part must be scanned.
 
-    The first query finds the largest distances from the origins, too. Parts with rows beyond reach have a second one.
+    The query also counts rows that are beyond the reach of any part. If there are some, a second query counts them for
+    each part, and parts that have some are summed again.
     """
     if not every:
         return []
     wanted = {label: text for at, each in enumerate(every) for label, text in _aggregates(at, each, False).items()}
+    far = {f"far {at}": each.far() for at, each in enumerate(every) if each.far()}
+    if far:
+        wanted["far"] = _count(" OR ".join(far.values()))
     axis, sums = given.per_class(_query(wanted, given))
+    beyond = set()
+    if far and sums("far").any():
+        _, counts = given.per_class(_query({label: _count(test) for label, test in far.items()}, given))
+        beyond = {label for label in far if counts(label).any()}
     found: list[Any] = []
     for at, each in enumerate(every):
-        far = np.array([sums(f"far {at} {i}").max(initial=0.0) for i in range(len(each.values))])
-        if not np.isfinite(far).all() or (each.refused and sums(f"bad {at}").any()):
-            found.append(None)
-        elif (far > each.reach).any():
-            found.append(_with_far(each, given))
-        else:
-            found.append(_stats(at, each, axis, sums))
+        stats = None if each.refused and sums(f"bad {at}").any() else _stats(at, each, axis, sums)
+        found.append(_with_far(each, given) if stats is not None and f"far {at}" in beyond else stats)
     return found
+
+
+def _count(test: str) -> str:
+    return f"COUNT(CASE WHEN {test} THEN 1 END)"
 
 
 def _query(wanted: Mapping[str, str], given: Given) -> pa.Table:
@@ -505,7 +515,12 @@ def _with_far(moments: Moments, given: Given) -> Any:
     columns = moments.part.columns
     chosen = ", ".join(map(name, [given.label, *columns]))
     far = given.rows.query(f"SELECT {chosen} FROM {ROWS} WHERE {where}")
-    return near + given.collected(Product({columns: moments.part.family}), far).family.blocks[columns]
+    try:
+        return near + given.collected(Product({columns: moments.part.family}), far).family.blocks[columns]
+    except EngineError:
+        raise
+    except DecibanError:  # a value that the family refuses: the scan names its row
+        return None
 
 
 # -- all parts ---------------------------------------------------------------------------------------------------------
