@@ -15,7 +15,7 @@ import signal
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from distributed import Client, LocalCluster
@@ -38,37 +38,50 @@ def main() -> None:
         pattern = write(Path(folder), columns(400_000), 8, 2_000)
         clf = GenerativeClassifier(FAMILIES, calibrate="offsets")
         alone = planned(clf, pattern)
-        with (
-            LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            campaign(clf, pattern, alone, client, draw, options.kills)
+        start = time.monotonic()
+        check(alone, fitted(clf, pattern))
+        seconds, during = time.monotonic() - start, 0
+        while during < options.kills:
+            wait = draw.uniform(0, seconds)
+            in_time = killed(clf, pattern, alone, draw, wait)
+            during += in_time
+            print(f"killed after {wait:.2f} s, {'during' if in_time else 'after'} the fit: the same model", flush=True)
+        print(f"{during} kills during a fit; every model equal to the bit")
 
 
-def campaign(clf, pattern, alone, client, draw, kills) -> None:
-    start = time.monotonic()
-    check(alone, planned(clf, pattern, DaskEngine(client, quiet=True)))
-    seconds, during = time.monotonic() - start, 0
-    while during < kills:
-        client.wait_for_workers(2)
-        victim = draw.choice(list(client.run(os.getpid).values()))
-        wait, killed = draw.uniform(0, seconds), threading.Event()
+@contextmanager
+def cluster():
+    """Two workers; a cluster for each round, because Dask does not always replace a worker that was killed."""
+    with (
+        LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as workers,
+        Client(workers, set_as_default=False) as client,
+    ):
+        yield client
 
-        def kill(victim=victim, wait=wait, killed=killed):
+
+def fitted(clf, pattern):
+    with cluster() as client:
+        return planned(clf, pattern, DaskEngine(client, quiet=True))
+
+
+def killed(clf, pattern, alone, draw, wait) -> bool:
+    """Fit while one worker is killed after so many seconds; return whether that was before the end."""
+    with cluster() as client:
+        victim, done = draw.choice(list(client.run(os.getpid).values())), threading.Event()
+
+        def kill():
             time.sleep(wait)
-            with suppress(ProcessLookupError):  # a worker that Dask replaced meanwhile
+            with suppress(ProcessLookupError):
                 os.kill(victim, signal.SIGKILL)
-                killed.set()
+                done.set()
 
         thread = threading.Thread(target=kill)
         thread.start()
         found = planned(clf, pattern, DaskEngine(client, quiet=True))
-        in_time = killed.is_set()
+        in_time = done.is_set()
         thread.join()
-        check(alone, found)
-        during += in_time
-        print(f"killed after {wait:.2f} s, {'during' if in_time else 'after'} the fit: the same model", flush=True)
-    print(f"{during} kills during a fit; every model equal to the bit")
+    check(alone, found)
+    return in_time
 
 
 def check(one, two) -> None:

@@ -97,7 +97,7 @@ Seed = Annotated[int | None, option("--seed", "N", "Seed of the random numbers."
 SaveModel = Annotated[str | None, option("--save", "FILE", "Save the model.")]
 Engine = Annotated[
     str | None,
-    option("--engine", "NAME", "Who reads the files: dask (processes on this machine) or dask://HOST:8786."),
+    option("--engine", "NAME", "What reads files: dask, dask://HOST:8786, spark, spark://HOST:7077 or duckdb."),
 ]
 Verbose = Annotated[bool, flag("--verbose -v", "Show how each column's family compares with the next best.")]
 

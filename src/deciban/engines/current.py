@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from deciban.errors import InputError
+from deciban.errors import InputError, NotAvailableError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Rows
 from deciban.read.files import PLACES
 
+if TYPE_CHECKING:
+    from deciban.engines.passes import Passes
+
 M = TypeVar("M", bound=Callable[..., Any])
 # name of an engine, and of the library whose frames it takes → module and class, imported when it is used
-ENGINES = {"dask": "dask.DaskEngine"}
+ENGINES = {"dask": "dask.DaskEngine", "duckdb": "database.SqlEngine", "sql": "database.SqlEngine"}
+EXTRAS = {"duckdb": "sql"}  # of an engine, where it is not called like it
 
 
 class Backend(Protocol):
@@ -77,10 +81,30 @@ def engine(name: str) -> Iterator[Backend]:
 
 def elsewhere(X: Any) -> Backend | None:
     """Return the engine for rows: that of a frame's library, or the current one for files; None for this process."""
-    library = type(X).__module__.partition(".")[0]
+    library = library_of(X)
     if library in ENGINES:
         return _backend(library).of_frame(X)
     return CURRENT.get() if isinstance(X, PLACES) else None
+
+
+def library_of(X: Any) -> str:
+    """Return the library that a frame is of; tables of this package say so themselves."""
+    library: str = getattr(type(X), "deciban_engine", None) or type(X).__module__.partition(".")[0]
+    return library.lstrip("_")
+
+
+def parted(X: Any) -> tuple[Any, Passes | None]:
+    """Return rows and None; of a frame of an engine's library, its first rows and passes over all its parts."""
+    library = library_of(X)
+    if library not in ENGINES:
+        return X, None
+    backend = _backend(library).of_frame(X)
+    if not hasattr(backend, "passes"):
+        raise NotAvailableError(
+            f"the engine {library!r} does not fit models with hidden variables.",
+            remedy="Give a Dask frame, or load the rows into a frame.",
+        )
+    return backend.passes(X)  # type: ignore[no-any-return]
 
 
 def over_frames(method: M) -> M:
@@ -88,7 +112,7 @@ def over_frames(method: M) -> M:
 
     @wraps(method)
     def answered(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        library = type(X).__module__.partition(".")[0]
+        library = library_of(X)
         if library not in ENGINES:
             return method(self, X, *args, **options)
         if args:
@@ -109,5 +133,5 @@ def _backend(kind: str) -> type[Backend]:
             raise
         raise InputError(
             f"the engine {kind!r} needs the package {error.name!r}, which is not installed.",
-            remedy=f"pip install 'deciban[{kind}]'.",
+            remedy=f"pip install 'deciban[{EXTRAS.get(kind, kind)}]'.",
         ) from None

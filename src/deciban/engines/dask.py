@@ -27,6 +27,7 @@ from dask.delayed import Delayed
 
 import deciban
 from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.passes import Passes
 from deciban.engines.plan import Addition, Work, fit, tree
 from deciban.errors import DecibanError, EngineError, InputError
 from deciban.model.fit import Request
@@ -82,8 +83,8 @@ class DaskEngine:
 
     @classmethod
     def of_frame(cls, X: Any) -> DaskEngine:
-        """Return the engine of a Dask frame: the cluster of the current client, if there is one."""
-        if not isinstance(X, dd.DataFrame):
+        """Return the engine of a Dask frame or series: the cluster of the current client, if there is one."""
+        if not isinstance(X, dd.DataFrame | dd.Series):
             raise InputError(f"of Dask, rows are a DataFrame, and not a {type(X).__name__}.", remedy="Give a frame.")
         try:
             from distributed import get_client
@@ -99,6 +100,8 @@ class DaskEngine:
             raise InputError("rows in fragments have their labels in a column.", remedy="For y, give its name.")
         if sample_weight is not None:
             raise InputError("rows in fragments cannot be weighted.", remedy="Load them into a frame first.")
+        if isinstance(X, dd.Series):
+            raise InputError("of Dask, rows are a DataFrame, and not a Series.", remedy="Give a frame.")
         if isinstance(X, dd.DataFrame):
             return fit(request, Partitions(X, y, self), self)
         source = open_source(X)
@@ -161,6 +164,22 @@ class DaskEngine:
                 yield self._result(*waiting.popleft())
         while waiting:
             yield self._result(*waiting.popleft())
+
+    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> list[tuple[Any, Task]]:
+        """Compute values that stay on the workers; those of a worker that dies are computed again."""
+        run = uuid4().hex
+        shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
+        leaves = [_leaf(shared, data, task, run) for data, task in items]
+        with self._translated([task for _, task in items]):
+            made = dask.persist(*leaves) if self.client is None else self.client.persist(leaves)
+        return [(leaf, task) for leaf, (_, task) in zip(made, items)]
+
+    def passes(self, X: Any) -> tuple[Any, Passes]:
+        """Return the first rows of a frame, or documents of a series, and passes over all of its partitions."""
+        if not isinstance(X, dd.DataFrame | dd.Series):
+            raise InputError(f"of Dask, rows are a DataFrame or a Series, and not a {type(X).__name__}.")
+        given = Partitions(X, "", self)
+        return given.first.iloc[:HEAD], Passes(self, given.items(0))
 
     def _result(self, found: Any, task: Task) -> Any:
         with self._translated([task]):

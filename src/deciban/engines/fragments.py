@@ -107,9 +107,10 @@ def labelled_batches(
 ) -> tuple[Iterator[Batch], Source | None]:
     """Return the labelled rows of a fragment in batches, typed by the schema, and its source, if it is a file.
 
-    `data` is a `FilePart`, or a frame. The first `skip` rows are left out; `columns` are those of the first fragment.
+    `data` is a `FilePart`, a source, or a frame. The first `skip` rows are left out; `columns` are those of the first
+    fragment.
     """
-    source = None
+    source = data if isinstance(data, Source) else None
     if isinstance(data, FilePart):
         source = data.source()
         source.quiet = True

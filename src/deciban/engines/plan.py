@@ -108,6 +108,10 @@ class Serial:
         """Return the values in order."""
         return (work(data, task) for data, task in items)
 
+    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> list[tuple[Any, Task]]:
+        """Return the values as items."""
+        return [(work(data, task), task) for data, task in items]
+
 
 def tree(leaves: Sequence[T], add: Callable[[Sequence[T]], T]) -> T:
     """Add values by a tree of fixed shape: `FAN_IN` neighbours at a time.

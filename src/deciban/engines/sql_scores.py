@@ -11,7 +11,7 @@ written for DuckDB and translated by sqlglot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
 from math import exp, log
@@ -244,12 +244,12 @@ def _mapped(density: MappedDensity, columns: Sequence[str]) -> Scores:
         gap = family.outside == "gap"
         if family.reach is not None:  # numbers beyond it count as missing
             columns = [f"(CASE WHEN ABS({x}) <= {literal(far)} THEN {x} END)" for x, far in zip(columns, family.reach)]
-        turned = [_transformed(x, one, map[0], map[1], gap) for x, one, map in zip(columns, by, density.map)]
+        turned = [transformed(x, one, map[0], map[1], gap) for x, one, map in zip(columns, by, density.map)]
         return density_scores(density.inner, turned)
     raise _refused(f"the family {type(family).__name__}")
 
 
-def _transformed(x: str, by: str, power: float, unit: float, gap: bool) -> str:
+def transformed(x: str, by: str, power: float, unit: float, gap: bool) -> str:
     """Return the transform of a number; numbers without a logarithm are missing if `gap`."""
     if by == "none":
         return x
@@ -448,7 +448,7 @@ def to_sql(
         tables.append(f"step{at} AS MATERIALIZED (SELECT *, {added} FROM {source})")
         source = f"step{at}"
     text = f"WITH {', '.join(tables)} SELECT {', '.join([*map(name, kept), *answers])} FROM {source}"
-    return _translated(text, dialect)
+    return translated(text, dialect)
 
 
 def _totals(query: Query, model: Model, density: Density) -> Scores:
@@ -484,8 +484,8 @@ def _totals(query: Query, model: Model, density: Density) -> Scores:
     ]
 
 
-def _translated(text: str, dialect: str) -> str:
-    """Return a query of DuckDB in another dialect."""
+def translated(text: str, dialect: str, pretty: bool = True, tables: Mapping[str, str] | None = None) -> str:
+    """Return a query of DuckDB in another dialect; `tables` are other names for its tables."""
     try:
         import sqlglot
     except ImportError:
@@ -495,4 +495,8 @@ def _translated(text: str, dialect: str) -> str:
     known_dialects = sorted(each for each in sqlglot.Dialect.classes if each)
     if dialect not in known_dialects:
         raise InputError(f"dialect {dialect!r} is unknown.", remedy=f"Use one of {', '.join(known_dialects)}.")
-    return str(sqlglot.transpile(text, read="duckdb", write=dialect, pretty=True)[0])
+    tree = sqlglot.parse_one(text, read="duckdb")
+    for table in tree.find_all(sqlglot.exp.Table) if tables else ():
+        if table.name in tables:  # type: ignore[operator]
+            table.set("this", sqlglot.exp.to_identifier(tables[table.name], quoted=True))  # type: ignore[index]
+    return str(tree.sql(dialect=dialect, pretty=pretty))

@@ -12,6 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deciban.engines.current import parted
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.estimators.parameters import FamilyParameters
 from deciban.families.gaussian import Gaussian
@@ -144,7 +145,8 @@ class MixtureModel(DensityMixin, FamilyParameters):
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Rows.
+            Rows. Those of a Dask frame stay on its workers: choices and starts are made from the first 65,536 rows, and
+            every pass of EM returns sums.
         y : object, optional
             Ignored.
         sample_weight : array-like of shape (n_samples,), optional
@@ -156,6 +158,12 @@ class MixtureModel(DensityMixin, FamilyParameters):
             The fitted model.
         """
         check_parameters(self)
+        X, passes = parted(X)
+        if passes is not None and (sample_weight is not None or isinstance(self.n_components, Iterable)):
+            raise NotAvailableError(
+                "rows in partitions have no weights, and the number of components is given.",
+                remedy="Choose it with a sample of the rows in memory.",
+            )
         table = Table.of(X)
         if len(table) == 0:
             raise InputError(f"Found array with 0 sample(s) (shape={table.shape}) while a minimum of 1 is required.")
@@ -188,7 +196,7 @@ class MixtureModel(DensityMixin, FamilyParameters):
         if several:
             fitted = _best_of(mixtures, given, sizes, sample_weight, self.criterion, options)
         else:
-            fitted = mixtures[0].fit(given, sample_weight, **options)
+            fitted = mixtures[0].fit(given, sample_weight, passes=passes, **options)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.columns_ = table.columns
         self._set(fitted)

@@ -14,6 +14,7 @@ from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from deciban.engines.current import parted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.estimators.parameters import FamilyParameters
 from deciban.estimators.word_sequences import features_of, read_words
@@ -25,13 +26,17 @@ from deciban.latent.em import Trace
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
 from deciban.latent.sequences import (
+    EndsOfPart,
     SequenceInput,
     Sequences,
+    SequencesOfPart,
     are_lengths,
     check_columns,
+    check_ends,
     join,
     number_of_columns,
     read_rows,
+    runs_of,
 )
 from deciban.model.model import label_array
 from deciban.ranges import COUNT, JOBS, TOLERANCE, Ranges
@@ -224,12 +229,13 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         Parameters
         ----------
         X : array-like, sparse matrix, frame, or list of these
-            One row for each step.
+            One row for each step. Rows of a Dask frame stay on its workers, and every pass of EM returns sums.
         y : array-like of shape (n_samples,), or list of these, optional
             State at each step; None, NaN or the integer -1 where it is unknown. Whole numbers that are fewer than
             the rows and sum to their number are taken as `lengths`, as in ``fit(X, lengths)`` of hmmlearn.
-        lengths : array-like of int, optional
-            Length of each sequence; one sequence if None.
+        lengths : array-like of int, or str, optional
+            Length of each sequence; one sequence if None. Of a Dask frame, the name of a column whose value is the same
+            in all rows of a sequence, which must be in one partition.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each observation; 0 makes it missing.
         sequence_weight : array-like of shape (n_sequences,), optional
@@ -243,6 +249,11 @@ class HiddenMarkovModel(Additive, FamilyParameters):
             The fitted model.
         """
         check_parameters(self)
+        X, passes = parted(X)
+        column = None if passes is None else self._column(lengths, y, sample_weight, sequence_weight)
+        if passes is not None:
+            check_ends(passes.each(EndsOfPart(column)), passes.names(), column)
+            X, lengths = runs_of(X, column)
         if lengths is None and are_lengths(y, X):
             y, lengths = None, y
         if isinstance(self.n_states, Iterable):
@@ -265,7 +276,8 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         if exact:
             stats = model.collect(rows, states)
         else:
-            em = BaumWelch(model, rows, states, rule, asked, self.max_iter, self._threads)
+            parts = None if passes is None else passes.kept(SequencesOfPart(family, column))
+            em = BaumWelch(model, rows, states, rule, asked, self.max_iter, self._threads, parts)
             first = start.density if isinstance(start, HiddenMarkovModel) else start
             estimate, trace = em.run(first, self.n_starts, self.tol, np.random.default_rng(self.random_state))
             assert estimate.stats is not None
@@ -277,6 +289,22 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         self.n_features_in_ = columns
         self._set(stats)._density = density
         return self
+
+    def _column(self, lengths: Any, y: Any, sample_weight: Any, sequence_weight: Any) -> str:
+        """Return the column that tells the sequences of a Dask frame apart; refuse what partitions do not take."""
+        given = {"y": y, "sample_weight": sample_weight, "sequence_weight": sequence_weight}
+        wrong = [name for name, value in given.items() if value is not None]
+        if isinstance(self.n_states, Iterable):
+            wrong.append("several n_states")
+        if wrong:
+            raise NotAvailableError(
+                f"sequences in partitions are fitted without {' and '.join(wrong)}.", remedy="Load them into a frame."
+            )
+        if not isinstance(lengths, str):
+            raise InputError(
+                "sequences in partitions are told apart by a column.", remedy="For lengths, give its name."
+            )
+        return lengths
 
     def _fit_best(self, sizes: Sequence[int], X: SequenceInput, y: Any, lengths: Any, **options: Any) -> Self:
         """Fit each number of states, and keep the model of lowest BIC."""

@@ -11,8 +11,9 @@ linear in the counts. Both passes give the same sums up to rounding.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,11 +24,13 @@ from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
 from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.families.multinomial import Multinomial, MultinomialStats
+from deciban.families.product import Product
 from deciban.families.protocol import Family, Rows
 from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import feature_count, mixture_pass, sparse_mixture_pass
 from deciban.latent.components import MixtureDensity, MixtureSums, collect_under
 from deciban.linalg import whiten
+from deciban.read.tables import Table
 from deciban.statistics import Array, Axis, Members
 
 BLOCK_CELLS = 2**19  # numbers in a block of rows, or in its responsibilities
@@ -116,6 +119,67 @@ class WeightedRows:
         """Return log f(x), shape (n,), every constant included."""
         blocks = [density.log_density(x)[:, 0] + density.log_base(x) for x, _ in self.blocks(1)]
         return np.concatenate(blocks) if blocks else np.zeros(0)
+
+
+# -- rows in other places ----------------------------------------------------------------------------------------------
+class Passes(Protocol):
+    """Parts of rows that stay where they are, such as on the workers of a cluster."""
+
+    def kept(self, work: Callable[[Any], Any]) -> Passes:
+        """Return the parts as `work` makes them of these; they stay where they are."""
+
+    def total(self, work: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Return the sums of `work(part)` over all parts; None adds nothing."""
+
+    def each(self, work: Callable[[Any], Any]) -> list[Any]:
+        """Return `work(part)` of all parts in order."""
+
+    def names(self) -> list[str]:
+        """Return what messages call the parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPart:
+    """Encodes the rows of a part by a family whose choices are made."""
+
+    family: Family
+
+    def __call__(self, part: Any) -> WeightedRows:
+        table = Table.of(part)
+        given = table if isinstance(self.family, Product) else table.pick()
+        return WeightedRows(self.family, self.family.encode(given, ()))
+
+
+@dataclass(frozen=True, eq=False)
+class PartExpectation:
+    """The E-step of a part."""
+
+    density: MixtureDensity
+    names: Axis
+
+    def __call__(self, rows: WeightedRows) -> tuple[MixtureSums | None, float]:
+        return rows.expect(self.density, self.names) if len(rows) else (None, 0.0)
+
+
+def _weight_of(rows: WeightedRows) -> tuple[int, float]:
+    return len(rows), rows.total_weight
+
+
+class PartedRows:
+    """Rows in parts, for the passes of EM; the sums of the parts travel, and the rows do not."""
+
+    def __init__(self, family: Family, passes: Passes) -> None:
+        self.family = family
+        self.passes = passes.kept(EncodedPart(family))
+        self.size, self.total_weight = self.passes.total(_weight_of)
+
+    def __len__(self) -> int:
+        return int(self.size)
+
+    def expect(self, density: MixtureDensity, names: Axis) -> tuple[MixtureSums | None, float]:
+        """As that of `WeightedRows`."""
+        sums, total = self.passes.total(PartExpectation(density, names))
+        return (sums if np.isfinite(total) else None), total
 
 
 # -- fused passes ------------------------------------------------------------------------------------------------------

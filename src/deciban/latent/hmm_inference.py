@@ -34,6 +34,7 @@ from deciban.latent.components import (
     choose_within,
     component_axis,
 )
+from deciban.latent.expectation import Passes
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.mixture import Mixture
 from deciban.latent.sequences import Group, SequenceRows
@@ -293,6 +294,25 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class PartExpectation:
+    """The E-step of some sequences."""
+
+    density: HMMDensity
+    states: Axis
+    passes: int
+    threads: int | None
+
+    def __call__(self, rows: SequenceRows) -> tuple[HMMStats | None, float]:
+        if not rows.n:
+            return None, 0.0
+        return Inference(self.density, rows, self.passes, self.threads).expected(self.states)
+
+
+def _weight_of(rows: SequenceRows) -> tuple[float]:
+    return (float(rows.sequences.weight @ rows.sequences.lengths),)
+
+
+@dataclass(frozen=True, eq=False)
 class BaumWelch:
     """EM for one model and one set of sequences.
 
@@ -308,13 +328,15 @@ class BaumWelch:
     asked: Family  # of the emissions, before choices were made
     max_iter: int = 200
     threads: int | None = None
+    parts: Passes | None = None  # of sequences in other places, over which EM runs; `rows` are the first of them
 
     def step(self, estimate: Estimate) -> tuple[Estimate, float]:
         """One EM step; returns the next estimate and the objective of the given one."""
-        inference = Inference(estimate.density, self.rows, self.max_iter, self.threads)
-        stats, objective = inference.expected(self.states)
+        expected = PartExpectation(estimate.density, self.states, self.max_iter, self.threads)
+        stats, objective = expected(self.rows) if self.parts is None else self.parts.total(expected)
         if self.rule == "map":
             objective += (estimate.model or self.model).log_prior(estimate.density)
+        assert stats is not None  # there are rows
         return self._estimate(stats), objective
 
     def _estimate(self, stats: HMMStats) -> Estimate:
@@ -325,7 +347,7 @@ class BaumWelch:
     @property
     def weight(self) -> float:
         """Weighted number of rows, which gains are divided by."""
-        return float(self.rows.sequences.weight @ self.rows.sequences.lengths)
+        return _weight_of(self.rows)[0] if self.parts is None else float(self.parts.total(_weight_of)[0])
 
     def run(
         self, start: HMMDensity | ArrayLike | None, n_starts: int, tol: float, rng: np.random.Generator
@@ -367,7 +389,7 @@ class BaumWelch:
 
     def _best_start(self, n_starts: int, rng: np.random.Generator) -> tuple[Estimate, list[float]]:
         """The best of several short runs on the first rows."""
-        sample = replace(self, rows=self.rows.head(HEAD))
+        sample = replace(self, rows=self.rows.head(HEAD), parts=None)
 
         def attempt(turn: int) -> tuple[Estimate, em.Trace]:
             first = sample._random_start(*START_KINDS[turn % len(START_KINDS)], rng)

@@ -38,7 +38,7 @@ from deciban.latent.components import (
     estimate_mixture,
     mixture_log_prior,
 )
-from deciban.latent.expectation import WeightedRows
+from deciban.latent.expectation import PartedRows, Passes, WeightedRows
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture_fit import MixtureFit, Start, check_start
 from deciban.latent.sequences import require_columns
@@ -145,6 +145,7 @@ class Mixture(em.FrozenEstimate):
         random_state: np.random.Generator | int | None = None,
         batch: int | None = None,
         progress: bool = False,
+        passes: Passes | None = None,
         **options: Any,
     ) -> FittedMixture:
         """Find the components by EM, without classes.
@@ -163,6 +164,9 @@ class Mixture(em.FrozenEstimate):
             Rows in a batch: three passes of stepwise EM over batches precede EM.
         progress : bool, default=False
             Whether to show a progress bar on a terminal.
+        passes : Passes, optional
+            Parts of rows that stay where they are, over which EM runs; `X` are the first rows of all parts, from which
+            choices and starts are made.
         **options
             Parameters of the mixture for this fit: rule, n_starts, max_iter, tol.
 
@@ -173,7 +177,8 @@ class Mixture(em.FrozenEstimate):
         """
         asked = replaced(self, **options)
         rows, start = asked._rows(X, sample_weight, start)
-        task = MixtureFit(rows, asked.rule, self.pseudo_count, self.component)
+        parts = None if passes is None else PartedRows(rows.family, passes)
+        task = MixtureFit(rows, asked.rule, self.pseudo_count, self.component, parts)
         rng, names = np.random.default_rng(random_state), Axis.of(self.n_components)
         first: Start = self.start if start is None else start
         if batch is not None:

@@ -36,7 +36,7 @@ from deciban.latent.components import (
     mixture_log_prior,
     open_within,
 )
-from deciban.latent.expectation import WeightedRows
+from deciban.latent.expectation import PartedRows, WeightedRows
 from deciban.statistics import Array, Axis, Members
 
 Start: TypeAlias = str | ArrayLike | MixtureDensity  # a name of STARTS, responsibilities (n, M), or a density
@@ -68,6 +68,12 @@ class MixtureFit:
     rule: Rule
     pseudo_count: float
     asked: Family  # of the components, before choices were made
+    parts: PartedRows | None = None  # rows in other places, over which EM runs; `rows` are the first of them
+
+    @property
+    def all_rows(self) -> WeightedRows | PartedRows:
+        """The rows over which EM runs; starts are made from `rows`."""
+        return self.rows if self.parts is None else self.parts
 
     def fit(
         self,
@@ -86,9 +92,9 @@ class MixtureFit:
             )
         with one_thread(0):  # the same bits for any number of threads
             first, reached = self.start(names, start, n_starts, rng)
-            last, trace = em.run(self.step, first, self.rows.total_weight, max_iter, tol, label=label)
+            last, trace = em.run(self.step, first, self.all_rows.total_weight, max_iter, tol, label=label)
             trace.starts = reached
-            sums = last.sums if last.sums is not None else _expect(self.rows, last.density, last.names)
+            sums = last.sums if last.sums is not None else _expect(self.all_rows, last.density, last.names)
         sums = _drop_empty(sums)
         dropped = names.size - len(sums.counts)
         if dropped:
@@ -123,7 +129,7 @@ class MixtureFit:
     # -- steps -------------------------------------------------------------------------------------------------------
     def step(self, estimate: Estimate) -> tuple[Estimate, float]:
         """One EM step; returns the next estimate and the objective of the given one."""
-        sums, total = self.rows.expect(estimate.density, estimate.names)
+        sums, total = self.all_rows.expect(estimate.density, estimate.names)
         if sums is None:
             return estimate, -np.inf
         return self.maximise(sums), total + self.log_prior(estimate)
@@ -158,9 +164,9 @@ class MixtureFit:
             return Estimate(start, names), []
         if not isinstance(start, str):
             return self.maximise(given_sums(self.rows, names, start)), []
-        sample = self
+        sample = replace(self, parts=None)
         if len(self.rows) > START_ROWS:
-            sample = replace(self, rows=self.rows.take(np.sort(rng.permutation(len(self.rows))[:START_ROWS])))
+            sample = replace(sample, rows=self.rows.take(np.sort(rng.permutation(len(self.rows))[:START_ROWS])))
         if n_starts <= 1:
             return sample._named_start(names, start, rng), []
         weight = sample.rows.total_weight
@@ -181,7 +187,7 @@ class MixtureFit:
         return self.maximise(self.rows.collect_shares(names, lambda begin, end: np.eye(names.size)[best[begin:end]]))
 
 
-def _expect(rows: WeightedRows, density: MixtureDensity, names: Axis) -> MixtureSums:
+def _expect(rows: WeightedRows | PartedRows, density: MixtureDensity, names: Axis) -> MixtureSums:
     """E-step; raises SingularError if a row has density 0 under every component."""
     sums, _ = rows.expect(density, names)
     if sums is None:

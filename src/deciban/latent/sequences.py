@@ -200,6 +200,51 @@ def read_rows(
     return SequenceRows(family, block, sequences, weight, states), names
 
 
+@dataclass(frozen=True, eq=False)
+class SequencesOfPart:
+    """Reads the sequences of a part, whose rows with one value in a column are a sequence, by a chosen family."""
+
+    family: Family
+    column: str
+
+    def __call__(self, part: Any) -> SequenceRows:
+        rows, lengths = runs_of(part, self.column)
+        return read_rows(self.family, rows, lengths)[0]
+
+
+@dataclass(frozen=True)
+class EndsOfPart:
+    """Returns the first and the last value of a column of a part; none of a part without rows."""
+
+    column: str
+
+    def __call__(self, part: Any) -> tuple[Any, ...]:
+        values = nw.from_native(part, eager_only=True)[self.column]
+        return (values[0], values[-1]) if len(values) else ()
+
+
+def runs_of(part: Any, column: str) -> tuple[Any, Array]:
+    """Return a frame without a column, and the lengths of the runs of equal values in it."""
+    frame = nw.from_native(part, eager_only=True)
+    if column not in frame.columns:
+        raise InputError(f"the table has no column {column!r}; it has {', '.join(frame.columns)[:300]}.")
+    values = frame[column].to_numpy()
+    begins = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+    return frame.drop(column).to_native(), np.diff(np.r_[begins, len(values)])
+
+
+def check_ends(ends: Sequence[tuple[Any, ...]], names: Sequence[str], column: str) -> None:
+    """Refuse a sequence that is in two parts."""
+    last: tuple[Any, str] | None = None
+    for found, name in zip(ends, names):
+        if found and last is not None and found[0] == last[0]:
+            raise InputError(
+                f"{name}: the sequence {column} = {found[0]} began in {last[1]}.",
+                remedy="Divide the rows so that each sequence is in one partition, such as by set_index.",
+            )
+        last = (found[1], name) if found else last
+
+
 def are_lengths(y: Any, X: SequenceInput) -> bool:
     """Whether y, which should be the state of each step, can only be the lengths of sequences of one table.
 

@@ -99,7 +99,8 @@ class Rows:
         With `parts`, later batches are split where they hold much text.
         """
         if isinstance(self.X, Source):
-            yield from prefetched(self._of_source(self.X, self.y, self._texts if parts else tuple))
+            found = self._of_source(self.X, self.y, self._texts if parts else tuple)
+            yield from prefetched(found) if self.X.prefetch else found
         elif self.reader is None or not self.X.framed:
             yield Batch(self.X, self.y, self.weight)
         else:

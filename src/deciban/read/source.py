@@ -84,6 +84,8 @@ class Source(ABC):
         Columns that are known to hold texts, however short they are.
     absent : tuple of str
         Columns that the source does not have and that are read as missing in every row.
+    prefetch : bool
+        Whether batches may be read in advance by another thread.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Source(ABC):
     quiet: bool = False
     texts: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    prefetch: bool = True
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = Limits.from_environment() if limits is None else limits

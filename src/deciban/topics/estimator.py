@@ -14,9 +14,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deciban.engines.current import parted
 from deciban.errors import HyperparameterError, InputError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
+from deciban.latent.expectation import Passes
 from deciban.ranges import COUNT, HELD_OUT, THREADS, TOLERANCE, Ranges
 from deciban.store import save
 from deciban.store.checks import require
@@ -26,6 +28,7 @@ from deciban.text.vocabulary import Limits
 from deciban.topics.held_out import Callback, Completion, E, best_perplexity, fit_until_converged, split
 from deciban.topics.kernels.layout import ThreadPool
 from deciban.topics.reading import (
+    CountedPart,
     DocumentInput,
     TextCounting,
     check_words,
@@ -191,14 +194,15 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         callback: Callback | None,
         make: Callable[[sp.csr_array, int, int], E],
         on_plateau: Callable[[E], bool] | None = None,
+        hold_out: bool = True,
     ) -> tuple[E, sp.csr_array, sp.csr_array | None]:
         """Fit make(documents, K, seed) for each number of topics, and return the one of lowest perplexity.
 
-        Returned with it are the documents learnt and those held out.
+        Returned with it are the documents learnt and those held out; none are with hold_out=False.
         """
         sizes = self._sizes()
         counts, seed = self._learn_counts(X, words), int(check_random_state(self.random_state).randint(2**31))
-        learnt, held = split(counts, self.held_out, seed, len(sizes) > 1)
+        learnt, held = split(counts, self.held_out if hold_out else 0.0, seed, hold_out and len(sizes) > 1)
         completion = Completion.rough(learnt, held, seed)
         criteria: dict[int, float] = {}
         for K in sizes:
@@ -215,6 +219,16 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.n_iter_, self.held_out_ = max(self.trace_.iterations, 1), held is not None
         self.documents_, self.tokens_ = learnt.shape[0], float(learnt.data.sum())
         return best, learnt, held
+
+    def _documents(self, X: Any, words: Words | None) -> tuple[Any, Callable[[], Passes] | None]:
+        """Return documents as given, and None; of a Dask series, the first ones, and f() = the counts of all parts."""
+        X, passes = parted(X)
+        if passes is None:
+            return X, None
+        if words is not None or getattr(X, "ndim", 2) != 1:
+            raise InputError("documents in partitions are a series of texts.", remedy="Give a column of the frame.")
+        first = ["" if text is None or text != text else str(text) for text in X]
+        return first, lambda: passes.kept(CountedPart(self.text_counting(), self.vocabulary_))
 
     def _sizes(self) -> list[int]:
         given = self.n_topics

@@ -30,6 +30,8 @@ Griffiths and Steyvers, Finding scientific topics, 2004.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,8 +39,10 @@ import scipy.sparse as sp
 
 from deciban.errors import DomainError
 from deciban.kernels.choice import Array
-from deciban.topics.kernels.layout import Rows, ThreadPool, TokenTopics, WordTopics, by_word
+from deciban.latent.expectation import Passes
+from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, TokenTopics, WordTopics, by_word
 from deciban.topics.kernels.passes import exact_pass, excluding_documents, excluding_words, gibbs_sweep
+from deciban.topics.reading import size_of_part
 from deciban.topics.state import DocumentBatch, Priors, TopicSums, batches_of, start_counts
 
 # stochastic CVB0
@@ -264,3 +268,62 @@ class Gibbs(AllCounts):
 
     def restore(self, kept: None) -> None:
         """Do nothing."""
+
+
+# -- documents in parts ------------------------------------------------------------------------------------------------
+def _batches(X: sp.csr_array) -> list[DocumentBatch]:
+    return batches_of(X, np.arange(X.shape[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class TopicExpectation:
+    """Returns the expected counts of words in topics, of the documents of a part, under the present topics."""
+
+    counts: Array  # (V, K)
+    priors: Priors
+
+    def __call__(self, batches: Sequence[DocumentBatch]) -> tuple[Array]:
+        found, present = TopicSums(np.zeros_like(self.counts)), TopicSums(self.counts)
+        for batch in batches:
+            found.add(*expect(replace(batch, counts=None, near=None), present, self.priors, SINGLE_THREAD))
+        return (found.final(),)
+
+
+class PartedTopics:
+    """CVB0 of documents in parts; every pass takes all documents under the topics of the pass before.
+
+    Nothing is kept of a document between passes, so that a pass which runs twice gives the same counts: the topics of a
+    document are found again by FIRST_PASSES steps. The first topics and α are those of the first documents.
+    """
+
+    def __init__(self, passes: Passes, first: sp.csr_array, K: int, priors: Priors, seed: int) -> None:
+        self.documents, self.tokens = passes.total(size_of_part)
+        self.parts = passes.kept(_batches)
+        self.sums = TopicSums(start_counts(first, K, np.random.default_rng(seed)))
+        self.some = DocumentBatch.of(first[:ALPHA_DOCUMENTS])
+        self.priors, self.steps = priors, 0
+
+    def step(self) -> None:
+        """One pass over all parts, then α and β."""
+        (counts,) = self.parts.total(TopicExpectation(self.sums.final(), self.priors))
+        self.sums = TopicSums(counts)
+        self.steps += 1
+        if self.steps > WARM_UP:
+            some = replace(self.some, counts=None, near=None)
+            expect(some, self.sums, self.priors, SINGLE_THREAD)
+            assert some.counts is not None
+            self.priors = self.priors.learn_alpha_from(some.counts, steps=2)
+            if self.steps % BETA_EVERY == 0 and self.priors.learn_beta:
+                self.priors = self.priors.learn_beta_from(self.sums.final())
+
+    def table(self, words: Array) -> Array:
+        """Return p(w|t) of some words, shape (words, K)."""
+        return self.sums.table(words, self.priors.beta)
+
+    def snapshot(self) -> Any:
+        """Return the state."""
+        return self.sums, self.priors
+
+    def restore(self, kept: Any) -> None:
+        """Return to a snapshot."""
+        self.sums, self.priors = kept

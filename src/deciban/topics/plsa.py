@@ -14,25 +14,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from deciban.errors import HyperparameterError
+from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.kernels.choice import Array
+from deciban.latent.expectation import Passes
 from deciban.ranges import SHARE, Ranges
 from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words
 from deciban.topics.held_out import SMOOTHING, Callback, document_prior
 from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, transposed
 from deciban.topics.kernels.passes import plain_counts, row_log_likelihoods
-from deciban.topics.reading import DocumentInput
+from deciban.topics.reading import DocumentInput, size_of_part
 from deciban.topics.state import Priors, start_counts
 
 LEAST = 1e-19  # smaller shares become 0: products of two of them would be denormal, at ten times the cost
 FOLD_STEPS = 50
+DOCUMENT_STEPS = 10  # for p(t|d) in each pass over documents in parts
 COOLING, LEAST_POWER = 0.9, 0.5  # tempering multiplies b by this, down to this
 
 
@@ -134,7 +136,8 @@ class PLSA(TopicEstimator):
         Parameters
         ----------
         X : list of str, or array-like of shape (n_documents, n_words)
-            Texts, or counts of words (best CSR); fractions count as weights.
+            Texts, or counts of words (best CSR); fractions count as weights. Texts of a Dask series stay on its
+            workers, and every pass returns sums; the vocabulary is that of the first 65,536 documents.
         y : object, optional
             Ignored.
         words : sequence of str, optional
@@ -151,8 +154,17 @@ class PLSA(TopicEstimator):
         power = self._power()
         pool = self._pool()
         cool = _cool if self.temper == "auto" else None
-        make = partial(AspectModel, pool=pool, power=power)
-        found, _, _ = self._search(X, words, callback, make, cool)
+        X, parts = self._documents(X, words)
+        if parts is None:
+            make: Any = partial(AspectModel, pool=pool, power=power)
+            found, _, _ = self._search(X, words, callback, make, cool)
+        elif self.temper != 1:
+            raise NotAvailableError("documents in partitions are fitted without tempering.", remedy="Use temper=1.")
+        else:
+            found, _, _ = self._search(
+                X, None, callback, lambda first, K, seed: PartedAspects(parts(), first, K, seed), hold_out=False
+            )
+            self.documents_, self.tokens_ = int(found.documents), found.tokens
         self.log_likelihood_ = found.log_likelihood()
         self.components_ = np.ascontiguousarray(found.words.T)
         self.weights_, self.power_ = found.weights, found.power
@@ -227,16 +239,15 @@ class AspectModel:
 
     def log_likelihood(self) -> float:
         """Return the mean of log p(w|d) over the learnt tokens."""
-        rows = Rows(self.rows.indptr, self.rows.indices, self.rows.data.astype(float))
-        each = row_log_likelihoods(rows, self.words.astype(float), self.documents.astype(float), self.pool)
-        return float(each.sum() / rows.data.sum())
+        total, tokens = log_likelihoods(self.rows, self.words, self.documents, self.pool)
+        return total / tokens
 
     def _powered(self, probabilities: Array) -> Array:
         return probabilities if self.power == 1 else probabilities ** np.float32(self.power)
 
     def table(self, words: Array) -> Array:
         """Return the smoothed p(w|t) of some words, shape (words, K)."""
-        return (1 - SMOOTHING) * self.words[words] + SMOOTHING / len(self.words)
+        return smoothed(self.words, words)
 
     def snapshot(self) -> tuple[Array, Array, Array]:
         """Return the state."""
@@ -245,6 +256,18 @@ class AspectModel:
     def restore(self, kept: tuple[Array, Array, Array]) -> None:
         """Return to a snapshot."""
         self.documents, self.words, self.weights = kept
+
+
+def log_likelihoods(rows: Rows, words: Array, shares: Array, pool: ThreadPool) -> tuple[float, float]:
+    """Return Σ c_dw log p(w|d), and the number of tokens."""
+    rows = Rows(rows.indptr, rows.indices, rows.data.astype(float))
+    each = row_log_likelihoods(rows, words.astype(float), shares.astype(float), pool)
+    return float(each.sum()), float(rows.data.sum())
+
+
+def smoothed(table: Array, words: Array) -> Array:
+    """Return p(w|t) of some words, with a small probability for each word, shape (words, K)."""
+    return (1 - SMOOTHING) * table[words] + SMOOTHING / len(table)
 
 
 def normalised(counts: Array, totals: Array, otherwise: Array) -> Array:
@@ -272,3 +295,58 @@ def _cool(found: AspectModel) -> bool:
     """Lower the exponent; returns whether it is still at least LEAST_POWER."""
     found.power *= COOLING
     return found.power >= LEAST_POWER
+
+
+# -- documents in parts ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class AspectExpectation:
+    """Returns Σ_d c_dw p(t|d,w), shape (V, K), of the documents of a part; and Σ c_dw log p(w|d) with the tokens."""
+
+    words: Array  # (V, K) p(w|t)
+
+    def __call__(self, X: sp.csr_array) -> tuple[Array, float, float]:
+        shares, rows = fold_in_shares(X, self.words, DOCUMENT_STEPS, SINGLE_THREAD), Rows.of(X)
+        sums = plain_counts(transposed(rows, X.shape[1]), shares, self.words, SINGLE_THREAD).astype(float)
+        return sums, *log_likelihoods(rows, self.words, shares, SINGLE_THREAD)
+
+
+class PartedAspects:
+    """EM of the aspect model for documents in parts.
+
+    Nothing is kept of a document between passes, so that a pass which runs twice gives the same sums: p(t|d) is found
+    again by DOCUMENT_STEPS steps. The first topics are those of the first documents.
+    """
+
+    power = 1.0
+
+    def __init__(self, passes: Passes, first: sp.csr_array, K: int, seed: int) -> None:
+        self.parts = passes
+        self.documents, self.tokens = passes.total(size_of_part)
+        words = start_counts(first, K, np.random.default_rng(seed))
+        self.words = words / words.sum(axis=0)  # p(w|t)
+        self.weights = np.full(K, 1 / K)  # p(t)
+        self.priors = Priors(document_prior(None, K), 0.0, False, False)
+
+    def step(self) -> None:
+        """One pass over all parts: p(t|d) of every document, then p(w|t)."""
+        sums, _, _ = self.parts.total(AspectExpectation(self.words))
+        totals = sums.sum(axis=0)
+        self.weights = totals / totals.sum()
+        self.words = normalised(sums.astype(np.float32), totals, self.words)
+
+    def log_likelihood(self) -> float:
+        """Return the mean of log p(w|d) over the tokens of all parts."""
+        _, total, tokens = self.parts.total(AspectExpectation(self.words))
+        return float(total / tokens)
+
+    def table(self, words: Array) -> Array:
+        """Return the smoothed p(w|t) of some words, shape (words, K)."""
+        return smoothed(self.words, words)
+
+    def snapshot(self) -> tuple[Array, Array]:
+        """Return the state."""
+        return self.words, self.weights
+
+    def restore(self, kept: tuple[Array, Array]) -> None:
+        """Return to a snapshot."""
+        self.words, self.weights = kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -135,3 +135,21 @@ def check_words(words: Sequence[str] | Array, V: int) -> Array:
         twice = [word for word in named if word in seen or seen.add(word)]  # type: ignore[func-returns-value]
         raise InputError(f"words named twice: {shortlist(twice)}. Name each column once.")
     return named
+
+
+# -- documents in parts ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class CountedPart:
+    """Counts the words of a vocabulary in the documents of a part; other words are left out."""
+
+    counting: TextCounting
+    vocabulary: Array
+
+    def __call__(self, part: Any) -> sp.csr_array:
+        texts = ["" if text is None or text != text else str(text) for text in part]
+        return counts_of(self.counting.count(texts, self.vocabulary))
+
+
+def size_of_part(X: sp.csr_array) -> tuple[int, float]:
+    """Return the documents and tokens of a part."""
+    return X.shape[0], float(X.data.sum())

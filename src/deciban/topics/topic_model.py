@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
@@ -10,16 +11,17 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from deciban.errors import HyperparameterError, InputError
+from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
+from deciban.latent.expectation import Passes
 from deciban.ranges import COUNT, POSITIVE, Ranges
 from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words, column_names
 from deciban.topics.fold_in import FoldedIn, TopicShares, expected_shares, fold_in_documents, shares_of
 from deciban.topics.held_out import Callback, check_topics, document_prior
 from deciban.topics.kernels.layout import ThreadPool
-from deciban.topics.lda import CVB0, SMALL, Gibbs, StochasticCVB0, add_documents, expect, learning_rate
+from deciban.topics.lda import CVB0, SMALL, Gibbs, PartedTopics, StochasticCVB0, add_documents, expect, learning_rate
 from deciban.topics.reading import DocumentInput, check_words
 from deciban.topics.state import Priors, TopicSums, batches_of
 
@@ -203,7 +205,8 @@ class TopicModel(TopicEstimator):
         Parameters
         ----------
         X : list of str, or array-like of shape (n_documents, n_words)
-            Texts, or counts of words (best CSR); fractions count as weights.
+            Texts, or counts of words (best CSR); fractions count as weights. Texts of a Dask series stay on its
+            workers, and every pass returns sums; the vocabulary is that of the first 65,536 documents.
         y : object, optional
             Ignored.
         words : sequence of str, optional
@@ -218,8 +221,26 @@ class TopicModel(TopicEstimator):
         """
         check_parameters(self)
         pool = self._pool()
+        X, parts = self._documents(X, words)
+        if parts is not None:
+            return self._fit_parts(X, parts, callback)
         engine, _, held = self._search(X, words, callback, lambda X, K, seed: self._engine(X, K, seed, pool))
         self._set(engine, held, pool)
+        return self
+
+    def _fit_parts(self, first: Any, parts: Callable[[], Passes], callback: Callback | None) -> Self:
+        """Fit documents that stay on the workers of a cluster."""
+        if self.method == "gibbs":
+            raise NotAvailableError("documents in partitions are not sampled.", remedy="Use method='auto'.")
+
+        def make(X: sp.csr_array, K: int, seed: int) -> PartedTopics:
+            return PartedTopics(parts(), X, K, Priors.given(self.alpha, self.beta, K), seed)
+
+        engine, _, _ = self._search(first, None, callback, make, hold_out=False)
+        self.__dict__.pop("samples_", None)
+        self.documents_, self.tokens_ = int(engine.documents), engine.tokens
+        self.method_, self.steps_ = "scvb0", engine.steps
+        self._keep(engine.sums, engine.priors)
         return self
 
     def partial_fit(self, X: DocumentInput, y: object = None, *, words: Words | None = None) -> Self:
