@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from deciban.errors import InputError, Remedy
 from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, too_long
-from deciban.read.source import SKIP_BAD, FileSource, HeldSource, Rewound, checked_names
+from deciban.read.source import SKIP_BAD, FileSource, HeldSource, Rewound, Skipped, checked_names
 
 FIRST_BLOCK = 2**23  # bytes of the block that columns and types are taken from
 BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanwhile
@@ -23,20 +24,22 @@ BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanw
 class JSONLinesSource(FileSource):
     """One object a line, of text, numbers, true, false and null; a key that a line lacks is missing there.
 
-    The first block of lines gives the columns and their types.
+    The first block of lines gives the columns and their types. It is parsed once, if it is the same when it is read
+    again.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, skip_bad: bool = False, limits: Limits | None = None) -> None:
         super().__init__(path, skip_bad=skip_bad, limits=limits)
         self._held: Iterator[pa.Table] | None = None
         self._schema: pa.Schema | None = None
+        self._first: tuple[bytes, pa.Table, Skipped] | None = None  # first lines, parsed, and those skipped
         reading = self._read()
         first = next(reading, None)
         if first is None:
             raise self.without_rows()
         self._columns = checked_names(first.schema.names, self.name)
         if self.stdin:  # which cannot be read from the beginning again
-            self._held = chain([first], reading)
+            self._held, self._first = chain([first], reading), None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -54,12 +57,24 @@ class JSONLinesSource(FileSource):
 
     def _read(self) -> Iterator[pa.Table]:
         for line, text in self._blocks():
-            if text.strip():
-                table = self._parsed(text, line)
-                if not table.num_columns:  # all lines were skipped
-                    continue
-                self._schema = self._schema or _general_types(table.schema)
-                yield table.select(self._schema.names).cast(self._schema)
+            if not text or text.isspace():
+                continue
+            if self._first is not None and self._first[0] == text:
+                _, table, skipped = self._first
+                self.skipped, self._first = self.skipped + skipped, None
+                yield table
+                continue
+            before, self._first = self._schema, None
+            others, self.skipped = self.skipped, Skipped()
+            table = self._parsed(text, line)
+            skipped, self.skipped = self.skipped, others + self.skipped
+            if not table.num_columns:  # all lines were skipped
+                continue
+            self._schema = self._schema or _general_types(table.schema)
+            table = table.select(self._schema.names).cast(self._schema)
+            if before is None:
+                self._first = text, table, skipped
+            yield table
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines, and the number of the first; a line that is too long is an error, or left out and counted."""
@@ -67,7 +82,7 @@ class JSONLinesSource(FileSource):
         line, size = 1, 0
         held: list[bytes] | None = []  # pieces, of `size` bytes, of a line whose end was not read; None if too long
         with self.opened() as stream:
-            while found := stream.read(min(FIRST_BLOCK if self._schema is None else BLOCK, most)):
+            while found := stream.read(min(FIRST_BLOCK if self._first or self._schema is None else BLOCK, most)):
                 self.progressed(len(found))
                 end, last = found.find(b"\n") + 1, found.rfind(b"\n") + 1
                 size += end or len(found)
@@ -80,7 +95,7 @@ class JSONLinesSource(FileSource):
                 text = found[end:last] if held is None else b"".join([*held, found[:last]])
                 line, held, size = line + (held is None), [found[last:]], len(found) - last
                 yield line, text
-                line += text.count(b"\n")
+                line += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))  # quicker than bytes.count
             if held:
                 yield line, b"".join(held)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deciban.errors import HERE, InputError
 
@@ -185,6 +186,30 @@ def nests_deeper(text: bytes, depth: int) -> bool:
     return False
 
 
+def _most_openings(text: bytes, letters: NDArray[np.uint8]) -> int:
+    """An upper bound of the brackets that open in one object: all of them, but one for each line after the first.
+
+    Lines are counted where "{" follows "}" and a line feed. In lines without nesting the bound is 1. Counting needs no
+    positions, and takes a third of the time of finding them.
+    """
+    total = lines = 0
+    is_end, is_feed, is_open = np.empty((3, CHUNK + 2), bool)
+    for begin in range(0, len(text), CHUNK):
+        part = letters[max(begin - 2, 0) : begin + CHUNK]  # two letters of the chunk before
+        size = max(len(part) - 2, 0)
+        opens = np.equal(part, ord("{"), out=is_open[: len(part)])
+        ends, feeds = is_end[:size], is_feed[:size]
+        np.equal(part[:-2], ord("}"), out=ends)
+        np.equal(part[1:-1], ord("\n"), out=feeds)
+        ends &= feeds
+        ends &= opens[2:]
+        lines += int(np.count_nonzero(ends))
+        total += int(np.count_nonzero(opens[2 * (begin > 0) :]))
+        if text.find(b"[", begin, begin + CHUNK) >= 0:
+            total += int(np.count_nonzero(letters[begin : begin + CHUNK] == ord("[")))
+    return total - lines
+
+
 def block_nests_deeper(text: bytes, depth: int) -> bool:
     r"""`nests_deeper` of lines of JSON, quicker where most lines have few brackets.
 
@@ -195,6 +220,8 @@ def block_nests_deeper(text: bytes, depth: int) -> bool:
     (False, True)
     """
     letters = np.frombuffer(text, np.uint8)
+    if _most_openings(text, letters) <= depth:
+        return False
     found = []
     folded, opens = np.empty(CHUNK, np.uint8), np.empty(CHUNK, bool)
     for begin in range(0, len(text), CHUNK):

@@ -100,6 +100,8 @@ def require(right: object, what: str, needs: str) -> None:
 def _axis(axis: Axis) -> None:
     require(type(axis.names) in (tuple, range, LazyNames), "an axis", "names in a tuple, or a range")
     require(type(axis.declared) is int and 0 <= axis.declared <= axis.size, "an axis", "0 … size declared names")
+    if type(axis.names) is range:
+        require(axis.declared == axis.size, "an axis of numbers", "all of them declared")
     if type(axis.names) is tuple:
         require(plain_names(axis.names), "an axis", "names that are texts, numbers or tuples")
         require(len(set(axis.names)) == axis.size, "an axis", "names that differ")
@@ -232,12 +234,20 @@ def of_family(family: Family[Any], stats: Stats) -> None:
         check(stats)
 
 
+def of_blocks(family: Product, stats: object) -> None:
+    """Raise ModelFileError if the sums of a product are not those of its blocks."""
+    fits = isinstance(stats, ProductStats) and isinstance(stats.blocks, dict) and list(stats.blocks) == family.keys
+    require(fits, "a product", "the sums of its blocks")
+
+
 def estimated(record: object) -> None:
     """Raise ModelFileError if a family that was fitted without classes cannot be estimated from its sums."""
     if isinstance(record, Fitted):
         feature = record.stats.labels.get("feature")
         if isinstance(feature, Axis):
             of_features(record.family, feature.size)
+        if isinstance(record.family, Product):
+            of_blocks(record.family, record.stats)
         if not isinstance(record.family, Released):
             of_family(record.family, record.stats)
             record.family.resolve(record.stats)

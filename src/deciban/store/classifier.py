@@ -30,6 +30,7 @@ from deciban.store.checks import (
     keyed_by_columns,
     no_rows,
     not_together,
+    of_blocks,
     of_family,
     of_features,
     plain_names,
@@ -195,11 +196,10 @@ def _check_sums(family: Family[Any], stats: Stats, K: int, columns: Sequence[Any
     """Check that sums and densities have the classes and columns of the model."""
     if isinstance(family, Product):
         places = family.positions(columns)
-        fits = isinstance(stats, ProductStats) and isinstance(stats.blocks, dict) and list(stats.blocks) == family.keys
-        require(fits, "a product", "the sums of its blocks")
+        of_blocks(family, stats)
         for at, (part, sums) in zip(places, blocks_of(family, stats)):
             _check_sums(part, sums, K, [columns[j] for j in at])
-        _check_experts(family, stats, K, columns)  # type: ignore[arg-type]  # see `fits`
+        _check_experts(family, stats, K, columns)  # type: ignore[arg-type]  # see `of_blocks`
         return
     require(isinstance(stats, Stats), type(family).__name__, "sums")
     require(stats.labels["class"].size == K, type(family).__name__, f"sums of {K} classes")

@@ -212,7 +212,7 @@ class Decoder:
         if node is None or type(node) in (bool, str, int, float):
             return node
         if isinstance(node, list):
-            return [self.decode(part, f"{at}.{i}", depth + 1) for i, part in enumerate(node)]
+            return self._elements(node, at, depth + 1)
         if not isinstance(node, dict) or not isinstance(node.get("@"), str):
             raise self.wrong(at, 'an object without a kind: the key "@" is missing')
         kind: str = node["@"]
@@ -275,7 +275,7 @@ class Decoder:
         make = tuple if node["@"] == "tuple" else list
         of = node.get("of")
         if of is None:
-            return make(self.decode(part, f"{at}.{i}", depth) for i, part in enumerate(node["items"]))
+            return make(self._elements(node["items"], at, depth))
         if of == "str":
             return make(self._strings(node, at))
         if of in ("int", "float"):
@@ -284,6 +284,13 @@ class Decoder:
         if of != "tuple" or not columns or not all(type(column) is tuple for column in columns):
             raise self.wrong(at, "a sequence of an unknown kind")
         return make(zip(*columns, strict=True))
+
+    def _elements(self, items: list[Any], at: str, depth: int) -> list[Any]:
+        """Return the elements of a sequence. A long range among them could become an array of a size a file claims."""
+        found = [self.decode(part, f"{at}.{i}", depth) for i, part in enumerate(items)]
+        if range in set(map(type, found)) and any(type(part) is range and len(part) > MOST_STEPS for part in found):
+            raise self.wrong(at, f"a range of more than {MOST_STEPS:,} numbers within a sequence")
+        return found
 
     def _text(self, node: Node, at: str) -> tuple[Array, Array]:
         """Return joined UTF-8, and the end of each string in it."""
