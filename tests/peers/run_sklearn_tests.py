@@ -35,6 +35,7 @@ EXCEPTIONS: dict[str, str] = {
     ),
 }
 
+HELP = ", ".join([*FILES, "checks"])
 LEAST = 0.95  # share of the tests of a file that must pass
 
 
