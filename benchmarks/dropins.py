@@ -59,6 +59,7 @@ def dropins(share: float) -> Iterator[Row | str]:
     made.clear()
     yield from mixtures(share)
     yield from topics(share)
+    yield from components(share)
     yield from texts(share)
     yield from few_rows()
 
@@ -112,6 +113,15 @@ def topics(share: float) -> Iterator[Row]:
         yield versus(
             job, "LatentDirichletAllocation", fitting(peer, rows), fitting(mine, rows), None, topics_gap, repeats=3
         )
+
+
+def components(share: float) -> Iterator[Row]:
+    """Principal components of a tall table by the solver that decomposes the rows."""
+    n = int(200_000 * share)
+    X, _ = bells(n, 50, 2, True)
+    mine, peer = (lib.PCA(10, svd_solver="full") for lib in (ours, sklearn.decomposition))
+    first_call(lambda: clone(mine).fit(X))
+    yield versus(f"fit, {count(n)} × 50, solver full", "PCA", fitting(peer, X), fitting(mine, X), None, repeats=3)
 
 
 def topics_gap(one: Any, other: Any) -> float:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import sklearn.decomposition
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
 
 import deciban.sklearn as ours
 from deciban.errors import DecibanError, NotAvailableError, NotLearntError
@@ -148,7 +149,7 @@ def test_categories_of_any_type():
     strict = ours.CategoricalNB(categories="auto", handle_missing="ignore").fit(NAMES, Y)
     with pytest.raises(DecibanError, match="column 2 holds 'maybe'"):
         strict.predict(absent)
-    with pytest.raises(DecibanError, match="column 2 is missing"):
+    with pytest.raises(DecibanError, match=r"column 2 is missing.*handle_missing"):
         ours.CategoricalNB(categories="auto").fit(NAMES, Y)
     with pytest.raises(NotLearntError):
         clf.unlearn(absent, Y)
@@ -191,6 +192,21 @@ def test_sums_under_the_options(clf, X):
     full = clone(clf).fit(X, Y)
     without = clone(clf).fit(X[at[1:]], Y[1:])
     np.testing.assert_allclose(full.leave_one_out(X, Y)[:1], without.predict_proba(X[at[:1]]), atol=1e-9)
+
+
+STRICT = [
+    ours.GaussianNB(handle_missing="ignore", accept_sparse=True),
+    ours.CategoricalNB(categories="auto", handle_unknown="ignore", handle_missing="ignore"),
+    ours.PCA(),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("estimator", STRICT, ids=repr)
+def test_scikit_learns_checks(estimator):
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    assert not [each["check_name"] for each in results if each["status"] == "failed"]
+    assert sum(each["status"] == "passed" for each in results) > 40
 
 
 # -- principal components ----------------------------------------------------------------------------------------------

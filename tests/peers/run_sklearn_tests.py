@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ EXCEPTIONS: dict[str, str] = {
     ),
 }
 
+HELP = ", ".join([*FILES, "checks"])
 LEAST = 0.95  # share of the tests of a file that must pass
 
 
@@ -77,6 +80,23 @@ def run(name: str, body: str | None, more: list[str]) -> dict[str, str]:
     return swap.results
 
 
+def checked() -> tuple[list[str], list[str]]:
+    """Lines on scikit-learn's checks of every drop-in at its defaults, and the names of those that fail."""
+    from sklearn.utils.estimator_checks import check_estimator
+
+    import deciban.sklearn
+
+    lines, failed = [], []
+    for name in (name for name in deciban.sklearn.__all__ if name[0].isupper()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = check_estimator(getattr(deciban.sklearn, name)(), on_fail=None, on_skip=None)
+        counts = Counter(each["status"] for each in results)
+        lines.append(f"check_estimator({name}()): {counts['passed']} passed, {counts['failed']} failed")
+        failed += [f"{name}: {each['check_name']}" for each in results if each["status"] in ("failed", "xfail")]
+    return lines, failed
+
+
 def excused(test: str) -> bool:
     """Whether a test is an exception; a name without parameters stands for all of them."""
     return test in EXCEPTIONS or test.partition("[")[0] in EXCEPTIONS
@@ -84,11 +104,15 @@ def excused(test: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", default=list(FILES), help=f"of {', '.join(FILES)}; all if not given")
+    parser.add_argument(
+        "names", nargs="*", default=[*FILES, "checks"], help=f"of {', '.join(FILES)}, checks; all if not given"
+    )
     parser.add_argument("--as-chosen", action="store_true", help="leave small inputs to scikit-learn, as users get it")
     options, more = parser.parse_known_args()
     bad, lines = [], []
     for name in options.names:
+        if name == "checks":
+            continue
         results = run(name, None if options.as_chosen else "numba", more)
         ran = {test: outcome for test, outcome in results.items() if outcome != "skipped"}
         failed = [test for test, outcome in ran.items() if outcome == "failed"]
@@ -104,6 +128,9 @@ def main() -> None:
         bad += [f"{name}: {test}" for test in failed if not excused(test)]
         if share < LEAST or not ran:
             bad.append(f"{name}: fewer than {LEAST:.0%} pass")
+    if "checks" in options.names:
+        more_lines, more_bad = checked()
+        lines, bad = lines + more_lines, bad + more_bad
     print(*lines, sep="\n")
     if bad:
         sys.exit("\n".join(["", "not among the exceptions:", *bad]))

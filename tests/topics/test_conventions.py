@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from deciban import PLSA, TopicModel
 
-SMALL = {"n_topics": 2, "max_iter": 10}
+SMALL = {"n_components": 2, "max_iter": 10}
 
 
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")

@@ -5,6 +5,7 @@ Beyond scikit-learn's, it takes categories of any type, unknown categories and m
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -45,7 +46,7 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
     handle_unknown : {"error", "ignore"}, default="error"
         Whether a category that was never learnt is refused in rows to predict, or adds nothing to the scores.
     handle_missing : {"error", "ignore"}, default="error"
-        Whether missing values (NaN, None, and -1 among codes) are refused, or add nothing to counts and scores.
+        Whether missing values (NaN, None) are refused, or add nothing to counts and scores.
 
     Attributes
     ----------
@@ -167,7 +168,10 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
             self._init_counters(len(self.classes_), X.shape[1])
             self.categories_ = [np.empty(0, dtype=object)] * X.shape[1]
         labels = self._known_codes(y)
-        weight = None if sample_weight is None else np.asarray(_check_sample_weight(sample_weight, X), dtype=float)
+        weight = None
+        if sample_weight is not None:
+            weight = np.asarray(_check_sample_weight(sample_weight, X), dtype=float)
+            X, labels, weight = X[weight != 0], labels[weight != 0], weight[weight != 0]
         names, codes = self._codes(X)
         sums = self._count_codes(codes, labels, weight, len(self.classes_))
         if sums is None:
@@ -187,17 +191,25 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         dtype = object if self.categories == "auto" else np.float64
         checked = validate_data(self, X, y, dtype=dtype, ensure_all_finite=finite, reset=reset)
         rows, labels = (checked, None) if isinstance(y, str) else checked
-        if self.categories == "auto" and self.handle_missing == "error" and (gap := missing_values(rows)).any():
-            row, column = map(int, np.argwhere(gap)[0])
-            raise DomainError(f"column {column} is missing (row {row}). Fill it, or set handle_missing='ignore'.")
+        if self.categories == "auto":
+            self._refuse_values(rows)
         return rows if labels is None else (rows, labels)
+
+    def _refuse_values(self, rows: Array) -> None:
+        """Refuse infinite values, and missing ones unless they are ignored."""
+        for bad, what, remedy in (
+            (infinite_values(rows), "holds inf", "Drop the row."),
+            (missing_values(rows), "is missing (NaN or None)", "Fill it, or set handle_missing='ignore'."),
+        ):
+            if bad.any() and (what == "holds inf" or self.handle_missing == "error"):
+                row, column = map(int, np.argwhere(bad)[0])
+                raise DomainError(f"column {column} {what} (row {row}). {remedy}")
 
     def _codes(self, rows: Array) -> tuple[list[Array], Array]:
         """Categories of each column, those that were learnt first, and the codes of checked rows."""
         if self.categories == "codes":
             codes = np.where(np.isnan(rows), MISSING, rows).astype(np.int64)
-            if (codes < MISSING).any():
-                check_non_negative(codes, "CategoricalNB (input X)")
+            check_non_negative(rows, "CategoricalNB (input X)")
             return self.categories_, codes
         found = [encode(column, known) for column, known in zip(rows.T, self.categories_)]
         return [names for names, _ in found], np.column_stack([codes for _, codes in found])
@@ -322,6 +334,11 @@ def padded_sum(one: Array, other: Array) -> Array:
 def missing_values(rows: Array) -> Array:
     """Where an array of objects holds None, NaN, or pandas' NA: same shape."""
     return np.frompyfunc(lambda value: value is None or value is not value or value != value, 1, 1)(rows).astype(bool)
+
+
+def infinite_values(rows: Array) -> Array:
+    """Where an array of objects holds an infinite number: same shape."""
+    return np.frompyfunc(lambda value: isinstance(value, float) and math.isinf(value), 1, 1)(rows).astype(bool)
 
 
 def encode(values: Array, known: Array | None) -> tuple[Array, Array]:

@@ -178,7 +178,10 @@ class LeaveOneOut:
         return not given and getattr(self, "fit_prior", True)
 
     def _known_codes(self, y: Any) -> Array:
-        codes = place_labels(column_or_1d(y), self.classes_)
+        y = column_or_1d(y)
+        codes = place_labels(y, self.classes_)
+        if codes is None and y.dtype.kind == "f" and np.isin(y, self.classes_).all():
+            codes = np.searchsorted(self.classes_, y)
         if codes is None:
             raise UnknownLabelError(
                 f"y holds labels that this classifier does not know; it knows {self.classes_.tolist()}."

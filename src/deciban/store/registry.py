@@ -37,6 +37,8 @@ FORMERLY: dict[str, str | None] = {
     "ThroughDensity": "MappedDensity",
     "ThroughParts": "MappedDensity",
     "GaussianWithGaps.climb": "rule",
+    "TopicModel.n_topics": "n_components",
+    "PLSA.n_topics": "n_components",
     "Mixture.seed": "random_state",
     "ClassTopics.seed": "random_state",
     "PCA.n": "n_components",

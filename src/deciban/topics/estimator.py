@@ -63,7 +63,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
     """Estimator of topics with the parameters that all models have; a model implements the abstract methods."""
 
     RANGES: ClassVar[Ranges] = {
-        "n_topics": COUNT,
+        "n_components": COUNT,
         "max_iter": COUNT,
         "tol": TOLERANCE,
         "held_out": HELD_OUT,
@@ -71,7 +71,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         "threads": THREADS,
     }
 
-    n_topics: int | Iterable[int] = field(default=20, kw_only=False)
+    n_components: int | Iterable[int] = field(default=20, kw_only=False)
     max_iter: int = 100
     tol: float = 1e-3
     held_out: float | Literal["auto"] = "auto"
@@ -92,12 +92,12 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
     @property
     @abstractmethod
     def topics_(self) -> Array:
-        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        """Probability of each word in each topic, p(w|t), shape (n_components, n_words)."""
 
     @property
     @abstractmethod
     def prevalence_(self) -> Array:
-        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        """Share of the learnt tokens that belong to each topic, shape (n_components,)."""
 
     @abstractmethod
     def _prior(self) -> Array:
@@ -231,13 +231,13 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         return first, lambda: passes.kept(CountedPart(self.text_counting(), self.vocabulary_))
 
     def _sizes(self) -> list[int]:
-        given = self.n_topics
+        given = self.n_components
         sizes = list(given) if isinstance(given, Iterable) else [given]
         if not sizes:
-            raise HyperparameterError("n_topics is empty. Give a number, or several such as (10, 20, 50).")
+            raise HyperparameterError("n_components is empty. Give a number, or several such as (10, 20, 50).")
         for size in sizes:
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-                raise HyperparameterError(f"n_topics={size!r} must be a whole number of at least 1.")
+                raise HyperparameterError(f"n_components={size!r} must be a whole number of at least 1.")
         return [int(size) for size in sizes]
 
     def _pool(self) -> ThreadPool:
@@ -298,7 +298,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
         Returns
         -------
-        ndarray of shape (n_topics,)
+        ndarray of shape (n_components,)
             Coherence.
         """
         return coherence(ranked(self.topics_, self.prevalence_, n), self.count_words(X), measure)
@@ -323,7 +323,7 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
 
         Returns
         -------
-        ndarray of shape (n_topics, n_topics)
+        ndarray of shape (n_components, n_components)
             1 for equal topics, 0 for topics that share no word.
         """
         return 1.0 - divergences(self.topics_)

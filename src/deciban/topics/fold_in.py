@@ -41,9 +41,9 @@ class TopicShares:
 
     Attributes
     ----------
-    mean : ndarray of shape (n_documents, n_topics)
+    mean : ndarray of shape (n_documents, n_components)
         Expected shares.
-    sd : ndarray of shape (n_documents, n_topics)
+    sd : ndarray of shape (n_documents, n_components)
         Standard deviations of the shares.
     exact : ndarray of bool of shape (n_documents,)
         Whether mean and standard deviation of a document are exact, given the topics.

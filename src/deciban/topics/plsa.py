@@ -46,7 +46,7 @@ class PLSA(TopicEstimator):
 
     Parameters
     ----------
-    n_topics : int or iterable of int, default=20
+    n_components : int or iterable of int, default=20
         Number of topics, or several numbers among which held-out documents choose.
     max_iter : int, default=100
         Largest number of passes over all documents.
@@ -78,9 +78,9 @@ class PLSA(TopicEstimator):
 
     Attributes
     ----------
-    topics_ : ndarray of shape (n_topics, n_words)
+    topics_ : ndarray of shape (n_components, n_words)
         Probability of each word in each topic.
-    prevalence_ : ndarray of shape (n_topics,)
+    prevalence_ : ndarray of shape (n_components,)
         Share of the learnt tokens that belong to each topic.
     vocabulary_ : ndarray of shape (n_words,)
         Words of the columns.
@@ -100,9 +100,9 @@ class PLSA(TopicEstimator):
         Number of documents learnt.
     tokens_ : float
         Number of tokens learnt.
-    components_ : ndarray of shape (n_topics, n_words)
+    components_ : ndarray of shape (n_components, n_words)
         p(w|t).
-    weights_ : ndarray of shape (n_topics,)
+    weights_ : ndarray of shape (n_components,)
         p(t).
     power_ : float
         Exponent b at the end.
@@ -185,7 +185,7 @@ class PLSA(TopicEstimator):
 
         Returns
         -------
-        ndarray of shape (n_documents, n_topics)
+        ndarray of shape (n_documents, n_components)
             Shares; equal ones for a document without known words.
         """
         counts = self.count_words(X)
@@ -194,14 +194,14 @@ class PLSA(TopicEstimator):
 
     @property
     def topics_(self) -> Array:
-        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        """Probability of each word in each topic, p(w|t), shape (n_components, n_words)."""
         check_is_fitted(self)
         topics = self.components_.astype(float)
         return (1 - SMOOTHING) * topics / topics.sum(axis=1, keepdims=True) + SMOOTHING / topics.shape[1]
 
     @property
     def prevalence_(self) -> Array:
-        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        """Share of the learnt tokens that belong to each topic, shape (n_components,)."""
         check_is_fitted(self)
         return self.weights_
 

@@ -38,7 +38,7 @@ class TopicModel(TopicEstimator):
 
     Parameters
     ----------
-    n_topics : int or iterable of int, default=20
+    n_components : int or iterable of int, default=20
         Number of topics, or several numbers among which held-out documents choose.
     max_iter : int, default=100
         Largest number of passes over all documents.
@@ -68,7 +68,7 @@ class TopicModel(TopicEstimator):
     method : {"auto", "scvb0", "cvb0", "gibbs"}, default="auto"
         Inference: stochastic or exact collapsed variational Bayes ("auto" takes the exact one for small corpora), or
         Gibbs sampling of `n_samples` states from the posterior.
-    alpha : "learnt", float or array-like of shape (n_topics,), default="learnt"
+    alpha : "learnt", float or array-like of shape (n_components,), default="learnt"
         Dirichlet prior of the topics in a document; "learnt" has one number for each topic.
     beta : "learnt" or float, default="learnt"
         Dirichlet prior of the words in a topic.
@@ -79,9 +79,9 @@ class TopicModel(TopicEstimator):
 
     Attributes
     ----------
-    topics_ : ndarray of shape (n_topics, n_words)
+    topics_ : ndarray of shape (n_components, n_words)
         Probability of each word in each topic.
-    prevalence_ : ndarray of shape (n_topics,)
+    prevalence_ : ndarray of shape (n_components,)
         Share of the learnt tokens that belong to each topic.
     vocabulary_ : ndarray of shape (n_words,)
         Words of the columns.
@@ -101,17 +101,17 @@ class TopicModel(TopicEstimator):
         Number of documents learnt.
     tokens_ : float
         Number of tokens learnt.
-    components_ : ndarray of shape (n_topics, n_words)
+    components_ : ndarray of shape (n_components, n_words)
         p(w|t), as in `PLSA`.
-    counts_ : ndarray of shape (n_words, n_topics)
+    counts_ : ndarray of shape (n_words, n_components)
         Expected counts of words in topics.
-    alpha_ : ndarray of shape (n_topics,)
+    alpha_ : ndarray of shape (n_components,)
         Dirichlet prior of the topics in a document.
     beta_ : float
         Dirichlet prior of the words in a topic.
     method_ : str
         Inference method used.
-    samples_ : ndarray of shape (n_samples, n_words, n_topics)
+    samples_ : ndarray of shape (n_samples, n_words, n_components)
         Counts of the sampled states, of method "gibbs".
 
     See Also
@@ -156,13 +156,13 @@ class TopicModel(TopicEstimator):
 
         Parameters
         ----------
-        topics : array-like of shape (n_topics, n_words)
+        topics : array-like of shape (n_components, n_words)
             Weights of words in topics, on any scale.
         words : sequence of str, optional
             Names of the columns.
-        alpha : float or array-like of shape (n_topics,), optional
-            Dirichlet prior of the topics in a document; min(.1, 5/n_topics) if None.
-        weights : array-like of shape (n_topics,), optional
+        alpha : float or array-like of shape (n_components,), optional
+            Dirichlet prior of the topics in a document; min(.1, 5/n_components) if None.
+        weights : array-like of shape (n_components,), optional
             Share of the corpus of each topic; equal if None.
         tokens : float, default=1e6
             Number of tokens that the matrix stands for if the model learns more documents.
@@ -333,7 +333,7 @@ class TopicModel(TopicEstimator):
 
         Returns
         -------
-        ndarray of shape (n_documents, n_topics)
+        ndarray of shape (n_documents, n_components)
             Shares; those of the prior for a document without known words.
         """
         each = [expected_shares(found.counts, self.alpha_) for found in self._fold_in(X)]
@@ -369,19 +369,19 @@ class TopicModel(TopicEstimator):
 
     @property
     def components_(self) -> Array:
-        """Probabilities p(w|t), as `topics_`, shape (n_topics, n_words); expected counts are `counts_`."""
+        """Probabilities p(w|t), as `topics_`, shape (n_components, n_words); expected counts are `counts_`."""
         return self.topics_
 
     @property
     def topics_(self) -> Array:
-        """Probability of each word in each topic, p(w|t), shape (n_topics, n_words)."""
+        """Probability of each word in each topic, p(w|t), shape (n_components, n_words)."""
         check_is_fitted(self)
         topics = self.counts_.T.astype(float) + self.beta_
         return topics / topics.sum(axis=1, keepdims=True)
 
     @property
     def prevalence_(self) -> Array:
-        """Share of the learnt tokens that belong to each topic, shape (n_topics,)."""
+        """Share of the learnt tokens that belong to each topic, shape (n_components,)."""
         check_is_fitted(self)
         totals = self.counts_.sum(axis=0, dtype=float)
         return totals / totals.sum()
