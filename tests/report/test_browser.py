@@ -142,13 +142,16 @@ def test_it_fits_the_window(browser, mixed, width):
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_the_nomogram_adds_pairs_of_columns(browser, tmp_path):
+@pytest.mark.parametrize("options", [{"interactions": 6}, {}], ids=["pairs", "default"])
+def test_the_nomogram_adds_evidence_of_several_columns(browser, tmp_path, options):
     table = table_with_pairs()
-    clf = GenerativeClassifier(interactions=6).fit(table, "class")
-    clf.report(tmp_path / "pairs.html", table, "class")
+    clf = GenerativeClassifier(**options).fit(table, "class")
+    clf.report(tmp_path / "pairs.html", table, "class", learnt=False)
     browser.open(tmp_path / "pairs.html")
     columns = browser.run("return [...document.querySelectorAll('.scale')].map(one => one.innerText.split('\\n')[0])")
-    scales = {one.name: one for one in column_scales(clf.predictor_, 49).columns}
+    found = column_scales(clf.predictor_, 49)
+    assert options or any("together" in term.label for term in found.terms)
+    scales = {one.name: one for one in found.columns}
     rng = np.random.default_rng(0)
     for _ in range(6):
         row = {}
@@ -159,4 +162,6 @@ def test_the_nomogram_adds_pairs_of_columns(browser, tmp_path):
         found = browser.run("return window.report.nomogram")
         given = pd.DataFrame([row])[[*table.columns.drop("class")]].astype({"size": float})
         assert found["sum"] == pytest.approx(clf.llr(given, unit="decibans")[0], abs=2e-3)
-    assert "dban" in browser.text("#nomogram-pairs")
+    assert "dban" in browser.text("#nomogram-pairs" if options else "#nomogram-term-0")
+    browser.wait("return document.querySelector('.scale polyline').getAttribute('points').includes(',10.00')")
+    assert [line for line in browser.log() if line["level"] == "SEVERE"] == []

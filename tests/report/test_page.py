@@ -1,5 +1,6 @@
 """The report: one self-contained page of bounded size, whose numbers are the library's."""
 
+import base64
 import json
 import re
 from html.parser import HTMLParser
@@ -9,14 +10,17 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from deciban import Gaussian, GenerativeClassifier
+from deciban import Gaussian, GenerativeClassifier, Text
 from deciban.errors import SaveError
 from deciban.families.product import blocks_of
+from deciban.model.joint_evidence import CosineTerm, PolynomialTerm
+from deciban.read.tables import Table
 from deciban.report.columns import column_scales
 from deciban.report.drift import drift
+from deciban.report.joint import packed_terms, room_for
 from deciban.report.page import report_page
 from deciban.report.sections.decisions import tally
-from report.tables import NASTY, mixed_model, mixed_table
+from report.tables import NASTY, mixed_model, mixed_table, table_with_pairs
 
 
 @pytest.fixture(scope="module")
@@ -142,10 +146,75 @@ def test_curves_are_the_marginal_densities():
     X, y = load_iris(return_X_y=True)
     clf = GenerativeClassifier(Gaussian("full")).fit(X, y)
     scales = column_scales(clf.predictor_, 21)
-    assert "not a sum over columns" in scales.reason
+    assert [len(one.decibans) for one in scales.columns] == [21] * 4
     alone = clf.reestimate(columns=[2])
     values = np.array(scales.columns[2].values)[:, None]
     np.testing.assert_allclose(scales.columns[2].log_density, alone.log_likelihood(values), rtol=1e-9)
+
+
+def test_curves_of_mapped_columns_are_densities_of_the_column(mixed):
+    clf, _ = mixed
+    [income] = [one for one in column_scales(clf.predictor_, 49).columns if one.name == "income"]
+    x = np.array(income.values)
+    alone = clf.reestimate(columns=["income"]).predictor_
+    rows = alone.model.encode(Table.of(pd.DataFrame({"income": x})))
+    np.testing.assert_allclose(income.log_density, alone.log_likelihood(rows, raw=True), rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def together():
+    """Frames whose default fits have evidence of several columns together, and their models."""
+    rng = np.random.default_rng(0)
+    frame = load_iris(as_frame=True).frame
+    several = table_with_pairs(300).assign(weight=rng.normal(size=300))
+    return [
+        (GenerativeClassifier().fit(table, label), table.columns.drop(label))
+        for table, label in ((frame, "target"), (several, "class"))
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_evidence_of_columns_pairs_and_terms_is_the_llr_of_default_fits(together, which):
+    clf, columns = together[which]
+    scales = column_scales(clf.predictor_, 15)
+    assert scales.reason == ""
+    assert any(isinstance(term, CosineTerm) for term in scales.terms)
+    assert which or any(isinstance(term, PolynomialTerm) for term in scales.terms)
+    rng, n = np.random.default_rng(0), 20
+    places = np.full((n, len(columns)), -1)
+    sums, rows = np.tile(scales.base + scales.offsets, (n, 1)), {}
+    for one in scales.columns:
+        at = rng.integers(0 if one.missing is None else -1, len(one.values), n)
+        places[:, one.position] = at
+        sums += np.where(at[:, None] < 0, 0.0 if one.missing is None else one.missing, one.decibans[at])
+        rows[one.name] = [None if i < 0 else one.values[i] for i in at]
+    unit = 10 / np.log(10)
+    sums += unit * sum(term.evidence(places) for term in scales.terms)
+    if scales.pairs is not None:
+        own = places[:, scales.pairs.columns]
+        levels = np.take_along_axis(scales.pairs.levels, np.maximum(own, 0), axis=0)
+        sums += unit * scales.pairs.evidence(np.where(own < 0, -1, levels))
+    frame = pd.DataFrame({name: rows[name] for name in columns})
+    frame = frame.astype({one.name: float for one in scales.columns if one.kind != "category"})
+    expected = clf.llr(frame, clf.classes_[1], clf.classes_[0], unit="decibans")
+    np.testing.assert_allclose(sums[:, 1] - sums[:, 0], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_columns_without_room_stay_typical(together):
+    clf, _ = together[0]
+    scales = column_scales(clf.predictor_, 15)
+    shown, fixed = scales.columns[:2], scales.columns[2:]
+    held = packed_terms(scales.terms, shown, fixed, 3)
+    [of_block] = [one for one in held["terms"] if one["kind"] == "polynomial"]
+    [term] = [one for one in scales.terms if isinstance(one, PolynomialTerm)]
+    assert of_block["columns"] == [0, 1]
+    places = np.array([[3, 5, *(one.middle for one in fixed)]])
+    t = np.array([of_block["numbers"][0][3], of_block["numbers"][1][5]])
+    A, b = (np.frombuffer(base64.b64decode(of_block[name])) for name in ("quadratic", "linear"))
+    found = of_block["constant"] + b.reshape(3, 2) @ t + t @ A.reshape(3, 2, 2) @ t
+    np.testing.assert_allclose(found, term.evidence(places)[0], rtol=1e-9)
+    assert room_for(scales.columns, scales.terms, 3, 1.0) == 4
+    assert room_for(scales.columns, scales.terms, 3, 0.01) == 3
 
 
 def test_words_carry_their_evidence(mixed, page):
@@ -173,6 +242,26 @@ def test_drift_is_a_bayes_factor_of_sums(mixed):
     )
     one, two, together = (family.log_evidence(stats).sum() for stats in (own, new, both))
     assert same["visits"] == pytest.approx((one + two - together) * 10 / np.log(10))
+
+
+def test_words_that_became_more_frequent_are_named():
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(60)])
+    texts = [" ".join(rng.choice(words, 12)) for _ in range(400)]
+    labels = np.array(["a", "b"])[np.arange(400) % 2]
+    clf = GenerativeClassifier(Text()).fit(texts[:200], labels[:200])
+    [same] = drift(clf, texts[200:], labels[200:]).words
+    assert same.decibans.max() < 10
+    assert same.decibans_of_all < 0
+    moved = [text.replace("word7", "fresh").replace("word30", "word31") for text in texts[200:]]
+    found = drift(clf, moved, labels[200:])
+    assert found.columns[0][1] > 10
+    [own] = found.words
+    assert set(own.words[:4]) == {"fresh", "word7", "word30", "word31"}
+    more = dict(zip(own.words, own.found > own.expected))
+    assert [more[word] for word in ("fresh", "word31", "word7", "word30")] == [True, True, False, False]
+    page = report_page(clf, other=(moved, labels[200:])).decode()
+    assert re.search(r"More frequent.*fresh.*Less frequent.*word30", page, re.S)
 
 
 def test_a_page_without_rows_has_columns_and_words_but_no_figures(mixed):

@@ -30,7 +30,10 @@ class Outcome:
 def campaign(
     model: Path, kills: int, seconds: float, clients: int = 4, seed: int = 0, minutes: float = float("inf")
 ) -> Outcome:
-    """Teach from several clients, kill the process at random moments, start it again, and count at the end."""
+    """Teach from several clients, kill the process at random moments, start it again, and count at the end.
+
+    Each service has acknowledged at least one lesson before it is killed, unless that takes more than 30 seconds.
+    """
     rng = random.Random(seed)
     acknowledged: dict[str, int] = {}
     sent: list[str] = []
@@ -43,7 +46,7 @@ def campaign(
             break
         done += 1
         service = Running(model)
-        stop = threading.Event()
+        stop, known_before = threading.Event(), len(acknowledged)
 
         def teach(address=service.address, stop=stop):
             nonlocal refused
@@ -67,7 +70,10 @@ def campaign(
         threads = [threading.Thread(target=teach) for _ in range(clients)]
         for thread in threads:
             thread.start()
-        time.sleep(rng.uniform(0.1, 1.0) * seconds)
+        until = time.monotonic() + 30
+        while len(acknowledged) == known_before and time.monotonic() < until:  # a service that is taught
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0.0, 1.0) * seconds)
         if kill % 5 == 4:  # also while a snapshot is written: an orderly end that is interrupted
             service.process.terminate()
             time.sleep(rng.uniform(0, 0.05))

@@ -77,9 +77,13 @@ class Finding:
     decibans: float  # by how much higher, over all rows of the class
     interval: tuple[float, float] = (0.0, 0.0)  # of the difference, at 95 %
 
+    @property
+    def what(self) -> str:
+        """How the column differs, in words."""
+        return WORDS[self.statistic][self.surprise > 0]
+
     def __str__(self) -> str:
-        what = WORDS[self.statistic][self.surprise > 0]
-        text = f"column {self.column!r} in class {self.label!r} {what} than samples of the model"
+        text = f"column {self.column!r} in class {self.label!r} {self.what} than samples of the model"
         if self.better is None:
             return f"{text}. Consider Binned(), or leave the column out; calibration cannot correct this."
         low, high = (f"{end:,.0f}".replace("-", "−") for end in self.interval)

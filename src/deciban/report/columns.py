@@ -55,7 +55,9 @@ def column_scales(predictor: Predictor, points: int) -> Scales:
     model = predictor.model
     K, names = len(model.classes), model.reader.labels
     sampled = sampled_columns(predictor, SAMPLES)
-    chosen = {j: _typical(values, points) for j, values in sampled.items()}
+    counts = () if model.reader.schema is None else model.reader.schema.columns
+    whole = {name for one in counts if one.kind == "count" for name in one.features}
+    chosen = {j: _typical(values, points, names[j] in whole) for j, values in sampled.items()}
     if not chosen:
         return Scales([], np.zeros(K), np.zeros(K), names, "no column is a number or a category")
     found = nomogram(predictor, _table(predictor, chosen), chosen, joint=True)
@@ -76,14 +78,17 @@ def column_scales(predictor: Predictor, points: int) -> Scales:
     return Scales(columns, unit * found.offsets, base, left_out, reason, found.pairs, tuple(found.terms))
 
 
-def _typical(values: Array, points: int) -> tuple[str, list[Any]]:
-    """The kind of a column and its typical values."""
+def _typical(values: Array, points: int, whole: bool) -> tuple[str, list[Any]]:
+    """The kind of a column and its typical values, which are whole numbers ≥ 0 in a column of counts."""
     if values.dtype == object:
         names, counts = np.unique([str(value) for value in values if value is not None], return_counts=True)
         return "category", names[np.argsort(-counts, kind="stable")][:MOST_CATEGORIES].tolist()
     low, high = np.nanquantile(values, RANGE)
     if (values == np.rint(values)).all() and high - low <= MOST_COUNTS:
         return "count", np.arange(np.floor(low), high + 1).tolist()
+    if whole:
+        ends = max(0.0, np.floor(low)), max(1.0, np.ceil(high))
+        return "number", np.unique(np.rint(np.linspace(*ends, points))).tolist()
     margin = 0.04 * (high - low) or 1.0
     low = low if low >= 0 > low - margin else low - margin
     return "number", np.linspace(low, high + margin, points).tolist()

@@ -14,6 +14,7 @@ from deciban.statistics import Array
 
 COLOURS = 8  # classes of the style sheet that colour a curve: c0, c1, …
 LARGE = 1e9  # stands for infinity in JSON
+WIDEST_TICK = 5  # letters beside an axis; beyond, they take the place of its name
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
@@ -89,6 +90,7 @@ class Frame:
     ) -> str:
         """Both axes with ticks and names."""
         base, right = self.height - self.bottom, self.width - 10
+        ylabel = "" if max((len(name) for _, name in yticks), default=0) > WIDEST_TICK else ylabel
         drawn = [f'<path class="axis" d="M{self.left} 10V{base}H{right}"/>']
         for at, name in xticks:
             x = _px(self.across(at))

@@ -2,22 +2,32 @@
 
 For each block of columns, the log Bayes factor of two hypotheses: the two sets of rows have parameters of their own, or
 the same parameters. Both follow from sums: log P(A) + log P(B) − log P(A + B), with parameters integrated out.
+
+Words of texts: amounts n of N in a class are binomial, with a Beta(1, 1/p − 1) prior, where p is the frequency of the
+word in all rows: the prior counts as one occurrence. Of the column as a whole, two ways to differ have equal prior
+probability: one word has another frequency, each word equally probably; or all have, and amounts are multinomial with a
+Dirichlet(V·p) prior.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from scipy.special import betaln, gammaln, logsumexp
 
+from deciban.errors import DecibanError
 from deciban.evidence.scores import convert
 from deciban.families.abilities import HasEvidence, ability
 from deciban.families.product import blocks_of
 from deciban.families.transformed import Transformed
 from deciban.model.model import Model
 from deciban.report.contract import Classifier
-from deciban.statistics import Array
+from deciban.statistics import Array, Axis
+from deciban.text.stats import UNK, TextStats, WordSums, word_sums
+
+MOST_WORDS = 400  # of a column of texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +39,20 @@ class Drift:
     learnt: Array  # (K,) rows of each class
     other: Array  # (K,) rows of each class in the second file
     columns: list[tuple[str, float | None]]  # columns of each block, and decibans for a difference; None: not available
+    words: tuple[WordDrift, ...] = ()  # of columns of texts
+
+
+@dataclass(frozen=True, eq=False)
+class WordDrift:
+    """Words of a column of texts, those with most evidence for other frequencies in the second file first."""
+
+    column: str
+    words: list[str]  # (W,)
+    decibans: Array  # (W,) for other frequencies given the class
+    expected: Array  # (W,) amount in the second file, if frequencies given the class were those learnt
+    found: Array  # (W,) amount in the second file
+    total: int  # words of both
+    decibans_of_all: float  # of the column as a whole
 
 
 def drift(clf: Classifier, X: Any, y: Any) -> Drift:
@@ -38,13 +62,19 @@ def drift(clf: Classifier, X: Any, y: Any) -> Drift:
     stats = own.stats + other.stats
     classes = stats.classes
     rows = [np.array([dict(zip(m.classes, m.stats.rows)).get(c, 0.0) for c in classes]) for m in (own, other)]
-    columns = []
+    columns: list[tuple[str, float | None]] = []
+    words = []
     blocks = zip(blocks_of(own.family, own.stats.family, other.stats.family, stats.family), own.positions)
     for (family, a, b, together), at in blocks:
         name = ", ".join(own.reader.labels[j] for j in at)
-        columns.append((name, _decibans(family, a, b, together)))
+        texts = _word_drift(name, family, b, together)
+        if texts is not None:
+            words.append(texts)
+            columns.append((name, texts.decibans_of_all))
+        else:
+            columns.append((name, _decibans(family, a, b, together)))
     order = sorted(columns, key=lambda one: -(one[1] if one[1] is not None else -np.inf))
-    return Drift(float(rows[1].sum()), classes, rows[0], rows[1], order)
+    return Drift(float(rows[1].sum()), classes, rows[0], rows[1], order, tuple(words))
 
 
 def _decibans(family: Any, a: Any, b: Any, together: Any) -> float | None:
@@ -56,3 +86,63 @@ def _decibans(family: Any, a: Any, b: Any, together: Any) -> float | None:
         return None
     one, two, both = (float(np.sum(known.log_evidence(stats))) for stats in (a, b, together))
     return float(convert(one + two - both, "decibans"))
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+def _word_drift(column: str, family: Any, other: Any, together: Any) -> WordDrift | None:
+    """Compare the words of a second file with those learnt; None if the block is not one of texts."""
+    if not isinstance(other, TextStats):
+        return None
+    try:
+        own, both = word_sums(family, other), word_sums(family, together)
+    except DecibanError:  # no words, or a released model
+        return None
+    names, amounts = _amounts(both)
+    place = {word: at for at, word in enumerate(names)}
+    found, classes = np.zeros_like(amounts), {label: k for k, label in enumerate(_classes(both))}
+    words, own_amounts = _amounts(own)
+    rows = [classes[label] for label in _classes(own)]
+    found[np.ix_(rows, [place[word] for word in words])] = own_amounts
+    share = amounts.sum(axis=0) / amounts.sum()
+    nats, whole, expected = np.zeros(len(names)), 0.0, np.zeros(len(names))
+    for k in range(len(amounts)):
+        parts = np.maximum(amounts[k] - found[k], 0.0), found[k]
+        nats += sum(_binomial_evidence(n, share) for n in parts) - _binomial_evidence(amounts[k], share)
+        whole += sum(_multinomial_evidence(n, share) for n in parts) - _multinomial_evidence(amounts[k], share)
+        expected += parts[1].sum() * parts[0] / max(parts[0].sum(), 1e-300)
+    one_word = logsumexp(nats) - np.log(len(nats))
+    whole = np.logaddexp(one_word, whole) - np.log(2)
+    order = np.argsort(-nats, kind="stable")[:MOST_WORDS]
+    return WordDrift(
+        column,
+        [names[j] for j in order],
+        convert(nats[order], "decibans"),
+        expected[order],
+        found.sum(axis=0)[order],
+        len(names),
+        float(convert(whole, "decibans")),
+    )
+
+
+def _amounts(given: WordSums) -> tuple[list[str], Array]:
+    """Return the words and their amounts in each class (K, V), without the idf."""
+    counts = np.asarray(given.sums.counts, dtype=float)
+    counts = counts if given.idf is None else counts / np.where(given.idf > 0, given.idf, 1.0)
+    return [*given.vocabulary, UNK][: counts.shape[1]], counts
+
+
+def _classes(given: WordSums) -> list[Any]:
+    return list(cast(Axis, given.sums.labels["class"]).names)
+
+
+def _binomial_evidence(n: Array, share: Array) -> Array:
+    """Log evidence of n of Σn, for each word, with a prior of one occurrence at the frequency `share`."""
+    rest = (1 - share) / share
+    return np.asarray(betaln(1 + n, rest + n.sum() - n) - betaln(1, rest))
+
+
+def _multinomial_evidence(n: Array, share: Array) -> float:
+    """Log evidence of all amounts together, with a prior of one occurrence a word at the frequencies `share`."""
+    prior = len(share) * share
+    own = (gammaln(prior + n) - gammaln(prior)).sum()
+    return float(gammaln(prior.sum()) - gammaln(prior.sum() + n.sum()) + own)

@@ -39,6 +39,7 @@ class FeatureEvidence:
     accuracy: float  # share of the rows whose class this feature alone favours; left out, where it is suspicious
     rows: int
     favours: str | None  # the class whose rows get most of the evidence, if there is one
+    left_out: bool = False  # whether the accuracy is that of rows left out in turn
 
     def to_dict(self) -> dict[str, Any]:
         """Values for JSON."""
@@ -81,7 +82,8 @@ def _left_out_accuracy(clf: Classifier, feature: FeatureEvidence, rows: Table, l
     if feature.accuracy < SUSPICIOUS_ACCURACY or feature.name not in rows.columns:
         return feature
     alone = clf.reestimate(columns=[feature.name])
-    return replace(feature, accuracy=float((alone.leave_one_out(rows, labels, method="predict") == labels).mean()))
+    accuracy = float((alone.leave_one_out(rows, labels, method="predict") == labels).mean())
+    return replace(feature, accuracy=accuracy, left_out=True)
 
 
 def _explained(
@@ -159,7 +161,7 @@ def data_warnings(
         f"{feature.name!r} alone predicts the class of {_percent_below(feature.accuracy)} of {feature.rows:,} "
         "rows, each left out in turn. Is it known when you predict?"
         for feature in features
-        if feature.accuracy >= SUSPICIOUS_ACCURACY and feature.rows >= SUSPICIOUS_ROWS
+        if feature.left_out and feature.accuracy >= SUSPICIOUS_ACCURACY and feature.rows >= SUSPICIOUS_ROWS
     ]
     rare = [class_text(name, rows) for name, rows in classes.items() if rows < RARE]
     if rare:

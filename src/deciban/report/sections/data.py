@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from deciban.errors import DecibanError
-from deciban.evidence.explanation import short
+from deciban.evidence.explanation import count, decibans_text, short
+from deciban.evidence.scores import convert
+from deciban.families.gaussian import Gaussian
+from deciban.families.product import blocks_of
+from deciban.model.fit_checks import Finding
+from deciban.model.model import Model
 from deciban.read.reservoir import chosen_rows
 from deciban.report.drawing import (
     bar_cell,
@@ -13,9 +20,15 @@ from deciban.report.drawing import (
     table_of,
     text_of,
 )
+from deciban.report.drift import WordDrift
 from deciban.report.findings import data_warnings
 from deciban.report.material import MOST_CLASSES, MOST_LISTED, Material
 
+CLEAR = 10  # decibans from which a difference is called one
+WORDS_SHOWN = 20  # of those that became more frequent, and of those that became less frequent
+MOST_NAMED = 12  # columns of one finding
+WHAT_DIFFERS = "Compared with samples of the model, the rows of some classes have a column that "
+REMEDIES = {"has more repeated values": "Rounded measurements do so; it matters little where the figures are good."}
 CHECKED = 40_000  # values of the rows compared with samples of the model
 
 
@@ -31,13 +44,36 @@ def data_section(material: Material) -> str:
         try:
             some = chosen_rows(len(judged.rows), max(300, CHECKED // max(len(model.reader.labels), 1)))
             report = clf.check_fit(judged.rows.take(some), judged.labels[some])
-            found += [str(finding) for finding in report.findings[:20]]
+            found += _fit_findings(model, report.findings)
             checked = f"{report.checked:,} pairs of column and class were compared with samples of the model."
         except (DecibanError, TypeError, ValueError):
             checked = "The columns cannot be compared with samples of the model."
     items = "".join(f"<li>{text_of(text, 400)}</li>" for text in found[:60])
     listed = f"<ul class='notes'>{items}</ul>" if items else "<p>Nothing was found.</p>"
     return listed + (f"<p class='quiet'>{checked}</p>" if checked else "")
+
+
+def _fit_findings(model: Model, findings: Sequence[Finding]) -> list[str]:
+    """Differences from samples of the model, those of the same kind in one sentence."""
+    gaussian = {
+        model.reader.labels[j]
+        for (family,), at in zip(blocks_of(model.family), model.positions)
+        for j in at
+        if isinstance(family, Gaussian)
+    }
+    kinds: dict[str, dict[str, list[Finding]]] = {}
+    for one in findings:
+        kinds.setdefault(one.what, {}).setdefault(one.column, []).append(one)
+    texts = []
+    for what, columns in kinds.items():
+        names = []
+        for column, each in columns.items():
+            classes = ", ".join(short(one.label, 20) for one in each)
+            better = each[0].better if column in gaussian else None  # it is better than a Gaussian
+            names.append(f"{short(column, 30)} ({classes}{f'; {better} fits better' if better else ''})")
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        texts.append(f"{WHAT_DIFFERS}{what}: {', '.join(names[:MOST_NAMED])}{more}. {REMEDIES.get(what, '')}".strip())
+    return texts
 
 
 def drift_section(material: Material) -> str:
@@ -66,12 +102,37 @@ def drift_section(material: Material) -> str:
         "sums of both, with parameters integrated out.</p>"
         + table_of(("columns", "decibans", "", ""), columns, "Columns", (1,))
         + table_of(("class", "share learnt", "share in the second file"), classes, "Classes", (1, 2))
+        + "".join(_word_tables(one) for one in found.words)
     )
+
+
+def _word_tables(found: WordDrift) -> str:
+    """Words that became more and less frequent."""
+    clear = int((found.decibans >= CLEAR).sum())
+    column = f" of {short(found.column, 40)}" if found.column else ""
+    text = (
+        f"Words{column} whose frequency, given the class, is another in the second file. Expected: the amount if "
+        f"frequencies were those learnt. {count(clear, 'word')} of {found.total:,} "
+        f"{'has' if clear == 1 else 'have'} {CLEAR} dban or more."
+    )
+    made = f"<h3>{text_of(f'Words{column}', 60)}</h3><p>{text_of(text, 400)}</p>"
+    more = found.found > found.expected
+    for heading, side in (("More frequent", more), ("Less frequent", ~more)):
+        at = np.flatnonzero(side & (found.decibans > 0))[:WORDS_SHOWN]
+        largest = float(found.decibans[at].max(initial=1.0))
+        rows = [
+            (found.words[i], decibans_text(found.decibans[i] / convert(1.0, "decibans")), bar_cell(float(found.decibans[i]), largest),
+             f"{found.expected[i]:,.1f}", f"{found.found[i]:,.1f}")
+            for i in at
+        ]  # fmt: skip
+        head = ("word", "decibans", "", "expected", "found")
+        made += table_of(head, rows, heading, (1, 3, 4)) if rows else f"<p><b>{heading}:</b> no word.</p>"
+    return f"<div>{made}</div>"
 
 
 def _drift_text(decibans: float | None) -> str:
     if decibans is None:
         return "the family cannot be compared by its sums"
-    if abs(decibans) < 10:
+    if abs(decibans) < CLEAR:
         return "undecided"
     return "different" if decibans > 0 else "the same"

@@ -120,7 +120,7 @@ def _histogram(evaluation: Evaluation, k: int, ratio: Array, is_own: Array, numb
         (f"{edges[i]:.1f} to {edges[i + 1]:.1f}", f"{found.h1[i]:,}", f"{found.h0[i]:,}") for i in range(len(found.h1))
     ]
     table = table_of(("evidence (dban)", name, rest), rows, "Rows by evidence", (1, 2))
-    axes = frame.axes(f"evidence for {name} (dban)", "share of rows", ticks(*frame.x, 8), ticks(*frame.y, 4))
+    axes = frame.axes(f"evidence for {name} (dban)", "share of rows", ticks(*frame.x, 6), ticks(*frame.y, 4))
     legend = legend_of((name, rest), colours, "dashed: threshold")
     drawn = figure(frame, axes + "".join(bars) + mark, f"Evidence for {name} in rows of each class",
                    "Shares of rows by evidence, and the threshold.", table, f"histogram-{number}", legend)  # fmt: skip

@@ -7,15 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from deciban.evaluate.calibration import Affine, Blockwise, Offsets
 from deciban.evidence.explanation import count
 from deciban.report.drawing import (
     number_text,
     percent,
     share_bar,
     table_of,
-    text_of,
 )
 from deciban.report.material import MOST_CLASSES, Material
+
+RULES = {
+    "mean": "posterior means (rule “mean”)",
+    "map": "posterior modes (rule “map”)",
+    "ml": "maximum likelihood (rule “ml”)",
+    "predictive": "integrated out (rule “predictive”)",
+}
 
 
 def model_section(material: Material) -> str:
@@ -39,7 +46,7 @@ def model_section(material: Material) -> str:
     )
     changed = "made at the first fit, partly from rows unlearnt since" if model.unlearnt else "made at the first fit"
     facts = [
-        ("Parameters", f"rule “{model.rule}”"),
+        ("Parameters", RULES.get(model.rule, f"rule “{model.rule}”")),
         ("Choices", changed),
         ("Ledger", ledger),
         ("Calibration", _calibration_text(model)),
@@ -56,6 +63,21 @@ def _calibration_text(model: Any) -> str:
     return "none" if calibration is None else f"{calibration.method}, {calibration.state(model.weight)}"
 
 
+def _calibrator_text(calibrator: Any) -> str:
+    """Return what the calibration does to the evidence."""
+    if isinstance(calibrator, Affine):
+        return f"The evidence is multiplied by {calibrator.a:.3g}, and {calibrator.b:+.3g} nats are added."
+    if isinstance(calibrator, Blockwise):
+        scales = np.exp(calibrator.log_scales)
+        ends = f"{scales.min():.2g}" if len(scales) == 1 else f"between {scales.min():.2g} and {scales.max():.2g}"
+        text = f"The evidence of each family is multiplied by a factor, {ends}; each class has an offset."
+        used, all_ = int((np.asarray(calibrator.weights) > 0).sum()), len(calibrator.weights)
+        return f"{text} {used} of {all_} further functions of columns have a weight." if all_ else text
+    if isinstance(calibrator, Offsets):
+        return "The evidence is multiplied by a factor, which may depend on the row's length; each class has an offset."
+    return "The evidence is mapped by a function that was fitted to learnt rows, each left out in turn."
+
+
 def calibration_section(material: Material) -> str:
     """The calibration, whether it is up to date, and what is lost by it on the judged rows."""
     model = material.clf.model_
@@ -64,7 +86,7 @@ def calibration_section(material: Material) -> str:
         text = "<p>The evidence is not calibrated: it is that of the families.</p>"
     else:
         text = f"<p>Log-likelihoods are calibrated by the method “{escape(calibration.method)}”, {escape(calibration.state(model.weight))}.</p>"
-        text += f"<p class='quiet'>{text_of(repr(calibration.calibrator), 300)}</p>"
+        text += f"<p>{escape(_calibrator_text(calibration.calibrator))}</p>"
         if calibration.fitted_on != model.weight:
             text += "<p class='warn'>The calibration is out of date: fit it again on learnt rows.</p>"
     if material.judged is not None:
