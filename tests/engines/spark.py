@@ -48,7 +48,7 @@ def campaign(session: SparkSession, folder: Path) -> None:
     pattern = write(folder, table, 4, 4_000)
     clf = GenerativeClassifier(FAMILIES, calibrate="offsets")
     alone = GenerativeClassifier(FAMILIES, calibrate="offsets").fit(pattern, "label")
-    frame = session.createDataFrame(table.to_pandas()).coalesce(4).cache()
+    frame = session.createDataFrame(table).coalesce(4).cache()
     rows = frame.toArrow()
     whole = GenerativeClassifier(FAMILIES, calibrate="offsets").fit(rows, "label")
 
