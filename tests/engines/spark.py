@@ -34,7 +34,13 @@ def main() -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("deciban-test")
     paths = os.pathsep.join(path for path in sys.path if path)
-    session = builder.config("spark.ui.enabled", "false").config("spark.executorEnv.PYTHONPATH", paths).getOrCreate()
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.executorEnv.PYTHONPATH": paths,
+        "spark.rpc.askTimeout": "600s",  # of a busy machine
+        "spark.network.timeout": "800s",
+    }
+    session = builder.config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     try:
         with tempfile.TemporaryDirectory() as folder:
