@@ -17,7 +17,7 @@ FUZZ_SEED ?=
 # what `make test-lowest` runs: everything that needs no other library
 LOWEST := tests/laws tests/families tests/statistics tests/estimators tests/read tests/text tests/store tests/evidence tests/latent tests/topics
 
-.PHONY: demo test test-slow test-lowest test-sklearn gallery-sklearn test-dask check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
+.PHONY: demo test test-slow test-lowest test-sklearn gallery-sklearn test-dask test-spark check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -64,6 +64,12 @@ serve-kill: $(TOOLS)
 # workers of a Dask cluster are killed during ten fits; each model must be the same to the bit
 test-dask: $(TOOLS)
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/engines/kills.py --kills 10
+
+# the engine of Spark, in an environment of its own; needs Java 17, and installs 456 MB
+test-spark:
+	$(PYTHON) -m venv .venv-spark
+	.venv-spark/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[spark]"
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 .venv-spark/bin/python tests/engines/spark.py
 
 # random requests of the kind that the OpenAPI description states
 serve-fuzz: $(TOOLS)
@@ -119,4 +125,4 @@ $(SITE): $(INSTALLED)
 	touch $(SITE)
 
 clean:
-	rm -rf .venv .venv-bench .venv-lowest build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated
+	rm -rf .venv .venv-bench .venv-lowest .venv-spark build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated

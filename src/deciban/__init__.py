@@ -40,7 +40,8 @@ _HOME = {
     # the classifier
     "GenerativeClassifier": "estimators.classifier",
     "compare": "model.compare",
-    # engines that compute the sums of files
+    # engines that compute the sums of files and of tables in databases
+    "SqlTable": "engines.database",
     "engine": "engines.current",
     # model files
     "describe": "store",

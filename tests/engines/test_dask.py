@@ -117,6 +117,28 @@ def test_commands_fit_and_predict_by_an_engine(client, pattern, tmp_path):
     np.testing.assert_allclose(found[["P(high)", "P(low)"]], alone, rtol=1e-3)
 
 
+def test_a_partition_of_another_kind_is_named_and_nothing_is_written(client, pattern, tmp_path):
+    frame = dd.read_parquet(pattern)
+
+    def spoilt(part, partition_info=None):
+        return part.assign(calls="many") if partition_info and partition_info["number"] == 2 else part
+
+    clf = GenerativeClassifier(FAMILIES, calibrate=None)
+    with client.as_current(), pytest.raises(InputError, match="calls"):
+        clf.fit(frame.map_partitions(spoilt, meta=frame._meta), "label")
+    assert not clf.__sklearn_is_fitted__()
+
+    for file in glob.glob(pattern):
+        os.symlink(file, tmp_path / os.path.basename(file))
+    (tmp_path / "004.parquet").write_bytes(b"PAR1 cut off PAR1")
+    model, place = tmp_path / "m.deciban", client.scheduler.address.replace("tcp", "dask")
+    arguments = ["fit", f"{tmp_path}/*.parquet", "--label", "label", "--engine", place, "-o", str(model)]
+    run = subprocess.run([sys.executable, "-m", "deciban", *arguments], capture_output=True, text=True)
+    assert run.returncode != 0
+    assert "004.parquet" in run.stderr
+    assert sorted(os.listdir(tmp_path)) == [f"{at:03}.parquet" for at in range(5)]
+
+
 def test_workers_without_deciban_or_of_another_version_are_named():
     class Cluster:
         def __init__(self, found):

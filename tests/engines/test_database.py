@@ -168,12 +168,46 @@ def test_a_bad_value_is_named_by_its_row(relation):
         GenerativeClassifier({"calls": Poisson()}).fit(bad, "label")
     gone = relation.query("rows", f"SELECT * REPLACE (CASE WHEN i = {ROWS - 1} THEN NULL ELSE label END AS label) "
                                   "FROM (SELECT *, ROW_NUMBER() OVER () AS i FROM rows)")  # fmt: skip
-    with pytest.raises(InputError, match=rf"{ROWS - 1}.*label"):
+    with pytest.raises(InputError, match=rf"column 'label' of labels is missing \(the relation, row {ROWS - 1}\)"):
         GenerativeClassifier({"calls": Poisson()}).fit(gone, "label")
     broken = relation.query("rows", "SELECT *, CASE WHEN calls > 9 THEN error('disk') ELSE 1.5 END AS more FROM rows")
     clf = GenerativeClassifier({"more": Gaussian("diagonal")})
     with pytest.raises(EngineError, match="the database failed"):
         clf.fit(broken, "label")
+    assert not clf.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table.drop(["calls"]), "lacks 'calls'"),
+        (lambda table: table.append_column("more", pa.array([1] * len(table))), "has also 'more'"),
+        (lambda table: table.set_column(2, "calls", pa.array(["many"] * len(table))), "column 'calls' is of type text"),
+    ],
+)
+def test_a_file_with_another_schema_is_named(tmp_path, change, said):
+    pq.write_table(columns(100), tmp_path / "000.parquet")
+    pq.write_table(change(columns(100)), tmp_path / "001.parquet")
+    clf = GenerativeClassifier({"calls": Poisson()})
+    with deciban.engine("duckdb"), pytest.raises(InputError, match=r"001\.parquet") as found:
+        clf.fit(f"{tmp_path}/*.parquet", "label")
+    assert said in str(found.value)
+    assert not clf.__sklearn_is_fitted__()
+
+
+def test_a_file_that_vanishes_during_a_fit_is_named(tmp_path, monkeypatch):
+    pq.write_table(columns(ROWS), tmp_path / "000.parquet")
+    pq.write_table(columns(100), tmp_path / "001.parquet")
+    counted = database.sql_sums.class_rows
+
+    def removing(given):
+        (tmp_path / "001.parquet").unlink()
+        return counted(given)
+
+    monkeypatch.setattr(database.sql_sums, "class_rows", removing)
+    clf = GenerativeClassifier({"calls": Poisson()})
+    with deciban.engine("duckdb"), pytest.raises(EngineError, match=r"001\.parquet.* No model was made"):
+        clf.fit(f"{tmp_path}/*.parquet", "label")
     assert not clf.__sklearn_is_fitted__()
 
 

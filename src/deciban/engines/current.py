@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Callable[..., Any])
 # name of an engine, and of the library whose frames it takes → module and class, imported when it is used
-ENGINES = {"dask": "dask.DaskEngine", "duckdb": "database.SqlEngine", "sql": "database.SqlEngine"}
-EXTRAS = {"duckdb": "sql"}  # of an engine, where it is not called like it
+ENGINES = {
+    "dask": "dask.DaskEngine",
+    "duckdb": "database.SqlEngine",
+    "sql": "database.SqlEngine",
+    "spark": "spark.SparkEngine",
+    "pyspark": "spark.SparkEngine",
+}
+EXTRAS = {"duckdb": "sql", "pyspark": "spark"}  # of an engine, where it is not called like it
 
 
 class Backend(Protocol):
@@ -57,7 +63,8 @@ def engine(name: str) -> Iterator[Backend]:
     Parameters
     ----------
     name : str
-        "dask" for processes on this machine, or "dask://host:8786" for the scheduler of a cluster.
+        "dask" for processes on this machine, "dask://host:8786" for the scheduler of a cluster, "spark" or
+        "spark://host:7077" likewise; "duckdb" for the sums of Parquet files by SQL in this process.
 
     Yields
     ------
@@ -124,7 +131,7 @@ def over_frames(method: M) -> M:
 
 def _backend(kind: str) -> type[Backend]:
     if kind not in ENGINES:
-        raise InputError(f"engine {kind!r} is not one of {', '.join(ENGINES)}.")
+        raise InputError(f"engine {kind!r} is not one of dask, duckdb, spark.")
     module, _, name = ENGINES[kind].partition(".")
     try:
         return getattr(importlib.import_module(f"deciban.engines.{module}"), name)

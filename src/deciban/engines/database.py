@@ -22,7 +22,7 @@ from deciban.engines.fragments import Task
 from deciban.engines.plan import Begun, Choices, Partial, Sampled, Summing, begin, with_samples
 from deciban.engines.sql_scores import name, to_sql, translated
 from deciban.engines.sql_sums import ROWS, Given, Type
-from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
+from deciban.errors import HERE, DecibanError, EngineError, InputError, NotAvailableError
 from deciban.families.product import Product
 from deciban.model.fit import Request, check_request, schema_reader
 from deciban.model.fit import fit as fit_alone
@@ -32,7 +32,7 @@ from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.columnar import ParquetSource
 from deciban.read.files import open_source
-from deciban.read.many import ManyFiles
+from deciban.read.many import ManyFiles, check_columns
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
@@ -288,10 +288,25 @@ class SqlEngine:
         if not isinstance(first, ParquetSource) or first.stdin or source.skip_bad or self.connection is None:
             return None
         paths = list(source.paths) if isinstance(source, ManyFiles) else [str(source.path)]  # type: ignore[attr-defined]
+        types = self._parquet(paths[:1], paths[0]).types
+        for path in paths[1:]:  # DuckDB would leave out a column that the first file does not have
+            check_columns(source.open_one(path), source.columns, paths[0])  # type: ignore[attr-defined]
+            for column, kind in self._parquet([path], path).types.items():
+                if kind != types[column]:
+                    raise InputError(
+                        HERE,
+                        f": column {column!r} is of type {kind} here and of type {types[column]} in {paths[0]}.",
+                        place=path,
+                        columns=[column],
+                        remedy="Give files with the same types.",
+                    )
+        return self._parquet(paths, source.name)
+
+    def _parquet(self, paths: list[str], label: str) -> Relation:
         try:
-            return Relation(self.connection.read_parquet(paths), source.name)
+            return Relation(self.connection.read_parquet(paths), label)
         except Exception as error:
-            raise _failed(source.name, error) from error
+            raise _failed(label, error) from error
 
     def over_parts(self, work: Any, source: Source) -> Iterator[Any] | None:
         """Return None: this process answers rows of files."""

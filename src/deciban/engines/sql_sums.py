@@ -47,6 +47,7 @@ from deciban.read.typed import TypedColumns, TypedTable
 from deciban.statistics import Array, Axis
 
 ROWS = "deciban_rows"  # what queries call the table
+SUM = "deciban "  # the names of sums in a result begin with it
 MOST_GROUPS = 2**12  # combinations of cells, foreseen, that one query counts
 Type = Literal["integer", "real", "decimal", "boolean", "text", "other"]
 Place = tuple[str, Any]  # "block" and its columns, or "expert" and its name
@@ -169,7 +170,7 @@ class Given:
         at = axis.positions(class_axis(names, None))[codes]
 
         def sums(column: str) -> Array:
-            values = np.asarray(found[column].cast(pa.float64(), safe=False).fill_null(0.0), dtype=float)
+            values = np.asarray(found[SUM + column].cast(pa.float64(), safe=False).fill_null(0.0), dtype=float)
             return np.bincount(at, values, len(axis.names))
 
         return axis, sums
@@ -309,7 +310,7 @@ def counted(group: Sequence[Piece], given: Given) -> list[Any]:
     """Return the sums of the pieces of one query, in their order."""
     held = dict(pair for piece in group for pair in zip(piece.columns, piece.cells))
     raw = [cell if cell == name(column) else f"MIN({name(column)}) AS {name(column)}" for column, cell in held.items()]
-    counts = _unused("rows", [*given.schema.names, given.label])
+    counts = f"{SUM}rows"
     found = given.grouped([*raw, f"COUNT(*) AS {name(counts)}"], list(held.values()))
     return [_sums(piece, found.select([given.label, *piece.columns, counts]), counts, given) for piece in group]
 
@@ -318,13 +319,6 @@ def _sums(piece: Piece, found: pa.Table, counts: str, given: Given) -> Any:
     """Return the sums of one piece; columns of its part that it does not have are missing, and add nothing."""
     columns = piece.columns if isinstance(piece.family, Gaps) else piece.part.columns
     return given.collected(Product({columns: piece.family}), found, counts).family.blocks[columns]
-
-
-def _unused(wanted: str, taken: Sequence[str]) -> str:
-    lower = {each.lower() for each in taken}
-    while wanted in lower:
-        wanted += "_"
-    return wanted
 
 
 def joined(part: Part, sums: Sequence[tuple[Piece, Any]]) -> Any:
@@ -477,7 +471,7 @@ def _count(test: str) -> str:
 
 
 def _query(wanted: Mapping[str, str], given: Given) -> pa.Table:
-    return given.grouped([f"{text} AS {name(label)}" for label, text in wanted.items()])
+    return given.grouped([f"{text} AS {name(SUM + label)}" for label, text in wanted.items()])
 
 
 def _stats(at: int, moments: Moments, axis: Axis, sums: Callable[[str], Array]) -> Any:
@@ -566,7 +560,7 @@ def pushed(parts: Sequence[Part], given: Given) -> dict[Place, Any]:
 
 def class_rows(given: Given) -> ModelStats:
     """Return the number of rows of each class."""
-    axis, sums = given.per_class(given.grouped(["COUNT(*) AS n"]))
+    axis, sums = given.per_class(_query({"n": "COUNT(*)"}, given))
     return ModelStats({"class": axis}, sums("n"), {})
 
 

@@ -1,0 +1,248 @@
+"""The engine of Spark: partitions of a DataFrame, or files, as tasks of `mapInArrow`.
+
+    pip install 'deciban[spark]'        and Java 17
+
+Every task returns one row: its partition and the value of the work, or the error. Spark uses one result of each task,
+also if a task was repeated or ran twice. The tree of the plan adds the values in this process. A DataFrame must give
+the same rows in the same partitions whenever it is computed; cache one that does not, such as after a shuffle.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
+from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.passes import Passes
+from deciban.engines.plan import Addition, Serial, Work, fit
+from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
+from deciban.model.fit import Request
+from deciban.model.predictor import Predictor
+from deciban.read.batches import Rows
+from deciban.read.files import open_source
+from deciban.read.source import Source
+from deciban.read.tables import HEAD
+
+RESULT = "place long, value binary"
+ANSWERS = {"b": BooleanType(), "i": LongType(), "u": LongType(), "f": DoubleType()}  # types of class labels
+
+
+class Partition(NamedTuple):
+    """Stands for the rows of a partition of a DataFrame."""
+
+    place: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Tasks:
+    """What a task of Spark does: the work of its partition, or of the fragment whose number the partition holds."""
+
+    work: Work
+    items: dict[int, tuple[Any, Task]]  # by partition
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        place = TaskContext.get().partitionId()  # type: ignore[union-attr]
+        if place not in self.items:
+            return
+        data, task = self.items[place]
+        try:
+            rows = pa.Table.from_batches(list(batches), self.schema) if isinstance(data, Partition) else data
+            found: Any = self.work(rows, task)
+        except DecibanError as error:
+            found = error
+        except Exception as error:  # its type may not exist in the other process
+            what = f"{type(error).__name__}: {str(error)[:300]}"
+            found = EngineError(f"{task.name}: a worker failed ({what}). No model was made.")
+        yield pa.RecordBatch.from_pydict({"place": [place], "value": [pickle.dumps(found)]})
+
+
+class SparkEngine:
+    """Runs the plan of a fit by Spark.
+
+    Parameters
+    ----------
+    session : pyspark.sql.SparkSession
+        The session.
+    frame : pyspark.sql.DataFrame, optional
+        Rows; without it, files are read.
+    quiet : bool, default=False
+        Whether no progress bar is shown.
+    """
+
+    def __init__(self, session: SparkSession, frame: DataFrame | None = None, quiet: bool = False) -> None:
+        self.session, self.frame, self.quiet = session, frame, quiet
+
+    @classmethod
+    @contextmanager
+    def opened(cls, address: str) -> Iterator[SparkEngine]:
+        """Start a session on this machine, or at the address of a cluster's master, such as HOST:7077."""
+        active = SparkSession.getActiveSession()
+        builder = SparkSession.builder.appName("deciban").config("spark.ui.showConsoleProgress", "false")
+        try:
+            session = active or builder.master(f"spark://{address}" if address else "local[*]").getOrCreate()
+        except Exception as error:
+            raise EngineError(
+                f"Spark does not start ({_reason(error)}).", remedy="Is Java 17 installed, and the address right?"
+            ) from None
+        try:
+            yield cls(session)
+        finally:
+            if active is None:
+                session.stop()
+
+    @classmethod
+    def of_frame(cls, X: Any) -> SparkEngine:
+        """Return the engine of a DataFrame: its own session."""
+        if not isinstance(X, DataFrame):
+            raise InputError(f"of Spark, rows are a DataFrame, and not a {type(X).__name__}.", remedy="Give a frame.")
+        return cls(X.sparkSession, X)
+
+    # -- the faces of a classifier ---------------------------------------------------------------------------------
+    def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
+        """Fit a model to a DataFrame or to files; None for files that are one fragment."""
+        if not isinstance(y, str):
+            raise InputError("rows in fragments have their labels in a column.", remedy="For y, give its name.")
+        if sample_weight is not None:
+            raise InputError("rows in fragments cannot be weighted.", remedy="Load them into a frame first.")
+        if isinstance(X, DataFrame):
+            return fit(request, Partitions(y, self), self)
+        source = open_source(X)
+        parts = parts_of(source)
+        return fit(request, Files(source, y, parts), self) if len(parts) > 1 else None
+
+    def over_parts(self, work: Work, source: Source) -> Iterator[Any] | None:
+        """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
+        parts = parts_of(source)
+        return self.each(work, Files(source, "", parts).items(0)) if len(parts) > 1 else None
+
+    def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
+        """Return the DataFrame with the answers added as columns."""
+        classes = clf.classes_
+        if method not in ("predict", "predict_proba"):
+            raise NotAvailableError(f"{method} does not answer a Spark DataFrame.", remedy="Use predict_proba.")
+        if method == "predict":
+            added = {"prediction": ANSWERS.get(classes.dtype.kind, StringType())}
+        else:
+            added = {f"P({each})": DoubleType() for each in classes.tolist()}
+        kept = [field for field in X.schema.fields if field.name not in added]
+        schema = StructType([*kept, *(StructField(label, kind) for label, kind in added.items())])
+        names = [field.name for field in kept]
+
+        def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                table = pa.Table.from_batches([batch]).select(names)
+                values = getattr(clf, method)(table, **options).reshape(len(table), -1)
+                for label, column in zip(added, values.T):
+                    table = table.append_column(label, pa.array(column.tolist()))
+                yield from table.to_batches()
+
+        return X.mapInArrow(answered, schema)
+
+    def passes(self, X: Any) -> tuple[Any, Passes]:
+        """Refuse: passes over partitions that stay on the workers are run by Dask."""
+        raise NotAvailableError(
+            "models with hidden variables are fitted to Dask frames, and not by Spark.", remedy="Use Dask."
+        )
+
+    # -- tasks -----------------------------------------------------------------------------------------------------
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> list[Any]:
+        """Return the sum of all items, for each part; this process adds."""
+        here = {task.place: work(data, task) for data, task in items if task.place < 0}  # sums of the first rows
+        there = self._values(work, [item for item in items if item[1].place >= 0])
+        found = here | there
+        return Serial().total(lambda data, task: found[task.place], items, addition)
+
+    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterator[Any]:
+        """Return the values in order."""
+        found = self._values(work, items)
+        return (found[task.place] for _, task in items)
+
+    def _values(self, work: Work, items: Sequence[tuple[Any, Task]]) -> dict[int, Any]:
+        """Return the values of all items by their places; the first error, in the order of the items, is raised."""
+        if not items:
+            return {}
+        if isinstance(items[0][0], Partition):
+            assert self.frame is not None
+            frame, by_place = self.frame, {task.place: (data, task) for data, task in items}
+            schema = _schema(frame)
+        else:
+            frame, by_place = self.session.range(0, len(items), 1, len(items)), dict(enumerate(items))
+            schema = pa.schema([])
+        try:
+            rows = frame.mapInArrow(_Tasks(work, by_place, schema), RESULT).collect()
+        except (PySparkException, pickle.PicklingError) as error:
+            raise _failed(error) from error
+        except Exception as error:  # of Java
+            raise _failed(error) from error
+        found = {by_place[row["place"]][1].place: pickle.loads(row["value"]) for row in rows}
+        for _, task in items:
+            if isinstance(found.get(task.place), DecibanError):
+                raise found[task.place]
+            if task.place not in found:
+                raise EngineError(f"{task.name}: Spark returned nothing for it. No model was made.")
+        return found
+
+
+def _schema(frame: DataFrame) -> pa.Schema:
+    """Return the Arrow schema of a DataFrame."""
+    return frame.limit(0).toArrow().schema
+
+
+def _failed(error: Exception) -> EngineError:
+    """Return the error for a job that Spark could not do."""
+    reason = _reason(error)
+    if "No module named 'deciban'" in str(error):
+        return EngineError(
+            "Spark's executors cannot import deciban. No model was made.",
+            remedy="Install the same version of deciban on all machines, for the Python of PYSPARK_PYTHON.",
+        )
+    return EngineError(f"Spark failed ({reason}). No model was made.")
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or [type(error).__name__])[0][:300]
+
+
+# -- partitions --------------------------------------------------------------------------------------------------------
+class Partitions:
+    """The partitions of a DataFrame as the input of a plan."""
+
+    def __init__(self, label: str, engine: SparkEngine) -> None:
+        assert engine.frame is not None
+        self.label = label
+        places = range(engine.frame.rdd.getNumPartitions())
+        self.tasks = [(Partition(at), Task(at, f"partition {at}")) for at in places]
+        self.sizes = [int(rows) for rows in engine.each(_rows, self.tasks)]
+        starts = np.cumsum([0, *self.sizes])
+        needed = [item for item, start, rows in zip(self.tasks, starts, self.sizes) if start <= HEAD and rows]
+        heads = list(engine.each(_head, needed or self.tasks[:1]))
+        self.first = pa.concat_tables(heads).slice(0, HEAD + 1)
+
+    def items(self, read: int) -> list[tuple[Partition, Task]]:
+        """Return the partitions, with the rows to skip."""
+        starts = np.cumsum([0, *self.sizes]).tolist()
+        return [(data, task._replace(skip=max(0, read - start))) for (data, task), start in zip(self.tasks, starts)]
+
+    def rows(self) -> list[int] | None:
+        """Return the rows of each partition."""
+        return self.sizes
+
+
+def _rows(data: pa.Table, task: Task) -> int:
+    return len(data)
+
+
+def _head(data: pa.Table, task: Task) -> pa.Table:
+    return data.slice(0, HEAD + 1)
