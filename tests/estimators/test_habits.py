@@ -179,3 +179,17 @@ def test_tags_say_what_a_family_takes(structure):
         else:
             with pytest.raises(DecibanError):
                 clf.fit(rows, Y)
+
+
+def test_a_dict_of_columns_is_a_table():
+    columns = {"colour": ["red", "white"] * 10, "age": [31.0, None] * 10}
+    labels = ["a", "b"] * 10
+    clf = GenerativeClassifier().fit(columns, labels)
+    assert list(clf.feature_names_in_) == ["colour", "age"]
+    one = {"colour": ["red", "white"], "age": [30.0, None]}
+    assert clf.predict(one).tolist() == ["a", "b"]
+    np.testing.assert_array_equal(
+        GenerativeClassifier().fit({**columns, "kind": labels}, "kind").predict_proba(one), clf.predict_proba(one)
+    )
+    with pytest.raises(InputError, match="a dict is read as columns, and these are none: .*length"):
+        clf.predict({"colour": ["red", "white"], "age": [30.0]})

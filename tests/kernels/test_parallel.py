@@ -165,14 +165,24 @@ def test_the_default_is_the_number_of_cores_or_that_of_openmp(monkeypatch):
     assert deciban.get_threads() == 4
 
 
-def test_a_limit_of_threadpoolctl_holds(monkeypatch):
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(parallel, "cores", lambda: 8)
-    with threadpool_limits(2):
-        assert deciban.get_threads() == 2
-        with choice.one_thread(0):  # our own limit is none of the user's
-            assert deciban.get_threads() == 2
+def test_a_limit_of_threadpoolctl_holds():
+    code = """
+import deciban
+from threadpoolctl import threadpool_limits
+from deciban.kernels import choice, parallel
+
+parallel.cores = lambda: 8
+deciban.set_threads(3)
+import scipy.linalg
+with threadpool_limits(2):
+    print(deciban.get_threads())
+    with choice.one_thread(0):  # our own limit is none of the user's
+        print(deciban.get_threads())
+"""
+    limits = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
+    environment = {name: value for name, value in os.environ.items() if name not in limits}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2", "2"]
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])

@@ -1846,7 +1846,7 @@ def _as_given(X: Any, table: Table) -> Any:
         return X
     if table.texts:
         return table.data
-    changed = table.framed and (isinstance(X, list) or np.shape(X)[1] != table.shape[1])
+    changed = table.framed and (isinstance(X, (list, dict)) or np.shape(X)[1] != table.shape[1])
     return table.data.to_native() if changed else X
 
 

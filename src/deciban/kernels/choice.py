@@ -140,9 +140,13 @@ class _OneThread:
     def __enter__(self) -> None:
         with self.lock:
             self.open += 1
-            if self.open == 1:
-                self.before = [library.num_threads for library in _libraries()]
-                self._set([1] * len(self.before))
+            try:
+                if self.open == 1:
+                    self.before = [library.num_threads for library in _libraries()]
+                    self._set([1] * len(self.before))
+            except BaseException:  # an interruption: the context is not entered
+                self.open -= 1
+                raise
 
     def __exit__(self, *problem: object) -> None:
         with self.lock:

@@ -138,7 +138,7 @@ class Table:
         texts = text_column(X)
         if texts is not None:
             return cls(texts, ("text",), False)
-        frame = _frame(X)
+        frame = _frame(_columns_of(X) if isinstance(X, Mapping) else X)
         if frame is not None:
             _checked(frame)
             return cls(frame, tuple(frame.columns), all(isinstance(name, str) for name in frame.columns))
@@ -443,6 +443,19 @@ def _table_of_mappings(rows: list[Any]) -> pa.Table:
             what = "mixes values of several types, or holds something that is no value of a column"
             raise column_error(InputError, name, what, "Turn all its values into numbers, or all into texts.") from None
     return pa.table(columns)
+
+
+def _columns_of(X: Mapping[Any, Any]) -> pa.Table:
+    """Return a dict of columns as a table of Arrow."""
+    import pyarrow as pa
+
+    try:
+        return pa.table({str(name): pa.array(values, from_pandas=True) for name, values in X.items()})
+    except (TypeError, ValueError) as error:  # Arrow's errors are both
+        raise InputError(
+            f"a dict is read as columns, and these are none: {error}.",
+            remedy="Give lists of one length, such as {'age': [31, 40], 'colour': ['red', 'blue']}.",
+        ) from error
 
 
 def _array(X: Any) -> Array:

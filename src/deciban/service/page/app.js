@@ -267,7 +267,7 @@ async function undo(id) {
     $("undone").textContent = "Undone: the model is as it was before.";
   }
   if (state.row !== null && !$("answer").hidden) {
-    if (state.pair.some((name) => !state.model.classes.some((one) => one.name === name))) state.pair = null;
+    if (state.pair?.some((name) => !state.model.classes.some((one) => one.name === name))) state.pair = null;
     await refresh();
     state.pair = [state.explained.over, state.explained.against];
     showTeachButtons();
