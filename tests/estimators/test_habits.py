@@ -191,5 +191,5 @@ def test_a_dict_of_columns_is_a_table():
     np.testing.assert_array_equal(
         GenerativeClassifier().fit({**columns, "kind": labels}, "kind").predict_proba(one), clf.predict_proba(one)
     )
-    with pytest.raises(InputError, match="a dict is read as columns, and these are none: .*length"):
+    with pytest.raises(InputError, match=r"a dict is read as columns, and these are none: .*length"):
         clf.predict({"colour": ["red", "white"], "age": [30.0]})
