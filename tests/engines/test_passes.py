@@ -61,16 +61,16 @@ def documents():
 
 @pytest.mark.parametrize("model", [TopicModel, PLSA])
 def test_topics_of_partitions_are_found(model, documents):
-    found = model(n_topics=2, random_state=0, min_df=1).fit(parts(documents, 4))
+    found = model(n_components=2, random_state=0, min_df=1).fit(parts(documents, 4))
     assert found.documents_ == 400
     assert found.tokens_ == 400 * 30
     words = np.array([int(word[1:]) // 20 for word in found.vocabulary_])
     share = np.array([[topic[words == at].sum() for at in (0, 1)] for topic in found.topics_])
     assert share.max(axis=1).min() > 0.9  # each topic has the words of one
     assert set(share.argmax(axis=1)) == {0, 1}
-    alone = model(n_topics=2, random_state=0, min_df=1).fit(documents.tolist())
+    alone = model(n_components=2, random_state=0, min_df=1).fit(documents.tolist())
     assert found.perplexity(documents.tolist()) < 1.02 * alone.perplexity(documents.tolist())
-    again = model(n_topics=2, random_state=0, min_df=1).fit(parts(documents, 4))
+    again = model(n_components=2, random_state=0, min_df=1).fit(parts(documents, 4))
     np.testing.assert_array_equal(again.topics_, found.topics_)  # a pass keeps nothing
 
 
@@ -78,8 +78,8 @@ def test_what_partitions_do_not_take_is_said(groups, documents):
     with pytest.raises(NotAvailableError, match="the number of components is given"):
         MixtureModel(range(1, 3), Gaussian("full")).fit(parts(groups, 2))
     with pytest.raises(NotAvailableError, match="not sampled"):
-        TopicModel(n_topics=2, method="gibbs").fit(parts(documents, 2))
+        TopicModel(n_components=2, method="gibbs").fit(parts(documents, 2))
     with pytest.raises(NotAvailableError, match="without tempering"):
-        PLSA(n_topics=2, temper=0.8).fit(parts(documents, 2))
+        PLSA(n_components=2, temper=0.8).fit(parts(documents, 2))
     with pytest.raises(InputError, match="series of texts"):
-        TopicModel(n_topics=2).fit(parts(groups, 2))
+        TopicModel(n_components=2).fit(parts(groups, 2))
