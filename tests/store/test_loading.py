@@ -340,7 +340,7 @@ def test_sums_that_no_row_can_be_added_to_are_refused_when_loaded(name, path):
 ESTIMATORS = {"hmm-1": {"n_jobs": 0}, "plsa-1": {"min_df": -1, "threads": 0}, "clusters-1": {"tol": -1.0}} | {
     "hmm-classifier-1": {"n_states": 0},
     "pca-1": {"n_components": 0},
-    "semi-supervised-1": {"unlabelled_weight": -1.0},
+    "semi-supervised-1": {"unlabelled_weight": -1.0, "classifier": "naive"},
     "topics-1": {"stem": "klingon", "batch": 0},
 }
 
