@@ -15,8 +15,8 @@ from pyarrow import parquet
 
 from deciban.cli.rows import GivenDocuments
 from deciban.errors import InputError
+from deciban.read import json_files, text_files
 from deciban.read import limits as limits_module
-from deciban.read import text_files
 from deciban.read.files import open_source
 from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, refuse_special_file
 from deciban.read.mail import HIDDEN, PARAGRAPHS, html_text, raw_messages
@@ -124,6 +124,26 @@ for file in sys.argv[1:]:
     for line in printed[4], printed[6]:  # these lines are no objects
         assert ", line 2: " in line
     assert printed[5] == printed[7] == "1 rows"
+
+
+def test_the_first_lines_are_parsed_once(tmp_path, monkeypatch):
+    """Their rows, and the lines skipped among them, count once each time the file is read; a changed file is read."""
+    path = tmp_path / "rows.jsonl"
+    lines = [json.dumps({"x": i, "label": "ab"[i % 2]}) for i in range(50)]
+    lines[7] = '{"x": ' + "[" * 100 + "]" * 100 + "}"
+    path.write_text("\n".join(lines) + "\n")
+    parsed = []
+    real = json_files.arrow_json.read_json
+    monkeypatch.setattr(json_files.arrow_json, "read_json", lambda *given: parsed.append(1) or real(*given))
+    source = open_source(path, skip_bad=True)
+    for times in (1, 2):
+        assert sum(len(batch) for batch in source.batches()) == 49
+        assert source.skipped.rows == 1
+        assert len(parsed) == times
+    source = open_source(path, skip_bad=True)
+    path.write_text("\n".join(lines[:7]))
+    assert sum(len(batch) for batch in source.batches()) == 7
+    assert source.skipped.rows == 0
 
 
 def test_nested_json_of_sentences_is_refused(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from deciban import Fisher, GenerativeClassifier, Multinomial, Text, Transformed, load, release, save
-from deciban.errors import ModelFileError
+from deciban.errors import DecibanError, ModelFileError
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
 from deciban.store.models import KEYS
@@ -334,7 +334,49 @@ CONTRADICTIONS = {
 def test_sums_that_no_row_can_be_added_to_are_refused_when_loaded(name, path):
     GenerativeClassifier(Transformed("yeo-johnson")).fit(FAMILIES["diagonal"][1], y).save(path)
     forged(path, CONTRADICTIONS[name])
-    with pytest.raises(ModelFileError, match=r"do not belong together|classes of the whole|have an order"):
+    with pytest.raises(ModelFileError, match=r"do not belong together|classes of the whole|have an order|declared"):
+        load(path)
+
+
+ESTIMATORS = {"hmm-1": {"n_jobs": 0}, "plsa-1": {"min_df": -1, "threads": 0}, "clusters-1": {"tol": -1.0}} | {
+    "hmm-classifier-1": {"n_states": 0},
+    "pca-1": {"n_components": 0},
+    "semi-supervised-1": {"unlabelled_weight": -1.0, "classifier": "naive"},
+    "topics-1": {"stem": "klingon", "batch": 0},
+}
+
+
+@pytest.mark.parametrize("golden", ESTIMATORS)
+def test_parameters_that_fit_refuses_are_refused_in_files(golden, path):
+    """Also when the model is saved: what `save` writes, `load` reads."""
+    for name, value in ESTIMATORS[golden].items():
+        model = load(GOLDEN[0].with_name(f"{golden}.deciban"))
+        save(model, path)
+
+        def change(content, names, body, name=name, value=value):
+            record = content["model"] if "parameters" in content["model"] else content["model"]["estimator"]
+            dict_item(record["parameters"], name, value)
+            return body
+
+        forged(path, change)
+        with pytest.raises(ModelFileError, match=r"must be|no stemmer"):
+            load(path)
+        with pytest.raises(DecibanError, match=r"must be|no stemmer"):
+            save(model.set_params(**{name: value}), path)
+
+
+def test_a_long_range_within_a_sequence_is_refused(path):
+    """It would be made an array of 2⁴⁰ numbers before anything is known of it."""
+    clf, _ = fitted("multinomial")
+    clf.save(path)
+
+    def change(content, names, body):
+        families = dict(content["model"]["parameters"]["items"])["families"]
+        families["pseudo_count"] = {"@": "tuple", "items": [1.0, {"@": "range", "size": 2**40}]}
+        return body
+
+    forged(path, change)
+    with pytest.raises(ModelFileError, match="range of more than"):
         load(path)
 
 

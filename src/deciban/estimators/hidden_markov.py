@@ -682,6 +682,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
             Parameters, family, sums and trace.
         """
         check_is_fitted(self, "classes_")
+        check_parameters(self)
         density = self.density if self.stats_ is None else None
         names = tuple(self.classes_.tolist())
         parameters = self.get_params(deep=False)

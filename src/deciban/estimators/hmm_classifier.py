@@ -299,6 +299,7 @@ class HMMClassifier(Answers, ClassifierMixin, FamilyParameters):
             Parameters, classes and their models.
         """
         check_is_fitted(self, "classes_")
+        check_parameters(self)
         models = tuple(model.stored() for model in self.models_.values())
         return StoredHMMClassifier(self.get_params(deep=False), tuple(self.classes_.tolist()), models, self.rows_)
 

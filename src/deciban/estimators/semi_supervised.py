@@ -162,7 +162,6 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         check_parameters(self)
-        self._check_weight()
         if y is None:
             raise InputError("requires y to be passed, but the target y is None.", remedy="Give labels to some rows.")
         rows: Any = in_memory(X)
@@ -237,7 +236,18 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _check_weight(self) -> None:
+    def check_parameters(self) -> None:
+        """Check the classifier and the weight; numbers are checked by their ranges.
+
+        Raises
+        ------
+        HyperparameterError
+            If `fit` would refuse a parameter.
+        """
+        if not isinstance(self.classifier, BaseEstimator | Family | None):
+            raise HyperparameterError(
+                f"classifier={self.classifier!r:.80} must be a GenerativeClassifier, a family or None."
+            )
         given = self.unlabelled_weight
         if given != "loo" and not isinstance(given, (int, float)):
             raise HyperparameterError(f"unlabelled_weight={given!r} is neither a number ≥ 0 nor 'loo'.")
