@@ -347,11 +347,11 @@ def encode(values: Array, known: Array | None) -> tuple[Array, Array]:
     place = {name: code for code, name in enumerate(names)}
     gap = missing_values(values)
     given = values[~gap].tolist()
-    new = set(given) - place.keys()
+    unknown = set(given) - place.keys()
     try:
-        new = sorted(new)
-    except TypeError:
-        new = sorted(new, key=lambda value: (type(value).__name__, value))
+        new = sorted(unknown)
+    except TypeError:  # values of several types
+        new = sorted(unknown, key=lambda value: (type(value).__name__, value))
     place |= {name: len(names) + i for i, name in enumerate(new)}
     codes = np.full(len(values), MISSING, dtype=np.int64)
     codes[~gap] = [place[value] for value in given]
