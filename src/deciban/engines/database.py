@@ -21,7 +21,7 @@ from deciban.engines import sql_sums
 from deciban.engines.fragments import Task
 from deciban.engines.plan import Begun, Choices, Partial, Sampled, Summing, begin, with_samples
 from deciban.engines.sql_scores import name, to_sql, translated
-from deciban.engines.sql_sums import ROWS, Given, Type
+from deciban.engines.sql_sums import ROWS, Given, Rows, Type
 from deciban.errors import HERE, DecibanError, EngineError, InputError, NotAvailableError
 from deciban.families.product import Product
 from deciban.model.fit import Request, check_request, schema_reader
@@ -42,16 +42,16 @@ ANSWERS = {"b": "BOOLEAN", "i": "BIGINT", "u": "BIGINT", "f": "DOUBLE"}  # types
 FETCHED = 10_000  # rows of a cursor that are fetched at a time
 
 
-class Database(Protocol):
-    """Rows in a database."""
+class Database(Rows, Protocol):
+    """Rows in a database, which can also be scanned."""
 
-    label: str  # what messages call them
-    columns: tuple[str, ...]
-    types: Mapping[str, Type]
-    nan: bool
+    @property
+    def label(self) -> str:
+        """What messages call them."""
 
-    def query(self, text: str) -> pa.Table:
-        """Return the result of a query, in DuckDB's dialect, of the table `ROWS`."""
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield all rows in their order, in pieces of any size."""
@@ -415,7 +415,7 @@ def _total(begun: Begun, given: Given) -> Partial | None:
             return None
         counts, found = scanned.stats, {**sql_sums.sums_of_parts(rest.family, scanned.stats.family), **found}
     assert counts is not None  # by SQL, or by the scan
-    stats = replace(counts, family=sql_sums.assembled(choices.family, counts.labels["class"], found))
+    stats = replace(counts, family=sql_sums.assembled(choices.family, counts.axis, found))
     after = int(stats.rows.sum()) - len(begun.first.table)
     sample = _sample(given, after, len(begun.first.table)) if begun.calibrates else ()
     return Partial(stats, None, ((0, after),), sample)

@@ -56,8 +56,13 @@ Place = tuple[str, Any]  # "block" and its columns, or "expert" and its name
 class Rows(Protocol):
     """Rows in a database."""
 
-    types: Mapping[str, Type]  # by column
-    nan: bool  # whether numbers may be NaN, which counts as missing
+    @property
+    def types(self) -> Mapping[str, Type]:
+        """Type of each column."""
+
+    @property
+    def nan(self) -> bool:
+        """Whether numbers may be NaN, which counts as missing."""
 
     def query(self, text: str) -> pa.Table:
         """Return the result of a query, in DuckDB's dialect, of the table `ROWS`."""
@@ -399,7 +404,7 @@ def moments_of(part: Part, given: Given, guard: bool) -> Moments | None:
             kept = [f"({x} IS NULL OR ABS({x}) <= {literal(far)})" for x, far in zip(values, family.reach)]
         if family.outside == "refuse":
             refused = [f"{x} <= 0" for x, one in zip(values, by) if one == "log"]
-        values = [transformed(x, one, *row, gap=True) for x, one, row in zip(values, by, map)]
+        values = [transformed(x, one, power, unit, gap=True) for x, one, (power, unit) in zip(values, by, map)]
         family = family.inner
     if not isinstance(family, Gaussian) or family.origin is None or family.structure == "auto":
         return None
@@ -479,7 +484,7 @@ def _stats(at: int, moments: Moments, axis: Axis, sums: Callable[[str], Array]) 
     D = len(moments.values)
     labels = {"class": axis, "feature": Axis(range(D), D)}
     first = np.stack([sums(f"s {at} {i}") for i in range(D)], axis=1)
-    frame = moments.origin, moments.gaussian.reach
+    frame: Any = moments.origin, moments.gaussian.reach
     stats: Any
     if moments.full:
         n = sums(f"n {at}")

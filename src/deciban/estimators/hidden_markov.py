@@ -250,8 +250,9 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         """
         check_parameters(self)
         X, passes = parted(X)
-        column = None if passes is None else self._column(lengths, y, sample_weight, sequence_weight)
+        column = ""
         if passes is not None:
+            column = self._column(lengths, y, sample_weight, sequence_weight)
             check_ends(passes.each(EndsOfPart(column)), passes.names(), column)
             X, lengths = runs_of(X, column)
         if lengths is None and are_lengths(y, X):

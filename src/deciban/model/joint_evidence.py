@@ -96,7 +96,7 @@ class PolynomialTerm:
         at = places[:, self.columns]
         t = np.where(at < 0, np.nan, np.take_along_axis(self.numbers, np.maximum(at, 0), axis=0))
         scores = self.constant + t @ self.linear.T + np.einsum("nd,kde,ne->nk", t, self.quadratic, t)
-        return np.where(np.isnan(t).any(axis=1)[:, None], 0.0, scores)
+        return np.where(np.isnan(t).any(axis=1, keepdims=True), 0.0, scores)
 
 
 JointTerm = CosineTerm | PolynomialTerm
@@ -164,8 +164,8 @@ def polynomial_term(label: str, density: Any, X: Array, weight: float, at: list[
     turned = A @ centre  # (K, D)
     constant = c + b @ centre + turned @ centre
     linear, quadratic = (b + 2 * turned) * unit, A * np.multiply.outer(unit, unit)
-    nats = (weight * (part - part[0]) for part in (quadratic, linear, constant))
-    return PolynomialTerm(label, tuple(at), (X - centre) / unit, *nats, gaps)
+    A, b, c = (weight * (part - part[0]) for part in (quadratic, linear, constant))
+    return PolynomialTerm(label, tuple(at), (X - centre) / unit, A, b, c, gaps)
 
 
 def unmapped(density: Any, X: Any) -> tuple[Any, Any, Array | float]:

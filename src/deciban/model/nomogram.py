@@ -214,6 +214,7 @@ def _add_experts(
     position = {name: j for j, name in enumerate(model.reader.columns)}
     pairs, beyond, start = None, False, 0
     terms: list[JointTerm] = []
+    term: JointTerm | None
     bandwidths: dict[str, float] = {}
     named = model.family.experts.values()  # type: ignore[attr-defined]  # only products have experts
     for given, (expert, density) in zip(named, experts_of(model.family, predictor.density)):

@@ -74,8 +74,8 @@ def _wave(waves: Waves, column: ColumnScale) -> dict[str, Any] | None:
     if j in waves.numbers:
         return {"numbers": [float(z) for z in waves.numbers[j][:m]], "vectors": packed(waves.vectors[j])}
     vectors = waves.vectors[j][:m]
-    absent = np.isnan(vectors).any(axis=1)
-    return {"absent": absent.astype(int).tolist(), "vectors": packed(np.where(absent[:, None], 0.0, vectors))}
+    absent = np.asarray(np.isnan(vectors).any(axis=1, keepdims=True))
+    return {"absent": absent[:, 0].astype(int).tolist(), "vectors": packed(np.where(absent, 0.0, vectors))}
 
 
 def _cosines(term: CosineTerm, waves: int, fixed: Sequence[ColumnScale], K: int) -> dict[str, Any]:

@@ -322,14 +322,14 @@ def values(model: object, at: str = "") -> None:
 
 
 @cache
-def field_names(cls: type) -> tuple[str, ...] | None:
+def field_names(cls: Any) -> tuple[str, ...] | None:
     """Return the names of the fields of a dataclass, None for other classes."""
     return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
 
 
 def dataclasses_of(value: object) -> Iterator[object]:
     """Yield every dataclass of a value."""
-    names = field_names(type(value))
+    names = field_names(cast(Any, type(value)))
     if names is not None:
         yield value
         parts: Iterable[object] = [getattr(value, name) for name in names]
@@ -347,7 +347,7 @@ def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iter
     if isinstance(value, np.ndarray):
         yield at, value, owner, name
         return
-    names = field_names(type(value))
+    names = field_names(cast(Any, type(value)))
     if names is not None:
         for each in names:
             part = getattr(value, each)

@@ -137,7 +137,7 @@ class Encoder:
             if id(value) in self.places:
                 return {"@": "same", "as": self.places[id(value)]}
             self.places[id(value)] = at
-        kind = type(value)
+        kind: Any = type(value)
         if kind not in self.names:
             self.names[kind] = registry.name_of(kind)
         return {"@": self.names[kind]} | {
@@ -169,7 +169,7 @@ def exact(array: Array) -> bool:
 
 
 @cache
-def stored(cls: type) -> dict[str, bool]:
+def stored(cls: Any) -> dict[str, bool]:
     """Return the stored fields of a dataclass, and whether each is required: fields added later have a default."""
     return {
         f.name: f.default is MISSING and f.default_factory is MISSING

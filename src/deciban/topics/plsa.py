@@ -124,7 +124,7 @@ class PLSA(TopicEstimator):
     [1.0, 1.0, 0.5]
     """
 
-    RANGES: ClassVar[Ranges] = TopicEstimator.RANGES | {"temper": SHARE}
+    RANGES: ClassVar[Ranges] = {**TopicEstimator.RANGES, "temper": SHARE}
 
     temper: float | Literal["auto"] = 1.0
 

@@ -130,7 +130,7 @@ class TopicModel(TopicEstimator):
     array([1., 1.])
     """
 
-    RANGES: ClassVar[Ranges] = TopicEstimator.RANGES | {"beta": POSITIVE, "batch": COUNT, "n_samples": COUNT}
+    RANGES: ClassVar[Ranges] = {**TopicEstimator.RANGES, "beta": POSITIVE, "batch": COUNT, "n_samples": COUNT}
 
     method: Method = "auto"
     alpha: ArrayLike = "learnt"
