@@ -113,3 +113,22 @@ def test_a_classifier_learns_and_unlearns_single_rows():
     with pytest.raises(NotLearntError):
         texts.unlearn_one("new", 0)
     assert isinstance(clf.accumulator(), RowAccumulator)
+
+
+@pytest.mark.parametrize("structure", ["diagonal", "tied"])
+@pytest.mark.parametrize("kind", ["dict", "list", "array"])
+def test_rows_of_a_plain_gaussian_wait_and_are_summed_together(structure, kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    given = pd.DataFrame(X, columns=["a", "b", "c"]) if kind == "dict" else X
+    rows = {"dict": lambda: given.to_dict("records"), "list": X.tolist, "array": lambda: list(X)}[kind]()
+    lessons = GenerativeClassifier(Gaussian(structure)).fit(given[:30], y[:30]).accumulator()
+    for row, label in zip(rows[30:], y[30:]):
+        lessons.learn_one(row, label)
+    assert lessons.waiting == 30
+    whole = GenerativeClassifier(Gaussian(structure)).fit(given[:30], y[:30]).learn(given[30:], y[30:])
+    found = [lessons.predict_proba_one(row)[1] for row in rows]
+    np.testing.assert_allclose(found, whole.predict_proba(given)[:, 1], atol=1e-12)
+    with pytest.raises(DecibanError):
+        lessons.learn_one(rows[0][:2] if kind != "dict" else {"a": "red"}, 1)
+    assert lessons.model().weight == 60

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from deciban.text.family import Text
 
 MOST_WAITING = 4096  # rows that wait to be summed
 PUBLISH_SECONDS = 0.05  # answers may be so much older than the last lesson
+NUMBER_TYPES = frozenset({float, int, np.float64, np.float32, np.int64, np.int32})
 LARGEST = 1e100  # larger numbers are summed at once: their squares may exceed the range of numbers
 
 
@@ -70,6 +72,8 @@ class RowAccumulator:
         self._numbers = tuple(column.name for column in used if column.kind in NUMBERS)
         self._names = tuple(column.name for column in used if column.kind in NAMES)
         self._plain = schema is not None and len(used) == len(self._numbers) + len(self._names)
+        if schema is None and type(model.family) is Gaussian:  # a table of numbers
+            self._numbers, self._plain = tuple(model.reader.given), True
 
     @property
     def waiting(self) -> int:
@@ -103,7 +107,7 @@ class RowAccumulator:
         if not known or not self._takes_all or not self._is_usual(row):
             self._replace(self.model().learn(self._model.lesson(self._batch([row], [label])), self._key))
             return self
-        self._rows.append(dict(row) if isinstance(row, Mapping) else row)
+        self._rows.append(dict(row) if isinstance(row, Mapping) else copy(row))
         self._labels.append(label)
         if len(self._rows) >= MOST_WAITING:
             self.model()
@@ -201,12 +205,13 @@ class RowAccumulator:
         if self._reader.texts:
             return isinstance(row, str) and (row.isascii() or _is_unicode(row))
         if not isinstance(row, Mapping):
-            return False
+            values = row.tolist() if isinstance(row, np.ndarray) else row
+            whole = self._plain and not self._names and isinstance(values, list | tuple)
+            return whole and len(values) == len(self._numbers) and all(map(_is_number, values))
         if not self._plain or len(row) != len(self._numbers) + len(self._names):
             return False
         for name in self._numbers:
-            value = row.get(name)
-            if (type(value) is not float and type(value) is not int) or not -LARGEST < value < LARGEST:
+            if not _is_number(row.get(name)):
                 return False
         for name in self._names:
             value = row.get(name)
@@ -226,6 +231,10 @@ def _takes_all(family: Family[Any]) -> bool:
     if isinstance(family, Text):
         return family.analyser is None
     return type(family) in (Gaussian, Binned, Categorical)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in NUMBER_TYPES and -LARGEST < value < LARGEST
 
 
 def _same_type(labels: list[Any]) -> bool:
