@@ -111,7 +111,7 @@ def parted(X: Any) -> tuple[Any, Passes | None]:
             f"the engine {library!r} does not fit models with hidden variables.",
             remedy="Give a Dask frame, or load the rows into a frame.",
         )
-    return backend.passes(X)  # type: ignore[no-any-return]
+    return backend.passes(X)
 
 
 def over_frames(method: M) -> M:

@@ -24,6 +24,7 @@ from deciban.engines.sql_scores import name, to_sql, translated
 from deciban.engines.sql_sums import ROWS, Given, Type
 from deciban.errors import HERE, DecibanError, EngineError, InputError, NotAvailableError
 from deciban.families.product import Product
+from deciban.families.protocol import classes_of
 from deciban.model.fit import Request, check_request, schema_reader
 from deciban.model.fit import fit as fit_alone
 from deciban.model.model import Reader
@@ -66,7 +67,7 @@ class Relation:
     def __init__(self, relation: Any, label: str = "the relation") -> None:
         self.relation, self.label = relation, label
         self.columns = tuple(relation.columns)
-        self.types: dict[str, Type] = dict(zip(self.columns, map(_duckdb_type, relation.types)))
+        self.types: Mapping[str, Type] = dict(zip(self.columns, map(_duckdb_type, relation.types)))
 
     def query(self, text: str) -> pa.Table:
         """Return the result of a query."""
@@ -140,7 +141,9 @@ class SqlTable:
         self.connection, self.table, self.dialect, self.label = connection, table, dialect, table
         first = self.query(f"SELECT * FROM {ROWS} LIMIT {HEAD}")
         self.columns = tuple(first.column_names)
-        self.types: dict[str, Type] = {each: self._type(each, first.schema.field(each).type) for each in self.columns}
+        self.types: Mapping[str, Type] = {
+            each: self._type(each, first.schema.field(each).type) for each in self.columns
+        }
 
     def __repr__(self) -> str:
         return f"SqlTable({self.table!r}, {self.dialect!r})"
@@ -415,7 +418,7 @@ def _total(begun: Begun, given: Given) -> Partial | None:
             return None
         counts, found = scanned.stats, {**sql_sums.sums_of_parts(rest.family, scanned.stats.family), **found}
     assert counts is not None  # by SQL, or by the scan
-    stats = replace(counts, family=sql_sums.assembled(choices.family, counts.labels["class"], found))
+    stats = replace(counts, family=sql_sums.assembled(choices.family, classes_of(counts.labels), found))
     after = int(stats.rows.sum()) - len(begun.first.table)
     sample = _sample(given, after, len(begun.first.table)) if begun.calibrates else ()
     return Partial(stats, None, ((0, after),), sample)

@@ -46,7 +46,7 @@ class Passes:
 
     def total(self, work: Callable[[Any], Sums]) -> Sums:
         """Return the sums of `work(part)` over all parts."""
-        return self.engine.total(_OnPart(work, listed=True), self.items, _Elementwise())[0]  # type: ignore[no-any-return]
+        return self.engine.total(_OnPart(work, listed=True), self.items, _Elementwise())[0]
 
     def each(self, work: Callable[[Any], Any]) -> list[Any]:
         """Return `work(part)` of all parts in order; for values that are small."""

@@ -52,7 +52,7 @@ class _Tasks:
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        place = TaskContext.get().partitionId()  # type: ignore[union-attr]
+        place = TaskContext.get().partitionId()
         if place not in self.items:
             return
         data, task = self.items[place]

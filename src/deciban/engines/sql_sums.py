@@ -399,7 +399,7 @@ def moments_of(part: Part, given: Given, guard: bool) -> Moments | None:
             kept = [f"({x} IS NULL OR ABS({x}) <= {literal(far)})" for x, far in zip(values, family.reach)]
         if family.outside == "refuse":
             refused = [f"{x} <= 0" for x, one in zip(values, by) if one == "log"]
-        values = [transformed(x, one, *row, gap=True) for x, one, row in zip(values, by, map)]
+        values = [transformed(x, one, row[0], row[1], gap=True) for x, one, row in zip(values, by, map)]
         family = family.inner
     if not isinstance(family, Gaussian) or family.origin is None or family.structure == "auto":
         return None
@@ -479,7 +479,7 @@ def _stats(at: int, moments: Moments, axis: Axis, sums: Callable[[str], Array]) 
     D = len(moments.values)
     labels = {"class": axis, "feature": Axis(range(D), D)}
     first = np.stack([sums(f"s {at} {i}") for i in range(D)], axis=1)
-    frame = moments.origin, moments.gaussian.reach
+    frame: Any = moments.origin, moments.gaussian.reach
     stats: Any
     if moments.full:
         n = sums(f"n {at}")

@@ -224,7 +224,7 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         """
         check_rule(self.rule)
         X, passes = parted(X)
-        column = None if passes is None else self._column(lengths, y, sample_weight, sequence_weight)
+        column = "" if passes is None else self._column(lengths, y, sample_weight, sequence_weight)
         if passes is not None:
             check_ends(passes.each(EndsOfPart(column)), passes.names(), column)
             X, lengths = runs_of(X, column)

@@ -146,7 +146,7 @@ class EncodedPart:
 
     def __call__(self, part: Any) -> WeightedRows:
         table = Table.of(part)
-        given = table if isinstance(self.family, Product) else table.pick()
+        given: Any = table if isinstance(self.family, Product) else table.pick()
         return WeightedRows(self.family, self.family.encode(given, ()))
 
 
