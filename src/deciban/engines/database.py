@@ -66,7 +66,7 @@ class Relation:
     def __init__(self, relation: Any, label: str = "the relation") -> None:
         self.relation, self.label = relation, label
         self.columns = tuple(relation.columns)
-        self.types: dict[str, Type] = dict(zip(self.columns, map(_duckdb_type, relation.types)))
+        self.types: Mapping[str, Type] = dict(zip(self.columns, map(_duckdb_type, relation.types)))
 
     def query(self, text: str) -> pa.Table:
         """Return the result of a query."""
@@ -140,7 +140,9 @@ class SqlTable:
         self.connection, self.table, self.dialect, self.label = connection, table, dialect, table
         first = self.query(f"SELECT * FROM {ROWS} LIMIT {HEAD}")
         self.columns = tuple(first.column_names)
-        self.types: dict[str, Type] = {each: self._type(each, first.schema.field(each).type) for each in self.columns}
+        self.types: Mapping[str, Type] = {
+            each: self._type(each, first.schema.field(each).type) for each in self.columns
+        }
 
     def __repr__(self) -> str:
         return f"SqlTable({self.table!r}, {self.dialect!r})"
