@@ -9,7 +9,7 @@ their position in the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -158,12 +158,34 @@ class SqlTable:
         return "real" if found <= {"integer", "real"} else "text" if found == {"text"} else "other"
 
     def query(self, text: str) -> pa.Table:
-        """Return the result of a query, in DuckDB's dialect, of the table `ROWS`."""
+        """Return the result of a query.
+
+        Parameters
+        ----------
+        text : str
+            Query in DuckDB's dialect, of the table `ROWS`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Result.
+        """
         tables = list(self._pieces(self._cursor(self._written(text))))
         return pa.concat_tables(tables, promote_options="permissive")
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield all rows in their order."""
+        """Read all rows in their order, in pieces of any size.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names of the columns to read.
+
+        Returns
+        -------
+        iterator of pyarrow.Table
+            Some rows each.
+        """
         return self._pieces(self._cursor(self._written(f"SELECT {', '.join(map(name, columns))} FROM {ROWS}")))
 
     def _written(self, text: str) -> str:
