@@ -80,6 +80,7 @@ def test_prior_cost_and_unsure_are_those_of_the_asker(here, said, clf):
     assert {row["prediction"] for row in null} == {None}
 
 
+@pytest.mark.slow
 def test_sets_are_those_of_the_library(here, said, clf):
     learnt = ("predict", "tumours.deciban", "ten.csv", "--coverage", ".99", "--learnt", "tumours.csv")
     made = clf.predict_set("ten.csv", 0.99, learnt=("tumours.csv", "diagnosis"))

@@ -9,7 +9,14 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if ">>>" in p.read_text()], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name == "text.md" else [])
+        for page in PAGES
+        if ">>>" in page.read_text()
+    ],
+)
 def test_what_a_page_shows_is_what_comes_out(page):
     text = page.read_text().replace("```python\n", "\n").replace("```\n", "\n")
     test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)

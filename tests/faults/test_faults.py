@@ -10,6 +10,8 @@ import pytest
 
 from faults.campaign import KINDS, start
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found():
