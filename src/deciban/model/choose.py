@@ -328,6 +328,8 @@ def absurd_reach(X: Array) -> Array | None:
     """Return the limits beyond which numbers of each column are absurd; None if no column has such a number."""
     from deciban.families.transformed import MOST_REACH, reach_of
 
+    if np.iscomplexobj(X):  # the family refuses such numbers
+        return None
     ends = np.fmax.reduce(X, axis=0, initial=0), np.fmin.reduce(X, axis=0, initial=0)
     largest = np.max(np.abs(np.asarray(ends, dtype=float)), axis=0)
     some = np.asarray(X[chosen_rows(len(X), ROWS_OF_SCALE)], dtype=float)
