@@ -365,6 +365,25 @@ def test_parameters_that_fit_refuses_are_refused_in_files(golden, path):
             save(model.set_params(**{name: value}), path)
 
 
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ({"@": "tuple", "items": []}, "a column in each block"),
+        ({"@": "scalar", "dtype": "U8", "value": 0}, "its blocks"),
+    ],
+)
+def test_blocks_of_a_product_that_have_no_sums_are_refused(key, why, path):
+    save(load(GOLDEN[0].with_name("fitted-product-1.deciban")), path)
+
+    def change(content, names, body):
+        content["model"]["family"]["families"]["items"][1][0] = key
+        return body
+
+    forged(path, change)
+    with pytest.raises(ModelFileError, match=why):
+        load(path)
+
+
 def test_a_long_range_within_a_sequence_is_refused(path):
     """It would be made an array of 2⁴⁰ numbers before anything is known of it."""
     clf, _ = fitted("multinomial")

@@ -62,6 +62,8 @@ def structure(value: object) -> None:
         require(type(value.parts) is tuple and all(isinstance(p, Axis) for p in value.parts), "Ragged", "axes as parts")
     elif isinstance(value, Stats):
         _stats(value)
+    elif isinstance(value, Product):
+        require(all(value.keys), "a product", "a column in each block")
     for name, kind in ROLES.get(type(value).__name__, {}).items():
         part = getattr(value, name)
         require(isinstance(part, kind), f"{type(value).__name__}.{name}", f"a {kind.__name__}")
