@@ -23,7 +23,7 @@ from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.sklearn.dropin import Array, DropIn
 from deciban.statistics import Additive, Members
 
-LEAST = 1e-4  # ratio to the largest eigenvalue of the least eigenvalue, and of the least gap, that keeps ten digits
+LEAST = 2e-5  # ratio to the largest eigenvalue of the least eigenvalue, and of the least gap, that keeps ten digits
 NEGATIVE = 1e-9  # ratio to the largest eigenvalue below 0 that shows rows that were never learnt
 
 
@@ -124,7 +124,7 @@ class PCA(DropIn, Additive, theirs.PCA):
         if suits and self._runs(X):
             moments = Moments.of(X)
             values, vectors = np.linalg.eigh(moments.scatter)
-            if values[0] > LEAST * values[-1] and np.diff(values).min(initial=np.inf) > LEAST * values[-1]:
+            if keeps_digits(values[::-1], D if isinstance(n_components, str) or n_components < 1 else n_components):
                 S, Vt = self._set_moments(moments._replace(weight=n), n_components, X.dtype, values, vectors)
                 return None, S, Vt, X, False, xp
         return super()._fit_full(X, n_components, xp, is_array_api_compliant)
@@ -240,3 +240,9 @@ class PCA(DropIn, Additive, theirs.PCA):
         self._fit_svd_solver = "covariance_eigh"
         self._spectrum = self._set_moments(moments, wanted, dtype, *np.linalg.eigh(moments.scatter))
         return self
+
+
+def keeps_digits(values: Array, kept: int) -> bool:
+    """Whether the first directions are far enough from the others, by descending eigenvalues, to be found from sums."""
+    least = LEAST * values[0]
+    return bool(kept > 0 and values[kept - 1] > least and (values[:-1] - values[1:])[:kept].min(initial=np.inf) > least)
