@@ -112,7 +112,9 @@ def cosine_term(
     coefficients = coefficients_of(density)
     if coefficients is None or coefficients[0] is not None:
         return None
-    numbers, vectors, start = {}, {}, 0
+    numbers: dict[int, Array] = {}
+    vectors: dict[int, Array] = {}
+    start = 0
     frequencies = family.frequencies
     for ramp, j in zip(family.ramps, at):
         own = frequencies[start : start + ramp.width]

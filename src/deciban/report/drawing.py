@@ -71,7 +71,7 @@ class Frame:
     y: tuple[float, float]
     width: int = 360
     height: int = 220
-    left: int = 46
+    left: int = 52
     bottom: int = 38
 
     def across(self, values: Any) -> Any:
