@@ -159,12 +159,34 @@ class SqlTable:
         return "real" if found <= {"integer", "real"} else "text" if found == {"text"} else "other"
 
     def query(self, text: str) -> pa.Table:
-        """Return the result of a query, in DuckDB's dialect, of the table `ROWS`."""
+        """Run a query on the table.
+
+        Parameters
+        ----------
+        text : str
+            Query in DuckDB's dialect, which calls the table `deciban_rows`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The result.
+        """
         tables = list(self._pieces(self._cursor(self._written(text))))
         return pa.concat_tables(tables, promote_options="permissive")
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield all rows in their order."""
+        """Read all rows in their order.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns to read.
+
+        Returns
+        -------
+        iterator of pyarrow.Table
+            The rows, in pieces of any size.
+        """
         return self._pieces(self._cursor(self._written(f"SELECT {', '.join(map(name, columns))} FROM {ROWS}")))
 
     def _written(self, text: str) -> str:
