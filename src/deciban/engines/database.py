@@ -158,33 +158,33 @@ class SqlTable:
         return "real" if found <= {"integer", "real"} else "text" if found == {"text"} else "other"
 
     def query(self, text: str) -> pa.Table:
-        """Return the result of a query.
+        """Run a query on the table.
 
         Parameters
         ----------
         text : str
-            Query in DuckDB's dialect, of the table `ROWS`.
+            Query in DuckDB's dialect, which calls the table `deciban_rows`.
 
         Returns
         -------
         pyarrow.Table
-            Result.
+            The result.
         """
         tables = list(self._pieces(self._cursor(self._written(text))))
         return pa.concat_tables(tables, promote_options="permissive")
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Read all rows in their order, in pieces of any size.
+        """Read all rows in their order.
 
         Parameters
         ----------
         columns : sequence of str
-            Names of the columns to read.
+            Columns to read.
 
         Returns
         -------
         iterator of pyarrow.Table
-            Some rows each.
+            The rows, in pieces of any size.
         """
         return self._pieces(self._cursor(self._written(f"SELECT {', '.join(map(name, columns))} FROM {ROWS}")))
 
