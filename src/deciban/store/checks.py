@@ -329,7 +329,7 @@ def field_names(cls: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
 
 
-def dataclasses_of(value: object) -> Iterator[object]:
+def dataclasses_of(value: object) -> Iterator[object]:  # type: ignore[arg-type]  # classes are hashable
     """Yield every dataclass of a value."""
     names = field_names(type(value))
     if names is not None:
@@ -347,7 +347,7 @@ def dataclasses_of(value: object) -> Iterator[object]:
 def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iterator[tuple[str, Array, object, str]]:
     """Yield path, array, the dataclass that holds it, and the name of its field, for every array of a value."""
     if isinstance(value, np.ndarray):
-        yield at, value, owner, name
+        yield at, value, owner, name  # type: ignore[arg-type]
         return
     names = field_names(type(value))
     if names is not None:
