@@ -329,9 +329,9 @@ def field_names(cls: type) -> tuple[str, ...] | None:
     return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else None
 
 
-def dataclasses_of(value: object) -> Iterator[object]:  # type: ignore[arg-type]  # classes are hashable
+def dataclasses_of(value: object) -> Iterator[object]:
     """Yield every dataclass of a value."""
-    names = field_names(type(value))
+    names = field_names(type(value))  # type: ignore[arg-type]  # classes are hashable
     if names is not None:
         yield value
         parts: Iterable[object] = [getattr(value, name) for name in names]
@@ -347,9 +347,9 @@ def dataclasses_of(value: object) -> Iterator[object]:  # type: ignore[arg-type]
 def arrays(value: object, at: str, owner: object = None, name: str = "") -> Iterator[tuple[str, Array, object, str]]:
     """Yield path, array, the dataclass that holds it, and the name of its field, for every array of a value."""
     if isinstance(value, np.ndarray):
-        yield at, value, owner, name  # type: ignore[arg-type]
+        yield at, value, owner, name
         return
-    names = field_names(type(value))
+    names = field_names(type(value))  # type: ignore[arg-type]  # classes are hashable
     if names is not None:
         for each in names:
             part = getattr(value, each)
