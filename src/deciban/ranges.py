@@ -34,7 +34,7 @@ class Range:
         return bool(self.low <= number <= self.high) and number not in self.excluded
 
 
-Ranges: TypeAlias = Mapping[str, Range]  # by name of the parameter
+Ranges: TypeAlias = dict[str, Range]  # by name of the parameter
 
 COUNT = Range("at least 1", low=1)
 TOLERANCE = Range("at least 0 and finite", low=0, excluded=(inf,))

@@ -460,5 +460,5 @@ class StoredTopics:
             right = isinstance(held, np.ndarray) and held.shape == shape and held.dtype.kind == "f"
             require(right, name, f"the shape {shape}")
             require(bool((held >= 0).all() and np.isfinite(held).all()), name, "finite numbers of at least 0")
-        model.topics_, model.prevalence_  # noqa: B018  fails now if they cannot be computed
+        model.topics_, model.prevalence_, model._prior()  # fails now if they cannot be computed
         return model
