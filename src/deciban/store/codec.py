@@ -141,8 +141,7 @@ class Encoder:
         if kind not in self.names:
             self.names[kind] = registry.name_of(kind)
         return {"@": self.names[kind]} | {
-            name: self.encode(getattr(value, name), f"{at}.{name}" if at else name)
-            for name in stored(kind)  # type: ignore[arg-type]  # classes are hashable
+            name: self.encode(getattr(value, name), f"{at}.{name}" if at else name) for name in stored(kind)
         }
 
 
