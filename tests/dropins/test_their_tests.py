@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 RUNNER = Path(__file__).parents[1] / "peers" / "run_sklearn_tests.py"
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from faults.kill import campaign
 
+pytestmark = pytest.mark.slow
+
 
 def test_nothing_is_lost_when_commands_are_killed():
     seen = Counter()

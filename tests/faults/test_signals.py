@@ -10,6 +10,8 @@ from deciban import load
 from deciban.demo.commands import write_table
 from program import forked, run_as_program
 
+pytestmark = pytest.mark.slow
+
 ROWS = {"fit": (564,), "learn": (564, 574)}
 COMMANDS = {
     "fit": ["fit", "tumours.csv", "--label", "diagnosis", "-o", "model.deciban"],

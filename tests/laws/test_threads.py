@@ -9,6 +9,8 @@ from deciban import kernels
 from deciban.kernels import parallel
 from deciban.text import documents
 
+pytestmark = pytest.mark.slow
+
 each_case = pytest.mark.parametrize("case", CASES, ids=repr)
 
 

@@ -8,6 +8,8 @@ from deciban.service.app import PAGE
 from deciban.service.openapi import ROUTES, SCHEMAS, description
 from service.running import Running
 
+pytestmark = pytest.mark.slow
+
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
 CHECKS = [
     schemathesis.checks.not_a_server_error,
