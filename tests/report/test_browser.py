@@ -13,7 +13,7 @@ from deciban.report.columns import column_scales
 from report.tables import mixed_model, mixed_table, table_with_pairs
 from topics.browser import Browser, missing
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing() is not None, reason=missing() or "")]
 RIGHT = "\ue014"  # arrow key, as WebDriver spells it
 SET = """
 const [id, value] = arguments, control = document.getElementById(id);

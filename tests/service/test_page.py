@@ -12,7 +12,10 @@ import deciban
 from service.running import Running
 from topics.browser import Browser, missing
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a browser: {missing()}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(missing() is not None, reason=f"needs a browser: {missing()}"),
+]
 TEXT = "win a free lunch today"
 CLASSIFIED = "return document.querySelector('#headline').innerText && !document.querySelector('#answer').hidden"
 
