@@ -179,7 +179,7 @@ with threadpool_limits(2):
     with choice.one_thread(0):  # our own limit is none of the user's
         print(deciban.get_threads())
 """
-    limits = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"}
+    limits = {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"}  # Dask sets them in this process
     environment = {name: value for name, value in os.environ.items() if name not in limits}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2", "2"]
