@@ -26,15 +26,14 @@ from dask import delayed
 from dask.delayed import Delayed
 
 import deciban
-from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.fragments import Task
 from deciban.engines.passes import Passes
-from deciban.engines.plan import Addition, Work, fit, tree
+from deciban.engines.plan import Addition, Work, check_label, fit, fit_files, over_parts, tree
 from deciban.errors import DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
 from deciban.progress import progress_bar
 from deciban.read.batches import Rows
-from deciban.read.files import open_source
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
@@ -96,22 +95,16 @@ class DaskEngine:
     # -- the faces of a classifier ---------------------------------------------------------------------------------
     def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
         """Fit a model to a Dask frame or to files; None for files that are one fragment."""
-        if not isinstance(y, str):
-            raise InputError("rows in fragments have their labels in a column.", remedy="For y, give its name.")
-        if sample_weight is not None:
-            raise InputError("rows in fragments cannot be weighted.", remedy="Load them into a frame first.")
+        label = check_label(y, sample_weight)
         if isinstance(X, dd.Series):
             raise InputError("of Dask, rows are a DataFrame, and not a Series.", remedy="Give a frame.")
         if isinstance(X, dd.DataFrame):
-            return fit(request, Partitions(X, y, self), self)
-        source = open_source(X)
-        parts = parts_of(source)
-        return fit(request, Files(source, y, parts), self) if len(parts) > 1 else None
+            return fit(request, Partitions(X, label, self), self)
+        return fit_files(request, X, label, self)
 
     def over_parts(self, work: Work, source: Source) -> Iterator[Any] | None:
         """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
-        parts = parts_of(source)
-        return self.each(work, Files(source, "", parts).items(0)) if len(parts) > 1 else None
+        return over_parts(work, source, self)
 
     def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
         """Return the answers to the rows of a Dask frame, as a frame or a series of Dask with the index of the rows."""

@@ -26,8 +26,8 @@ import numpy as np
 
 import deciban
 from deciban.engines import words
-from deciban.engines.fragments import Task, labelled_batches
-from deciban.errors import EngineError, NoRowsError, NotAvailableError
+from deciban.engines.fragments import Files, Task, labelled_batches, parts_of
+from deciban.errors import EngineError, InputError, NoRowsError, NotAvailableError
 from deciban.families.abilities import needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.protocol import Family
@@ -46,6 +46,7 @@ from deciban.model.model import ModelStats, Reader, lesson
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows
+from deciban.read.files import open_source
 from deciban.read.reservoir import chosen_rows
 from deciban.read.source import Skipped, Source
 from deciban.read.tables import HEAD, stacked
@@ -382,6 +383,28 @@ def fit(request: Request, given: Given, engine: Engine) -> tuple[Predictor, Give
     fitted = _fit(request, given, engine, True) or _fit(request, given, engine, False)
     assert fitted is not None
     return fitted
+
+
+def check_label(y: Any, sample_weight: Any) -> str:
+    """Return the name of the column of labels; refuse labels apart from the rows, and weights."""
+    if not isinstance(y, str):
+        raise InputError("rows in fragments have their labels in a column.", remedy="For y, give its name.")
+    if sample_weight is not None:
+        raise InputError("rows in fragments cannot be weighted.", remedy="Load them into a frame first.")
+    return y
+
+
+def fit_files(request: Request, X: Any, label: str, engine: Engine) -> tuple[Predictor, GivenRows] | None:
+    """Fit a model to files; None for files that are one fragment."""
+    source = open_source(X)
+    parts = parts_of(source)
+    return fit(request, Files(source, label, parts), engine) if len(parts) > 1 else None
+
+
+def over_parts(work: Work, source: Source, engine: Engine) -> Iterator[Any] | None:
+    """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
+    parts = parts_of(source)
+    return iter(engine.each(work, Files(source, "", parts).items(0))) if len(parts) > 1 else None
 
 
 def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tuple[Predictor, GivenRows] | None:

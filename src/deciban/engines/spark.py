@@ -22,14 +22,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
-from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.fragments import Task
 from deciban.engines.passes import Passes
-from deciban.engines.plan import Addition, Serial, Work, fit
+from deciban.engines.plan import Addition, Serial, Work, check_label, fit, fit_files, over_parts
 from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Rows
-from deciban.read.files import open_source
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
@@ -111,20 +110,14 @@ class SparkEngine:
     # -- the faces of a classifier ---------------------------------------------------------------------------------
     def fit(self, request: Request, X: Any, y: Any, sample_weight: Any) -> tuple[Predictor, Rows] | None:
         """Fit a model to a DataFrame or to files; None for files that are one fragment."""
-        if not isinstance(y, str):
-            raise InputError("rows in fragments have their labels in a column.", remedy="For y, give its name.")
-        if sample_weight is not None:
-            raise InputError("rows in fragments cannot be weighted.", remedy="Load them into a frame first.")
+        label = check_label(y, sample_weight)
         if isinstance(X, DataFrame):
-            return fit(request, Partitions(y, self), self)
-        source = open_source(X)
-        parts = parts_of(source)
-        return fit(request, Files(source, y, parts), self) if len(parts) > 1 else None
+            return fit(request, Partitions(label, self), self)
+        return fit_files(request, X, label, self)
 
     def over_parts(self, work: Work, source: Source) -> Iterator[Any] | None:
         """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
-        parts = parts_of(source)
-        return self.each(work, Files(source, "", parts).items(0)) if len(parts) > 1 else None
+        return over_parts(work, source, self)
 
     def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
         """Return the DataFrame with the answers added as columns."""
