@@ -195,17 +195,20 @@ def _schema(frame: DataFrame) -> pa.Schema:
 def _failed(error: Exception) -> EngineError:
     """Return the error for a job that Spark could not do."""
     reason = _reason(error)
-    if "No module named 'deciban'" in str(error):
+    if reason.startswith("ModuleNotFoundError"):
         return EngineError(
-            "Spark's executors cannot import deciban. No model was made.",
+            f"Spark's executors cannot import deciban ({reason}). No model was made.",
             remedy="Install the same version of deciban on all machines, for the Python of PYSPARK_PYTHON.",
         )
     return EngineError(f"Spark failed ({reason}). No model was made.")
 
 
 def _reason(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines or [type(error).__name__])[0][:300]
+    """Return the first line of an error; of one in a worker, the line below its traceback."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    begun = [at for at, line in enumerate(lines) if line.startswith("Traceback (")]
+    below = [line for line in lines[begun[-1] + 1 :] if not line.startswith(" ")] if begun else []
+    return (below or [line.strip() for line in lines] or [type(error).__name__])[0][:300]
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------
