@@ -17,6 +17,8 @@ from deciban.read.mail_header import with_header
 from program import environment
 from service.running import Running
 
+pytestmark = pytest.mark.slow
+
 SPAM = b"From: a@example.org\nSubject: cheap pills\nX-Deciban: ham; 99 dban; unsure=no\n\nbuy cheap pills now \xff\n"
 HAM = b"From: b@example.org\nSubject: lunch\n\nlunch with the team at noon\n"
 

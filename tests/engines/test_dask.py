@@ -74,6 +74,7 @@ def test_empty_partitions_add_nothing(pattern, one_machine):
     assert len(clf.predict_proba(some).compute()) == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_changes_no_bit(client, pattern):
     clf = GenerativeClassifier(FAMILIES, calibrate="offsets")
     alone = planned(clf, pattern)
@@ -101,6 +102,7 @@ def test_the_engine_of_a_with_statement_reads_files_by_pattern(client, pattern, 
     assert clf.feature_names_in_.tolist() == ["size", "colour", "calls"]
 
 
+@pytest.mark.slow
 def test_commands_fit_and_predict_by_an_engine(client, pattern, tmp_path):
     place = client.scheduler.address.replace("tcp", "dask")
     model, answers = (str(tmp_path / name) for name in ("m.deciban", "answers.csv"))

@@ -14,6 +14,8 @@ from deciban import GenerativeClassifier, load
 from estimators.kinds import KINDS
 from program import environment
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 30  # after which a forked process is taken to hang
 
 

@@ -141,6 +141,7 @@ def test_in_a_group_only_the_bad_lesson_is_refused(animals_model, monkeypatch):
         assert same_sums(school.teacher._state.model.stats, clf.stats_)
 
 
+@pytest.mark.slow
 def test_one_key_counts_once_also_when_sent_in_parallel(texts_model):
     with Running(texts_model) as service:
 
@@ -214,6 +215,7 @@ def test_a_served_file_is_locked_against_other_writers(texts_model):
         assert "used by another deciban" in done.err
 
 
+@pytest.mark.slow
 def test_lessons_survive_sigkill(texts_model):
     """The long campaign is `make serve-kill`."""
     from service.kills import campaign
@@ -250,6 +252,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_really_full_answers_507_until_there_is_room(texts_model, small_disk):
     with Running(Path(shutil.copy(texts_model, small_disk / "texts.deciban"))) as service:
         service.post("/learn", {"text": "free lunch", "label": "ham"})
