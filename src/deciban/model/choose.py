@@ -21,6 +21,7 @@ from deciban.errors import DecibanError
 from deciban.evidence.scores import convert, log_posterior
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.gaussian import Gaussian
+from deciban.families.limits import NO_LIMIT, limits_of, masked
 from deciban.families.product import Block, Key, as_key
 from deciban.families.protocol import Density, Family, Rule
 from deciban.kernels.choice import SMALL_WORK
@@ -43,7 +44,6 @@ ROWS_PER_BIN = 4  # and class: fewer do not show its height
 POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
 JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
-ROWS_OF_SCALE = 1024  # by which the scale of a column is judged when absurd numbers are looked for
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
 STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
@@ -61,7 +61,8 @@ class Choice:
     decibans: float  # over the runner-up, all rows together
     runner_up: str
     rows: int  # compared
-    absurd: int = 0  # numbers that count as missing
+    limit: float = NO_LIMIT  # numbers of larger absolute value count as missing
+    absurd: int = 0  # such numbers in the rows compared
 
     @property
     def reason(self) -> str:
@@ -81,7 +82,7 @@ class Choice:
 def choose_family(x: Array, members: Members, kind: str) -> Choice:
     """Choose the candidate with the highest leave-one-out density; of equally good ones, the simpler.
 
-    Absurd numbers, such as 99999999 for an unknown age, count as missing.
+    Absurd numbers, such as 99999999 for an unknown age, count as missing, also in rows that are learnt later.
 
     >>> rng = np.random.default_rng(0)
     >>> members = Members.hard(rng.integers(0, 2, 500), 2)
@@ -89,13 +90,12 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
     'log-normal'
     """
     X = np.asarray(x, dtype=float)[:, None]
-    reach = absurd_reach(X)
-    if reach is not None:
-        X = np.where(np.abs(X) > reach, np.nan, X)
+    limit = limits_of(X)
+    X = masked(X, limit)
     seen = X[~np.isnan(X)]
     grid = grid_of(seen) if len(seen) else None
     scores, weight = {}, members.row_weights()
-    families = candidates(X, members, kind, reach)
+    families = candidates(X, members, kind, limit)
     for name, family in families.items():
         try:
             scores[name] = density_score(family, X, members, weight, grid)
@@ -107,23 +107,23 @@ def choose_family(x: Array, members: Members, kind: str) -> Choice:
             best = name
     second = max((name for name in scores if name != best), key=lambda name: scores[name], default=best)
     gain = float(convert(scores[best] - scores[second], "decibans"))
-    return Choice(families[best], best, gain, second, len(seen), int((~np.isnan(x)).sum()) - len(seen))
+    absurd = int((~np.isnan(x)).sum()) - len(seen)
+    return Choice(families[best], best, gain, second, len(seen), NO_LIMIT if limit is None else limit[0], absurd)
 
 
-def candidates(X: Array, members: Members, kind: str, reach: Array | None = None) -> dict[str, Family[Any]]:
-    """Return the families that a column of numbers may have, the simpler ones first; `reach` if some are absurd."""
+def candidates(X: Array, members: Members, kind: str, limit: Array | None = None) -> dict[str, Family[Any]]:
+    """Return the families that a column of numbers may have, the simpler ones first."""
     from deciban.families.binned import Binned
     from deciban.families.poisson import Poisson
     from deciban.families.transformed import Transformed
 
     seen = X[~np.isnan(X)]
-    plain = Gaussian("diagonal") if reach is None else Transformed("none", reach=reach)
-    found: dict[str, Family[Any]] = {"normal": plain}
+    found: dict[str, Family[Any]] = {"normal": Gaussian("diagonal", limit=limit)}
     if kind == "number" and len(seen) and seen.min() > 0:
-        found["log-normal"] = Transformed("log", outside="gap", reach=reach)  # a zero in later rows counts as missing
-    found["normal after a power transform"] = Transformed("yeo-johnson", reach=reach)
-    if kind == "count" and reach is None:
-        found["Poisson"] = Poisson()
+        found["log-normal"] = Transformed("log", outside="gap", reach=limit)  # a zero in later rows counts as missing
+    found["normal after a power transform"] = Transformed("yeo-johnson", reach=limit)
+    if kind == "count":
+        found["Poisson"] = Poisson(limit=limit)
     bins = best_bins(X, members)
     found[f"split into {bins} ranges"] = Binned(bins)
     return found
@@ -315,32 +315,12 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
     found: list[tuple[Key, Family[Any]]] = []
     for columns in dict.fromkeys((smooth, many)):
         if len(columns) > 1 and len(sample.members) >= ROWS_PER_COLUMN * len(columns):
-            reach = absurd_reach(np.stack([sample.column(name) for name in columns], axis=1))
+            limit = np.array([choices[name].limit for name in columns])
             by = tuple(_transform(choices[name].family) for name in columns)
             for each in dict.fromkeys((("none",) * len(by), by)):
-                plain = reach is None and set(each) == {"none"}
-                one = Transformed(each, inner=Gaussian("auto"), outside="gap", reach=reach)  # type: ignore[arg-type]
-                found.append((columns, Gaussian("auto") if plain else one))
+                one = Transformed(each, inner=Gaussian("auto"), outside="gap", reach=limit)  # type: ignore[arg-type]
+                found.append((columns, Gaussian("auto", limit=limit) if set(each) == {"none"} else one))
     return found
-
-
-def absurd_reach(X: Array) -> Array | None:
-    """Return the limits beyond which numbers of each column are absurd; None if no column has such a number."""
-    from deciban.families.transformed import MOST_REACH, reach_of
-
-    if X.dtype.kind not in "fiub":
-        return None  # refused where the rows are encoded
-    ends = np.fmax.reduce(X, axis=0, initial=0), np.fmin.reduce(X, axis=0, initial=0)
-    largest = np.max(np.abs(np.asarray(ends, dtype=float)), axis=0)
-    some = np.asarray(X[chosen_rows(len(X), ROWS_OF_SCALE)], dtype=float)
-    some = np.sort(some, axis=0)  # missing values last
-    seen = len(some) - np.isnan(some).sum(axis=0)
-    low, middle, high = (some[(seen * k) // 4, np.arange(X.shape[1])] if len(some) else seen for k in (1, 2, 3))
-    suspects = np.flatnonzero(~(largest <= np.abs(middle) + 256 * (high - low)))  # cheaper than `reach_of` every column
-    reach = np.full(X.shape[1], 2.0**MOST_REACH)
-    reach[suspects] = [reach_of(some[:, j]) for j in suspects]
-    absurd = largest > reach
-    return np.where(absurd, reach, 2.0**MOST_REACH) if absurd.any() else None
 
 
 def _transform(family: Family[Any]) -> str:

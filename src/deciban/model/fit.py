@@ -14,12 +14,13 @@ from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
+from deciban.families.limits import beyond, limits_of
 from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import ASKED, absurd_reach, choose_blocks
+from deciban.model.choose import ASKED, choose_blocks
 from deciban.model.cross_fit import fit_calibration
 from deciban.model.experts import InteractionsLike, check_interactions, table_experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
@@ -305,7 +306,7 @@ def asked_family(
         return product, [Block(key, family, ASKED) for key, family in zip(product.keys, product.families.values())]
     if isinstance(families, str) and families == "auto":
         if schema is None:
-            block = _block_of_array(table)
+            block = _block_of_array(table, first.labels is not None)
             return block.family, [block]
         features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
         asked = {key: _family(value) for key, value in features.items() if not _is_kind(value)}
@@ -368,7 +369,8 @@ def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
 
 
-def _block_of_array(table: Table) -> Block:
+def _block_of_array(table: Table, labelled: bool) -> Block:
+    """Return the family of an array; in rows with labels, absurd numbers count as missing, also those learnt later."""
     if table.texts:
         from deciban.text import Text
 
@@ -378,15 +380,16 @@ def _block_of_array(table: Table) -> Block:
 
         return Block((), Multinomial(), "sparse input: counts of events")
     rows = table.pick()
+    limit = limits_of(rows)
+    absurd = bool(beyond(rows, limit).any())
+    if not labelled and not absurd:
+        limit = None
     if _has_gaps(rows):
-        return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
-    reach = absurd_reach(rows)
-    if reach is not None:
-        from deciban.families.transformed import Transformed
-
-        why = "numbers: one Gaussian block, absurd numbers as missing; its structure by leave-one-out log loss"
-        return Block((), Transformed("none", inner=Gaussian("auto"), outside="gap", reach=reach), why)
-    return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
+        return Block((), Gaussian("diagonal", limit=limit), "numbers with gaps: one Gaussian a column")
+    why = (
+        f"numbers: one Gaussian block{', absurd numbers as missing' * absurd}; its structure by leave-one-out log loss"
+    )
+    return Block((), Gaussian("auto", limit=limit), why)
 
 
 def _family(value: Any) -> Any:
