@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 
 from deciban import Bernoulli, Gamma, Gaussian, GenerativeClassifier, Multinomial, Poisson, Transformed
-from deciban.errors import AbsurdNumbersWarning, DomainError, NotLearntError, UnlearnError
+from deciban.errors import AbsurdNumbersWarning, DomainError, NotAvailableError, NotLearntError, UnlearnError
 from deciban.families.limits import limits_of
 
 STRUCTURES = ["full", "tied", "diagonal", "tied diagonal", "spherical", "tied spherical"]
@@ -370,3 +370,20 @@ def test_values_whose_squares_overflow_are_refused(two_classes):
     clf = GenerativeClassifier(Gaussian("full")).fit(X, y)
     with pytest.raises(DomainError, match="too large to sum"):
         clf.learn([[1e200, 0.0, 0.0, 0.0]], [0])
+
+
+def test_a_gaussian_that_is_fitted_by_em_says_that_it_cannot_unlearn(two_classes):
+    X, y = two_classes
+    gaps = X.copy()
+    gaps[7, 1] = np.nan
+    clf = GenerativeClassifier(Gaussian("full")).fit(gaps, y)
+    assert "GaussianWithGaps" in str(clf.families_)
+    assert "cannot be unlearnt; Gaussian('diagonal') could" in str(clf.families_)
+    assert "rows cannot be unlearnt" in clf.standing_
+    before = clf.stats_
+    with pytest.raises(NotAvailableError, match=r"Nothing was changed.*Gaussian\('diagonal'\)"):
+        clf.unlearn(gaps[:1], y[:1])
+    assert clf.stats_ is before
+    diagonal = GenerativeClassifier(Gaussian("diagonal")).fit(gaps, y).unlearn(gaps[7:8], y[7:8])
+    alone = GenerativeClassifier(Gaussian("diagonal")).fit(np.delete(gaps, 7, axis=0), np.delete(y, 7))
+    np.testing.assert_allclose(diagonal.predict_log_proba(X), alone.predict_log_proba(X), rtol=1e-9, atol=1e-9)

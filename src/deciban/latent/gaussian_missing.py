@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, NotAvailableError
+from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
 from deciban.families import limits
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.family import Gaussian
@@ -35,6 +35,14 @@ from deciban.statistics import Array, Axis, Members
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedStats(em.ExpectedSums, GaussianStats):
     """Expected sums of the complete rows, given the observed values."""
+
+    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
+        raise NotAvailableError(
+            "a full or tied Gaussian of rows with gaps is fitted by EM: its sums hold expected values, so that rows "
+            "cannot be unlearnt or left out exactly. Nothing was changed.",
+            remedy="Fit again without these rows, fill the gaps, or use Gaussian('diagonal'), which can unlearn them. "
+            "To evaluate on learnt rows use k-fold (cross_val_predict).",
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
