@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from deciban.store.classifier import Stored
 
 
-class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters):
+class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     """Classifier that models how each class produces its rows.
 
     Its answer is the weight of evidence for every class; the prior and the costs of the person who decides are added
@@ -653,6 +653,7 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
         return self._another(model) if keep != "right" else other._another(model)
 
     __add__ = merge
+    __radd__ = Additive.__radd__  # `sum([a, b, c])` begins with 0 + a
 
     def blank(self) -> Self:
         """Return a classifier with the same choices and no rows.
