@@ -30,6 +30,7 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.mapped import MappedFamily, MappedStats
 from deciban.families.protocol import Density, Family, Input, Rule
 from deciban.read.numbers import refuse
+from deciban.read.reservoir import chosen_rows
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Members
 
@@ -42,6 +43,7 @@ POWERS = tuple(k / 4 for k in range(9))  # candidates for λ: few, so that indep
 ABSURD = 2**10  # robust scales from the median beyond which numbers are absurd
 ABSURD_LOG = 8  # and for positive numbers so many robust scales of their logarithms
 MOST_REACH = 1000.0  # binary logarithm of the largest limit
+ROWS_OF_SCALE = 1024  # by which the scale of a column is judged when absurd numbers are looked for
 FAR = 32  # a power is chosen by the values within so many robust scales of the median
 
 
@@ -188,6 +190,15 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         scores[near] = super().leave_one_out(stats, X[near], members.take(near), rule, density)
         return scores
 
+    def left_out_features(self, stats: MappedStats, X: Array, members: Members, rule: Rule) -> Array:
+        near = self._near(X)
+        if near is None:
+            return super().left_out_features(stats, X, members, rule)
+        learnt = super().left_out_features(stats, X[near], members.take(near), rule)
+        scores = np.asarray(self.estimate(stats, rule).parts(X))  # type: ignore[attr-defined]
+        scores[near] = learnt
+        return scores
+
     def mapped(self, X: Array, map: Array) -> Array:
         absurd = self._absurd(X)
         X = np.where(absurd, np.nan, X) if absurd.any() else X
@@ -233,6 +244,23 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         inner = ability(self.inner, HasChoices)
         kept: Any = self.inner if inner is None else inner.keep_choices(chosen.inner, with_rows)
         return replace(self, power=chosen.power, unit=chosen.unit, inner=kept)
+
+
+def absurd_reach(X: Array) -> Array | None:
+    """Return the limits beyond which numbers of each column are absurd; None if no column has such a number."""
+    if X.dtype.kind not in "fiub":
+        return None  # refused where the rows are encoded
+    ends = np.fmax.reduce(X, axis=0, initial=0), np.fmin.reduce(X, axis=0, initial=0)
+    largest = np.max(np.abs(np.asarray(ends, dtype=float)), axis=0)
+    some = np.asarray(X[chosen_rows(len(X), ROWS_OF_SCALE)], dtype=float)
+    some = np.sort(some, axis=0)  # missing values last
+    seen = len(some) - np.isnan(some).sum(axis=0)
+    low, middle, high = (some[(seen * k) // 4, np.arange(X.shape[1])] if len(some) else seen for k in (1, 2, 3))
+    suspects = np.flatnonzero(~(largest <= np.abs(middle) + 256 * (high - low)))  # cheaper than `reach_of` every column
+    reach = np.full(X.shape[1], 2.0**MOST_REACH)
+    reach[suspects] = [reach_of(some[:, j]) for j in suspects]
+    absurd = largest > reach
+    return np.where(absurd, reach, 2.0**MOST_REACH) if absurd.any() else None
 
 
 def reach_of(x: Array) -> float:

@@ -19,7 +19,7 @@ from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import ASKED, absurd_reach, choose_blocks
+from deciban.model.choose import ASKED, choose_blocks
 from deciban.model.cross_fit import fit_calibration
 from deciban.model.experts import InteractionsLike, check_interactions, table_experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
@@ -380,10 +380,10 @@ def _block_of_array(table: Table) -> Block:
     rows = table.pick()
     if _has_gaps(rows):
         return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
+    from deciban.families.transformed import Transformed, absurd_reach
+
     reach = absurd_reach(rows)
     if reach is not None:
-        from deciban.families.transformed import Transformed
-
         why = "numbers: one Gaussian block, absurd numbers as missing; its structure by leave-one-out log loss"
         return Block((), Transformed("none", inner=Gaussian("auto"), outside="gap", reach=reach), why)
     return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
