@@ -72,6 +72,20 @@ def test_kernels_and_scikit_learns_code_keep_the_same_sums():
             np.testing.assert_allclose(one, other, atol=1e-10)
 
 
+@pytest.mark.parametrize("labels", [Y, CODES, CODES.tolist(), CODES.astype(float), CODES > 0])
+@pytest.mark.parametrize("name", ["LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis"])
+def test_few_rows_give_scikit_learns_attributes_to_the_bit(name, labels):
+    mine, peer = (
+        getattr(lib, name)(store_covariance=True).fit(X, labels) for lib in (ours, sklearn.discriminant_analysis)
+    )
+    assert set(vars(mine)) - set(vars(peer)) == {"_moments"}
+    assert set(vars(peer)) <= set(vars(mine))
+    for attribute, value in vars(peer).items():
+        if attribute.endswith("_"):
+            np.testing.assert_array_equal(getattr(mine, attribute), value, err_msg=attribute)
+            assert np.asarray(getattr(mine, attribute)).dtype == np.asarray(value).dtype
+
+
 def test_leave_one_out_of_an_analysis_with_a_constant_column():
     wide = np.column_stack([X, np.ones(N), X[:, 0] + X[:, 1]])
     found = ours.LinearDiscriminantAnalysis().fit(wide, Y).leave_one_out(wide[:6], Y[:6])

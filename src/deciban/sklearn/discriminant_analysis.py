@@ -122,6 +122,16 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         self._max_components = self._n_features_out = most if self.n_components is None else self.n_components
         return True
 
+    def _solve_few(self, X: Array, y: Array, names: Array, sizes: Array) -> bool:
+        if self.n_components is not None:
+            return False
+        self.classes_, self.priors_ = names, sizes / len(X)
+        self._max_components = self._n_features_out = min(len(names) - 1, X.shape[1])
+        self._solve_svd(X, y)
+        if len(names) == 2:
+            self.coef_, self.intercept_ = self.coef_[1:] - self.coef_[:1], self.intercept_[1:] - self.intercept_[:1]
+        return True
+
     def _by_svd(self, moments: Moments, prior: Array, covariance: Array, most: int, exact: bool) -> Any:
         n, (values, vectors) = moments.weight.sum(), principal(moments)
         zero = values <= ROUNDING * values[0]
@@ -279,6 +289,20 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
         self.means_ = moments.mean.astype(dtype, copy=False)
         self.scalings_ = list(values.astype(dtype, copy=False))
         self.rotations_ = list(vectors.astype(dtype, copy=False))
+        return True
+
+    def _solve_few(self, X: Array, y: Array, names: Array, sizes: Array) -> bool:
+        if (sizes < 2).any():
+            return False
+        classes = [X[y == name] for name in names]
+        found = [self._solve_svd(rows) for rows in classes]
+        if any((scaling > self.tol).sum() < X.shape[1] for scaling, _, _ in found):
+            return False
+        self.classes_, self.priors_ = names, sizes / float(len(X))
+        self.means_ = np.asarray([rows.mean(0) for rows in classes])
+        self.scalings_, self.rotations_, covariances = (list(each) for each in zip(*found))
+        if self.store_covariance:
+            self.covariance_ = covariances
         return True
 
     def _decision_function(self, X: Any) -> Array:

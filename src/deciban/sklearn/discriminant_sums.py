@@ -48,7 +48,7 @@ class DiscriminantAnalysis(Evidence, Sums):
             The classifier.
         """
         fits = getattr(X, "dtype", None) in FLOATS and self._runs(X) and X.shape[0] > X.shape[1]
-        if fits and self._fit_by_kernels(X, y):
+        if (fits and self._fit_by_kernels(X, y)) or (not fits and self._fit_few(X, y)):
             return self
         super().fit(X, y)  # type: ignore[misc]
         self._keep(X, y)
@@ -95,6 +95,26 @@ class DiscriminantAnalysis(Evidence, Sums):
         self._moments = moments
         return True
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _fit_few(self, X: Any, y: Any) -> bool:
+        """Fit few rows by scikit-learn's solver, without its slow checks; False where its `fit` should run."""
+        plain = type(X) is np.ndarray and X.dtype == np.float64 and type(y) is np.ndarray and y.dtype.kind in "iU"
+        if not plain or self._reason() is not None or self.solver != "svd" or self.shrinkage is not None:
+            return False
+        if self.priors is not None or X.ndim != 2 or y.shape != X.shape[:1]:
+            return False
+        X, y = validate_data(self, X, y, ensure_min_samples=2)
+        names, codes = np.unique(y, return_inverse=True)
+        K = len(names)
+        if not 2 <= K < len(X) or K * X.shape[1] ** 2 > MOST or not self._solve_few(X, y, names, np.bincount(codes)):
+            return False
+        self._moments = Moments.of(X, codes, None, K, np.asarray(self.means_))
+        return True
+
+    def _solve_few(self, X: Array, y: Array, names: Array, sizes: Array) -> bool:
+        """Set the attributes as scikit-learn's `fit` does; False where it raises an error."""
+        raise NotImplementedError
+
     def _solve(self, dtype: Any, names: Array, moments: Moments, prior: Array, exact: bool) -> bool:
         """Set the fitted attributes; False, if `exact`, where a covariance is too close to singular for ten digits."""
         raise NotImplementedError
@@ -114,7 +134,8 @@ class DiscriminantAnalysis(Evidence, Sums):
         K, D = len(self.classes_), self.n_features_in_
         if K * D * D <= MOST and not sklearn.get_config()["array_api_dispatch"]:
             codes = np.searchsorted(self.classes_, np.asarray(y).reshape(-1))
-            self._moments = Moments.of(np.asarray(X, dtype=float), codes, None, K)
+            mean = np.asarray(self.means_) if self.means_.dtype == np.float64 else None
+            self._moments = Moments.of(np.asarray(X), codes, None, K, mean)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, refit: bool) -> Self:

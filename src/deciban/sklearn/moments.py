@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ EPS = float(np.finfo(float).eps)
 LOST = 1e-11  # relative error of a variance from which on it is computed in two passes
 NEGATIVE = 1e-9  # ratio to the learnt sums below 0 that shows rows that were never learnt
 FALSIFIED = 1e-8  # relative error of a variance that unlearning may leave behind
-BLOCK = 8192  # rows whose deviations from the mean are held at once
+MASKED = 2**16  # rows times classes up to which a mask of each class takes less time than sorting
 
 
 class Moments(NamedTuple):
@@ -35,23 +35,20 @@ class Moments(NamedTuple):
         return cls(np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D)))
 
     @classmethod
-    def of(cls, X: Array, codes: Array, weight: Array | None, K: int) -> Moments:
-        """Return the moments of rows, in two passes: means, then products about them."""
-        found = cls.none(K, X.shape[1])
-        order, ends = np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=K))
-        for k, rows in enumerate(np.split(order, ends[:-1])):
-            blocks = [rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK)]
-            total = float(len(rows) if weight is None else weight[rows].sum())
-            if not total:
+    def of(cls, X: Array, codes: Array, weight: Array | None, K: int, mean: Array | None = None) -> Moments:
+        """Return the moments of rows, in two passes: means, if they are not known, then products about them."""
+        found = cls.none(K, X.shape[1])._replace(weight=np.bincount(codes, weight, K).astype(float))
+        for k, own in enumerate(_rows_of_classes(codes, K)):
+            rows, w = X[own], None if weight is None else weight[own]
+            if not len(rows):
                 continue
-            for at in blocks:
-                block = np.asarray(X[at], dtype=float)
-                found.mean[k] += (block.sum(axis=0) if weight is None else weight[at] @ block) / total
-            for at in blocks:
-                off = X[at] - found.mean[k]
-                off = off if weight is None else off * np.sqrt(weight[at])[:, None]
-                found.scatter[k] += off.T @ off
-            found.weight[k] = total
+            if mean is None:
+                found.mean[k] = np.average(rows, axis=0, weights=w) if w is not None else rows.mean(axis=0, dtype=float)
+            else:
+                found.mean[k] = mean[k]
+            off = rows - found.mean[k]
+            off = off if w is None else off * np.sqrt(w)[:, None]
+            found.scatter[k] = off.T @ off
         return found
 
     @classmethod
@@ -106,3 +103,13 @@ class Moments(NamedTuple):
                 "variances. Nothing was changed: fit again without these rows."
             )
         return left._replace(weight=np.maximum(left.weight, 0.0))
+
+
+def _rows_of_classes(codes: Array, K: int) -> list[Any]:
+    """Return an index of the rows of each class."""
+    if K == 1:
+        return [slice(None)]
+    if len(codes) * K <= MASKED:
+        return [codes == k for k in range(K)]
+    order, ends = np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=K))
+    return np.split(order, ends[:-1])
