@@ -86,7 +86,9 @@ class Sample:
 
     def numbers(self, names: Iterable[str]) -> Array:
         """Return the numbers of some columns, shape (n, D)."""
-        place = {name: at for at, name in enumerate(self.table.columns)}
+        place, names = {name: at for at, name in enumerate(self.table.columns)}, list(names)
+        if not names:
+            return np.empty((len(self.table), 0))
         return np.asarray(self.table.pick([place[name] for name in names]), dtype=float)
 
     def choices(self, kinds: Mapping[str, str]) -> dict[str, Choice]:
