@@ -56,8 +56,8 @@ def _check(value: Any, described: list[str], sizes: dict[str, int], where: str) 
         require(right and abs(value) <= LARGEST, where, f"to be a number of at most {LARGEST:g}")
         return
     if kind == "size":
-        right = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
-        require(right, where, "to be a size")
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        require(whole and value >= 0, where, "to be a size")
         shape: tuple[int, ...] = (int(value),)
     elif kind == "list":
         require(type(value) is list, where, "to be a list")
