@@ -7,7 +7,7 @@ never held twice. Readers are compiled, or plain Python for small inputs; large 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -30,6 +30,7 @@ from deciban.text.kernels.streams import (
 )
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary, encoded, text_array
+from deciban.text.word_delta import DeltaNumbers
 
 if TYPE_CHECKING:
     from deciban.text.kernels.readers import NgramReader
@@ -248,9 +249,10 @@ class PlainReader:
     [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
     """
 
-    def __init__(self, tokens: Tokens, names: Iterable[str] = (), grow: bool = True) -> None:
-        self.tokens, self.grow, self.columns = tokens, grow, None
-        self.number = {name: at for at, name in enumerate(names)}
+    def __init__(self, tokens: Tokens, known: dict[str, int] | DeltaNumbers | None = None) -> None:
+        """With `known` numbers, no others are given."""
+        self.tokens, self.grow, self.columns = tokens, known is None, None
+        self.number: Any = {} if known is None else known
 
     @property
     def sizes(self) -> list[int]:
@@ -287,7 +289,7 @@ def _texts(chunk: Chunk) -> list[str]:
 def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Reader:
     """Make a reader of new features, or of the features of a vocabulary; `fast` asks for a compiled one."""
     if not (fast and tokens.compiled):
-        return PlainReader(tokens, () if vocabulary is None else vocabulary, vocabulary is None)
+        return PlainReader(tokens, None if vocabulary is None else _numbers(tokens, vocabulary))
     from deciban.text.kernels.hash_tables import WordTable
     from deciban.text.kernels.readers import CharacterReader, NgramReader, WordReader
 
@@ -308,6 +310,17 @@ def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Re
     if vocabulary is not None:
         _fill(reader, vocabulary)
     return reader
+
+
+def _numbers(tokens: Tokens, vocabulary: Vocabulary) -> dict[str, int] | DeltaNumbers:
+    """Return the column of each word; where a vocabulary came from a base, the dict of the base is kept for it."""
+    delta = vocabulary.delta
+    if delta is None:
+        return {name: at for at, name in enumerate(vocabulary)}
+    kind, readers = (tokens, False, False), delta.base.readers
+    reader = readers.take(kind, lambda: PlainReader(tokens, _numbers(tokens, delta.base)))
+    readers.put(kind, reader)  # a plain reader of a vocabulary does not change while it reads
+    return DeltaNumbers(reader.number, delta)
 
 
 def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:
