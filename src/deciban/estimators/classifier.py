@@ -94,8 +94,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     classes : sequence, optional
         Class labels declared before they are seen, in this order.
     calibrate : {"offsets", "length", "blocks", "features", "affine", "pav", "auto"} or None, default="auto"
-        How log-likelihoods are calibrated on leave-one-out scores. "auto" calibrates text, and mixes of families that
-        were chosen automatically.
+        How log-likelihoods are calibrated on leave-one-out scores. "auto" calibrates text, and families that were
+        chosen automatically, unless it would lose; arrays whose first rows come by `partial_fit` are not calibrated.
     ledger : bool, str or bytes, default=False
         Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
         of the digests.
@@ -442,7 +442,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             The classifier itself.
         """
         if not self.__sklearn_is_fitted__():
-            return self._fit(X, y, sample_weight, self.classes if classes is None else classes)
+            declared = self.classes if classes is None else classes
+            return self._fit(X, y, sample_weight, declared, first_of_many=True)
         return self.learn(X, y, sample_weight)
 
     def learn(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -1585,11 +1586,11 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             state["_predictor"] = replace(self._predictor, learnt=None)  # a copy elsewhere holds no rows
         return state
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any, first_of_many: bool = False) -> Self:
         key = None if self.ledger is False or self.ledger is None else Key.of(self.ledger)
         X, y = _in_memory(X, y)
         with self._writing():
-            request = replace(self._request(declared), key=key)
+            request = replace(self._request(declared), key=key, first_of_many=first_of_many)
             backend = None if isinstance(X, np.ndarray) else elsewhere(X)
             fitted = None if backend is None else backend.fit(request, X, y, sample_weight)
             if fitted is not None:  # by an engine, whose rows are not in memory

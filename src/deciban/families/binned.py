@@ -207,18 +207,18 @@ def _edges_between(values: Array, counts: Array, grid: float | None, bins: int) 
     alone = counts >= counts.sum() / bins
     own = values[alone]
     ends = np.array([values[0] - half, values[-1] + half])
-    cuts: list[float] = []
+    cuts = np.empty(0)
     if not alone.all():
         held = np.cumsum(np.where(alone, 0.0, counts))  # the other values share the bins that are left
         shares = max(bins - len(own), 1)
         low, high = np.searchsorted(held, held[-1] / shares * (np.arange(1, shares) + np.array([[-0.25], [0.25]])))
-        cuts = (round_between(values[low], values[high]) - shift).tolist()
+        cuts = round_between(values[low], values[high]) - shift
     if len(values) > bins:  # the ends, rounded outwards
         unit = 10.0 ** np.floor(np.log10(half_range))
         rounded = np.floor(values[[0, -1]] / unit) * unit + np.array([0.0, unit]) - shift
         ends = np.where(alone[[0, -1]], ends, rounded)
-    inside = [cut for cut in cuts if ends[0] < cut < ends[1] and not (np.abs(own - cut) < half).any()]
-    edges = np.unique([*ends, *inside, *(own - half), *(own + half)])
+    inside = cuts[(ends[0] < cuts) & (cuts < ends[1]) & ~(np.abs(own[:, None] - cuts) < half).any(axis=0)]
+    edges = np.unique(np.concatenate([ends, inside, own - half, own + half]))
     filled = np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)[1:-1] > 0
     edges = edges[np.r_[True, filled[:-1], True]] if len(edges) > 2 else edges  # an empty bin joins the next
     if len(edges) < 2:  # the step is below the rounding of the value

@@ -33,6 +33,7 @@ from deciban.families.protocol import Family
 from deciban.families.word_scores import source_of
 from deciban.model.calibration import PARTS, WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import clearly_worse, first_of_near_equals
+from deciban.model.column_group import ColumnGroup
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.model import Lesson, ModelStats, collect, estimate
@@ -72,12 +73,19 @@ def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> I
     """Yield the scores of each fold, and leave-one-out scores of the other rows, by sums without the fold."""
     model, rows, members = predictor.model, lesson.rows, lesson.members
     columns = model.reader.columns
+    group = ColumnGroup.of(model, rows)
+    if group is not None:
+        model, rows = group.rest(model, rows)
     for k in np.unique(fold):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         left = without_fold(model.family, model.stats, collect(model.family, rows[test], members.take(test), columns))
         without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
         left_out = left_out_blocks(without, rows[train], members.take(train))
-        yield Fold(train, test, left_out, without.block_scores(rows[test]))
+        scores = without.block_scores(rows[test])
+        if group is not None:
+            inside, outside = group.scores(train, test, members, model.rule)
+            left_out, scores = group.together(inside, left_out), group.together(outside, scores)
+        yield Fold(train, test, left_out, scores)
 
 
 def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
