@@ -92,6 +92,13 @@ def beyond(X: Array, limit: Array | None) -> Array:
         return np.asarray(found & np.isfinite(size)) if found.any() else NONE
 
 
+def any_beyond(X: Array, limit: Array) -> bool:
+    """Whether a number is absurd, by the largest and the smallest of each column: for large tables."""
+    ends = np.fmax.reduce(X, axis=0, initial=0), np.fmin.reduce(X, axis=0, initial=0)
+    largest = np.max(np.abs(np.asarray(ends, dtype=float)), axis=0)
+    return bool((largest > limit).any())
+
+
 def masked(X: Array, limit: Array | None) -> Array:
     """Return numbers with NaN in place of absurd ones; a sparse table as it is."""
     if limit is None or not isinstance(X, np.ndarray):
