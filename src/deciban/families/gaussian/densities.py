@@ -444,7 +444,8 @@ class DiagonalStudent(AxisDensity):
 
     def select(self, features: Array) -> DiagonalStudent:
         """Return the density of some features."""
-        return replace(super().select(features), dof=self.dof[:, np.asarray(features)])  # type: ignore[return-value]
+        fewer: DiagonalStudent = super().select(features)  # type: ignore[assignment]
+        return replace(fewer, dof=self.dof[:, np.asarray(features)])
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""
