@@ -90,7 +90,8 @@ def concerned(folder: Path) -> list[Path]:
 def keep_newsgroups(home: Path) -> None:
     """Write the 20 newsgroups where `fetch_20newsgroups` looks for them, if there is a file of them."""
     file = Path(os.environ.get("DECIBAN_DATA", "")) / "20newsgroups/20news_bydate.jsonl.gz"
-    if not file.is_file():
+    cache = home / "20news-bydate_py3.pkz"
+    if cache.exists() or not file.is_file():
         return
     home.mkdir(parents=True, exist_ok=True)
     with gzip.open(file, "rt", encoding="utf-8") as lines:
@@ -102,7 +103,7 @@ def keep_newsgroups(home: Path) -> None:
         target = np.array([names.index(row["label"]) for row in part])
         files = np.array([f"{row['label']}/{row['id']}" for row in part])
         parts[split] = Bunch(data=[row["text"] for row in part], filenames=files, target_names=names, target=target)
-    (home / "20news-bydate_py3.pkz").write_bytes(codecs.encode(pickle.dumps(parts), "zlib_codec"))
+    cache.write_bytes(codecs.encode(pickle.dumps(parts), "zlib_codec"))
 
 
 def run(script: Path, folder: Path, how: str, seconds: float) -> subprocess.CompletedProcess[str] | None:

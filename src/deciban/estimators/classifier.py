@@ -1710,7 +1710,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return scores.log_probability(each)
 
     def _note_columns(self, X: Any, given: Rows, reader: Reader) -> None:
-        """Set n_features_in_ and feature_names_in_ as scikit-learn does."""
+        """Set n_features_in_ and feature_names_in_ as scikit-learn does; keep the name of the column of labels."""
+        self._label = given.label
         array = isinstance(X, np.ndarray) and X.ndim == 2
         if not array and not isinstance(X, (*PLACES, Table)):
             validate_data(self, _as_given(X, given.X), reset=True, skip_check_array=True)
@@ -1736,8 +1737,10 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             return reader_of(self.model_).table(X)
         X, _ = _in_memory(X)
         table = Table.of(X)
-        if schema is not None and table.framed and schema.label in table.columns and schema.label not in schema.names:
-            table, _ = split_label(table, str(schema.label))
+        label = getattr(self, "_label", None) if schema is None else schema.label
+        names = getattr(self, "feature_names_in_", ()) if schema is None else schema.names
+        if label is not None and table.framed and label in table.columns and label not in names:
+            table, _ = split_label(table, str(label))
         arranged = self._arranged(table)
         if arranged is not None:
             table = arranged

@@ -114,6 +114,8 @@ class Binned(MappedFamily, HasChoices):
     def ranges(self, feature: int, map: Array) -> list[str]:
         """Write the bins of a feature as ranges: the values below the first edge, between edges, and from the last.
 
+        Edges halfway between whole numbers are those of a column of whole numbers, which are then named.
+
         Parameters
         ----------
         feature : int
@@ -130,9 +132,14 @@ class Binned(MappedFamily, HasChoices):
         --------
         >>> waits = Binned(4).fit([[1.0], [2.0], [2.0], [3.0], [9.0], [30.0]])
         >>> waits.family.ranges(0, waits.stats.map)
-        ['below -0.5', 'from -0.5 to 1.5', 'from 1.5 to 2.5', 'from 2.5 to 8.5', 'from 8.5 to 39.5', 'from 39.5']
+        ['below 0', '0 to 1', '2', '3 to 8', '9 to 39', 'from 40']
         """
-        ends = [f"{edge:.6g}" for edge in _edges(map[feature])]
+        edges = _edges(map[feature])
+        if (edges % 1 == 0.5).all():
+            whole = [(f"{low + 0.5:.15g}", f"{high - 0.5:.15g}") for low, high in pairwise(edges)]
+            between = [low if low == high else f"{low} to {high}" for low, high in whole]
+            return [f"below {edges[0] + 0.5:.15g}", *between, f"from {edges[-1] + 0.5:.15g}"]
+        ends = [f"{edge:.6g}" for edge in edges]
         inside = [f"from {low} to {high}" for low, high in pairwise(ends)]
         return [f"below {ends[0]}", *inside, f"from {ends[-1]}"]
 

@@ -215,13 +215,8 @@ class DiscriminantAnalysis(Evidence, Sums):
         self._refuse_left_out()
         X, moments = self._varying(np.asarray(validate_data(self, X, reset=False), dtype=float), self._learnt())
         K, D = moments.mean.shape
-        origin = moments.weight @ moments.mean / moments.weight.sum()
-        shift = moments.mean - origin
-        first = moments.weight[:, None] * shift
-        labels = {"class": Axis.of(K), "feature": Axis.of(D)}
-        stats = GaussianStats(
-            labels, moments.weight, first, moments.scatter + first[:, :, None] * shift[:, None, :], origin
-        )
+        origin, sums = moments.about_mean()
+        stats = GaussianStats({"class": Axis.of(K), "feature": Axis.of(D)}, *sums, origin)
         family = Gaussian(self._structure)  # type: ignore[arg-type]
         try:
             return family.leave_one_out(stats, X, Members.hard(codes, K), "ml"), moments.weight

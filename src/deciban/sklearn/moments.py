@@ -67,6 +67,13 @@ class Moments(NamedTuple):
             return None
         return cls(count, origin + shift, scatter)
 
+    def about_mean(self) -> tuple[Array, tuple[Array, Array, Array]]:
+        """Return the mean of all rows, and weights, deviations and products of each class about it."""
+        origin = self.weight @ self.mean / self.weight.sum()
+        shift = self.mean - origin
+        first = self.weight[:, None] * shift
+        return origin, (self.weight, first, self.scatter + first[:, :, None] * shift[:, None, :])
+
     def plus(self, other: Moments, sign: float = 1.0) -> Moments:
         """Return the moments of both sets of rows; with sign -1, of the rows without the other ones."""
         total = self.weight + sign * other.weight

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -261,16 +261,31 @@ class PlainReader:
 
     def read(self, chunk: Chunk) -> list[Stream]:
         """Return the numbers of each document's features; without `grow`, new features have the number len(number)."""
-        features = self.tokens.analyse_all(_texts(chunk))
-        number, ids = self.number, []
-        if self.grow:
-            for names in features:
-                ids += [number.setdefault(name, len(number)) for name in names]
+        texts, number, outside = _texts(chunk), self.number, len(self.number)
+
+        def numbers(names: list[str]) -> list[int]:
+            if self.grow:
+                return [number.setdefault(name, len(number)) for name in names]
+            return [number.get(name, outside) for name in names]
+
+        if self.tokens.unit == "char_wb" and self.tokens.analyser is None:
+            each = self._within_words(texts, numbers)
         else:
-            outside = len(number)
-            for names in features:
-                ids += [number.get(name, outside) for name in names]
-        return [Stream(np.array(ids, np.int32), np.array([len(names) for names in features], np.int64))]
+            each = [numbers(names) for names in self.tokens.analyse_all(texts)]
+        ids = np.fromiter(chain.from_iterable(each), np.int32)
+        return [Stream(ids, np.array([len(some) for some in each], np.int64))]
+
+    def _within_words(self, texts: list[str], numbers: Callable[[list[str]], list[int]]) -> list[list[int]]:
+        """Return the numbers of each text's runs of characters within words; a word's runs are found once."""
+        known: dict[str, list[int]] = {}
+        found = []
+        for text in texts:
+            words = self.tokens.spaced_words(text)
+            for word in words:
+                if word not in known:
+                    known[word] = numbers(self.tokens.runs_within(word))
+            found.append([number for word in words for number in known[word]])
+        return found
 
 
 def _texts(chunk: Chunk) -> list[str]:

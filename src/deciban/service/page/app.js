@@ -47,9 +47,10 @@ async function loadModel() {
 
 function summary(model) {
   const names = model.classes.map((one) => named(one.name));
-  if (names.length === 2) return `Tells ${names[0]} from ${names[1]}, and shows why.`;
+  const what = model.form === "table" && model.label ? `Predicts ${model.label}: tells` : "Tells";
+  if (names.length === 2) return `${what} ${names[0]} from ${names[1]}, and shows why.`;
   if (names.length === 1) return `Knows one class, ${names[0]}. Teach a second one.`;
-  return `Tells ${names.length} classes apart, and shows why: ${names.slice(0, 6).join(", ")}${names.length > 6 ? ", …" : ""}.`;
+  return `${what} ${names.length} classes apart, and shows why: ${names.slice(0, 6).join(", ")}${names.length > 6 ? ", …" : ""}.`;
 }
 
 function makeFields(model) {
@@ -68,7 +69,7 @@ function makeFields(model) {
     const input = element("input", { id, name: column.name, autocomplete: "off" });
     const parts = [element("label", { for: id, textContent: column.name }), input];
     if (column.kind === "number" || column.kind === "count") input.inputMode = "decimal";
-    if (column.values) input.placeholder = column.values.replace(/^(whole )?numbers? from /, "").replace(/^\d+ names: /, "");
+    if (column.values && column.kind !== "text") input.placeholder = column.values.replace(/^(whole )?numbers? from /, "").replace(/^\d+ names: /, "");
     if (column.names) {
       input.setAttribute("list", `${id}-names`);
       parts.push(element("datalist", { id: `${id}-names` }, ...column.names.map((name) => element("option", { value: name }))));
