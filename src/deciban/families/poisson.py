@@ -19,7 +19,14 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
 from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, InputError, NoModeError
-from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
+from deciban.families.abilities import (
+    HasDraws,
+    HasEvidence,
+    HasFootprint,
+    HasLeftOutFeatures,
+    HasLogPrior,
+    HasPosterior,
+)
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
@@ -50,7 +57,7 @@ class PoissonStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasFootprint):
+class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasFootprint, HasLeftOutFeatures):
     """Counts at a constant rate; features independent given the class.
 
     Counts are whole numbers; nothing is rounded, a value such as 5.1 raises DomainError.
@@ -141,6 +148,18 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     ) -> Array:
         # only the density of the row's own class changes
         scores = (density or self.estimate(stats, rule)).log_density(X)
+        own = members.own_codes()
+        scores[np.arange(len(own)), own] = self._left_out_own(stats, X, members, rule).sum(axis=1)
+        return scores
+
+    def left_out_features(self, stats: PoissonStats, X: Array, members: Members, rule: Rule) -> Array:
+        scores = self.estimate(stats, rule).parts(X)  # type: ignore[attr-defined]
+        own = members.own_codes()
+        scores[np.arange(len(own)), own] = self._left_out_own(stats, X, members, rule)
+        return np.asarray(scores)
+
+    def _left_out_own(self, stats: PoissonStats, X: Array, members: Members, rule: Rule) -> Array:
+        """(n, D) log probability of each value in the class of its row, without the row; 0 where missing."""
         own, w = members.own_codes(), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 0.0)
@@ -155,9 +174,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
                     if rule == "predictive"
                     else _poisson_parts(x, (np.where(a >= 1, a - 1, np.nan) if rule == "map" else a) / b)
                 )
-        own_score = np.where(seen, parts, 0.0).sum(axis=1)
-        scores[np.arange(len(own)), own] = np.where(np.isnan(own_score), -np.inf, own_score)  # NaN: no other rows
-        return scores
+        return np.where(seen, np.where(np.isnan(parts), -np.inf, parts), 0.0)  # NaN: no other rows
 
     def log_evidence(self, stats: PoissonStats) -> Array:
         a, b = self._gamma(stats)

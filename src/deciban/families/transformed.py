@@ -30,6 +30,7 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.mapped import MappedFamily, MappedStats
 from deciban.families.protocol import Density, Family, Input, Rule
 from deciban.read.numbers import refuse
+from deciban.read.reservoir import chosen_rows
 from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Members
 
@@ -42,6 +43,7 @@ POWERS = tuple(k / 4 for k in range(9))  # candidates for λ: few, so that indep
 ABSURD = 2**10  # robust scales from the median beyond which numbers are absurd
 ABSURD_LOG = 8  # and for positive numbers so many robust scales of their logarithms
 MOST_REACH = 1000.0  # binary logarithm of the largest limit
+ROWS_OF_SCALE = 1024  # by which the scale of a column is judged when absurd numbers are looked for
 FAR = 32  # a power is chosen by the values within so many robust scales of the median
 
 
@@ -145,10 +147,11 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         rows = np.linspace(0, len(X) - 1, min(len(X), ENOUGH)).astype(np.intp)
         some, few = np.asarray(X[rows], dtype=float), members.take(rows)
         found = np.ones((X.shape[1], 2))
-        for j, by in enumerate(self._each(X.shape[1])):
-            if by == "yeo-johnson":
-                found[j, 1] = np.exp2(2 * np.round(np.log2(robust_scale(some[:, j])[1]) / 2))
-                found[j, 0] = best_power(some[:, j] / found[j, 1], few)
+        at = [j for j, by in enumerate(self._each(X.shape[1])) if by == "yeo-johnson"]
+        scales = np.array([robust_scale(some[:, j])[1] for j in at])
+        found[at, 1] = np.exp2(2 * np.round(np.log2(scales) / 2))
+        if at:
+            found[at, 0] = best_powers(some[:, at] / found[at, 1], few)
         return found
 
     # -- rows with absurd numbers ------------------------------------------------------------------------------------
@@ -186,6 +189,15 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
             return super().leave_one_out(stats, X, members, rule, density)
         scores = np.asarray((self.estimate(stats, rule) if density is None else density).log_density(X))
         scores[near] = super().leave_one_out(stats, X[near], members.take(near), rule, density)
+        return scores
+
+    def left_out_features(self, stats: MappedStats, X: Array, members: Members, rule: Rule) -> Array:
+        near = self._near(X)
+        if near is None:
+            return super().left_out_features(stats, X, members, rule)
+        learnt = super().left_out_features(stats, X[near], members.take(near), rule)
+        scores = np.asarray(self.estimate(stats, rule).parts(X))  # type: ignore[attr-defined]
+        scores[near] = learnt
         return scores
 
     def mapped(self, X: Array, map: Array) -> Array:
@@ -235,6 +247,23 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         return replace(self, power=chosen.power, unit=chosen.unit, inner=kept)
 
 
+def absurd_reach(X: Array) -> Array | None:
+    """Return the limits beyond which numbers of each column are absurd; None if no column has such a number."""
+    if X.dtype.kind not in "fiub":
+        return None  # refused where the rows are encoded
+    ends = np.fmax.reduce(X, axis=0, initial=0), np.fmin.reduce(X, axis=0, initial=0)
+    largest = np.max(np.abs(np.asarray(ends, dtype=float)), axis=0)
+    some = np.asarray(X[chosen_rows(len(X), ROWS_OF_SCALE)], dtype=float)
+    some = np.sort(some, axis=0)  # missing values last
+    seen = len(some) - np.isnan(some).sum(axis=0)
+    low, middle, high = (some[(seen * k) // 4, np.arange(X.shape[1])] if len(some) else seen for k in (1, 2, 3))
+    suspects = np.flatnonzero(~(largest <= np.abs(middle) + 256 * (high - low)))  # cheaper than `reach_of` every column
+    reach = np.full(X.shape[1], 2.0**MOST_REACH)
+    reach[suspects] = [reach_of(some[:, j]) for j in suspects]
+    absurd = largest > reach
+    return np.where(absurd, reach, 2.0**MOST_REACH) if absurd.any() else None
+
+
 def reach_of(x: Array) -> float:
     """Return the largest number of a column that is not absurd: a power of four.
 
@@ -266,31 +295,32 @@ def robust_scale(x: Array) -> tuple[float, float]:
     return float(middle), float(scale or (np.median(others) if len(others) else 1.0))
 
 
-def best_power(x: Array, members: Members) -> float:
-    """Return the λ among `POWERS` with the highest likelihood, with a mean and a variance per class.
+def best_powers(X: Array, members: Members) -> Array:
+    """Return for each column the λ among `POWERS` with the highest likelihood, with a mean and a variance per class.
 
-    Values far from the others are left out, so that a few absurd ones do not decide.
+    Values far from the others are left out, so that a few absurd ones do not decide. A constant column has λ = 1.
     """
-    middle, scale = robust_scale(x)
-    known = np.abs(x - middle) <= FAR * scale  # False for NaN
-    codes = members.codes if members.codes is not None else np.zeros(len(x), dtype=np.intp)
-    x, codes, weight = x[known], codes[known], members.row_weights()[known]
-    K = members.K
-    rows = np.bincount(codes, weight, K)
-    if not len(x) or x.min() == x.max():
-        return 1.0
-    slope = float(weight @ (np.sign(x) * np.log1p(np.abs(x))))
-    safe = np.maximum(rows, 1e-300)
+    middle, scale = np.array([robust_scale(x) for x in X.T]).reshape(-1, 2).T
+    known = np.abs(X - middle) <= FAR * scale  # False for NaN
+    x = np.where(known, X, 0.0)
+    codes = members.codes if members.codes is not None else np.zeros(len(X), dtype=np.intp)
+    weight = known * members.row_weights()[:, None]
+    flags = (codes == np.arange(members.K)[:, None]).astype(float)  # (K, n)
+    rows = flags @ weight
+    total = np.maximum(rows.sum(axis=0), 1e-300)
+    slope = (weight * np.sign(x) * np.log1p(np.abs(x))).sum(axis=0)
 
-    def loss(power: float) -> float:
+    def loss(power: float) -> Array:
         z = yeo_johnson(x, power)
-        z = z - np.average(z, weights=weight)
-        spread = np.bincount(codes, weight * z * z, K) - np.bincount(codes, weight * z, K) ** 2 / safe
-        pooled = max(float(spread.sum()) / float(rows.sum()), 1e-300)
+        z -= (weight * z).sum(axis=0) / total
+        spread = flags @ (weight * z * z) - (flags @ (weight * z)) ** 2 / np.maximum(rows, 1e-300)
+        pooled = np.maximum(spread.sum(axis=0) / total, 1e-300)
         variance = (np.maximum(spread, 0.0) + pooled) / (rows + 1.0)  # one pseudo-row: a class of one row stays finite
-        return 0.5 * float(rows @ np.log(variance)) - (power - 1.0) * slope
+        return np.asarray(0.5 * (rows * np.log(variance)).sum(axis=0) - (power - 1.0) * slope)
 
-    return min(POWERS, key=loss)
+    best = np.array(POWERS)[np.argmin([loss(power) for power in POWERS], axis=0)]
+    least, most = np.where(known, X, np.inf).min(axis=0), np.where(known, X, -np.inf).max(axis=0)
+    return np.where(least < most, best, 1.0)
 
 
 def yeo_johnson(x: Array, power: float) -> Array:

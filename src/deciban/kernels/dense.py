@@ -5,6 +5,7 @@ X may have any numeric type and layout; float64, float32 and common integers in 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -271,7 +272,7 @@ def _moments_in_blocks(
         *parts, far = _class_moments_within(Z, own, some, origin, reach, K)
         return *parts, far + rows.start
 
-    seen, first, second, far = _added_blocks(each(sums, blocks, blas=True))
+    seen, first, second, far = _added_blocks(sums, blocks)
     return seen, first, second, far
 
 
@@ -298,7 +299,7 @@ def _scatter_in_blocks(
         far = _beyond(Z, some, origin, reach)
         return *_class_scatter(Z, own, _zero_at(some, far, len(Z)), origin, K), far + rows.start
 
-    first, second, far = _added_blocks(each(sums, blocks, blas=True))
+    first, second, far = _added_blocks(sums, blocks)
     return first, second, far
 
 
@@ -316,12 +317,12 @@ def _scatter_by_class(X: Array, codes: Array, origin: Array, K: int) -> tuple[Ar
     return first, second
 
 
-def _added_blocks(blocks: list[tuple[Array, ...]]) -> list[Array]:
-    """Sums of the blocks, and the positions of rows beyond reach, which come last."""
+def _added_blocks(sums: Callable[[slice], tuple[Array, ...]], blocks: list[slice]) -> tuple[Array, ...]:
+    """Add the sums of all blocks of rows, and join the positions of rows beyond reach, which come last."""
     if len(blocks) == 1:
-        return list(blocks[0])
-    *sums, far = zip(*blocks)
-    return [*(sum(part[1:], start=part[0]) for part in sums), np.concatenate(far)]
+        return sums(blocks[0])
+    *parts, far = zip(*each(sums, blocks, blas=True))
+    return *(sum(part[1:], start=part[0]) for part in parts), np.concatenate(far)
 
 
 @quiet

@@ -23,6 +23,17 @@ LONGEST_RUN = 1000  # words or characters
 _SPACES = re.compile(r"\s\s+")
 
 
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a regular expression; a HyperparameterError if it is none."""
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError, TypeError) as error:
+        raise HyperparameterError(
+            f"pattern={pattern!r:.200} is not a regular expression that `re` can compile ({error}).",
+            remedy="Correct it, or leave it out to find words by their script.",
+        ) from None
+
+
 @dataclass(frozen=True)
 class Tokens:
     """What counts as a feature of a text.
@@ -59,7 +70,7 @@ class Tokens:
             raise HyperparameterError(f"strip_accents must be None, 'unicode' or 'ascii', not {self.strip_accents!r}.")
         if self.unit != "word" and (self.stop_words is not None or self.stem is not None):
             raise HyperparameterError(f"stop words and stems are for words, not for unit={self.unit!r}.")
-        if self.pattern is not None and re.compile(self.pattern).groups > 1:
+        if self.pattern is not None and _compiled(self.pattern).groups > 1:
             raise HyperparameterError("More than 1 capturing group in token pattern; it may have one, for the word.")
         if self.stop_words is not None and not isinstance(self.stop_words, str):
             object.__setattr__(self, "stop_words", frozenset(self.stop_words))

@@ -11,12 +11,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from deciban.errors import HyperparameterError, MissingValueError, NotAvailableError, PrecisionWarning, column_error
+from deciban.errors import (
+    DecibanError,
+    HyperparameterError,
+    MissingValueError,
+    NotAvailableError,
+    PrecisionWarning,
+    column_error,
+)
 from deciban.families.abilities import (
     HasChoices,
     HasDraws,
     HasEvidence,
     HasFrame,
+    HasLeftOutFeatures,
     HasLogPrior,
     HasPosterior,
     SharesParameters,
@@ -63,7 +71,15 @@ _NO_PRODUCTS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(
-    Family[AnyGaussianStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasChoices, HasFrame, SharesParameters
+    Family[AnyGaussianStats],
+    HasEvidence,
+    HasPosterior,
+    HasDraws,
+    HasLogPrior,
+    HasChoices,
+    HasFrame,
+    HasLeftOutFeatures,
+    SharesParameters,
 ):
     """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
@@ -291,6 +307,22 @@ class Gaussian(
         far = far_rows(X, stats.frame)
         without = sums_without_each(self, stats, X[far], members.take(far)) if len(far) else ()
         return self.score_left_out(stats.whole(), far, without, X, members, rule)
+
+    def left_out_features(self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule) -> Array:
+        if self.structure != "diagonal" or sp.issparse(X):
+            raise NotAvailableError("features are independent of each other under structure='diagonal' only.")
+        whole, own = stats.whole(), members.own_codes()
+        posterior = self._posterior(whole, rule)
+        scores = posterior.density(rule).parts(X)  # type: ignore[attr-defined]
+        scores[np.arange(len(own)), own] = posterior.left_out_own(X, members, rule)  # type: ignore[union-attr]
+        far, prior = far_rows(X, stats.frame), self.resolve(whole)
+        without = sums_without_each(self, stats, X[far], members.take(far))
+        for at, left in zip(far, without):  # the digits of the other rows would be lost
+            try:
+                scores[at] = prior.estimate(left, rule).parts(X[at : at + 1])[0]  # type: ignore[attr-defined]
+            except DecibanError:  # the class has no density without the row
+                scores[at, own[at]] = -np.inf
+        return np.asarray(scores)
 
     def score_left_out(
         self,
