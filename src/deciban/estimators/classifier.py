@@ -1272,7 +1272,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     ) -> judge.LLRInterval:
         """Return credible intervals of the llrs, by drawing the parameters from their posterior.
 
-        They show how far an answer may be off because few rows were learnt, not because the family is wrong.
+        They show how far an answer may be off because few rows were learnt, not because the family is wrong. The
+        calibration is held: its uncertainty is not in the intervals.
 
         Parameters
         ----------

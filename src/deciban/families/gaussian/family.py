@@ -446,7 +446,8 @@ class Gaussian(
         return Posterior(self._certainty(stats).marginals())
 
     def draw(self, stats: AnyGaussianStats, rng: np.random.Generator, times: int = 1) -> Density:
-        return self._limited(self._certainty(stats).draw(rng, times))
+        found = self._certainty(stats)
+        return self._limited((found.for_scores() if self.scale is None else found).draw(rng, times))
 
     def _certainty(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
         """Return the posterior, corrected where its target was derived from the same sums."""
