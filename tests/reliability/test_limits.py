@@ -155,23 +155,16 @@ def test_nested_json_of_sentences_is_refused(tmp_path):
 
 
 # -- keys and letters of JSON ------------------------------------------------------------------------------------------
-def test_lines_with_ever_new_keys_are_refused_with_little_memory(tmp_path):
-    """A key of one line is a column of all lines: 20,000 lines of .5 MB would take 3 GB."""
-    rows = [{f"k{i}": 1, "label": "ab"[i % 2]} for i in range(20_000)]
-    same = [{"x": i, "label": "ab"[i % 2]} for i in range(20_000)]
+def test_lines_with_ever_new_keys_are_refused(tmp_path):
+    """A key of one line is a column of all lines: 20,000 such lines of .5 MB would take 3 GB."""
+    rows = [{f"k{i}": 1, "label": "ab"[i % 2]} for i in range(2_000)]
+    same = [{"x": i, "label": "ab"[i % 2]} for i in range(4_000)]
     (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "late.jsonl").write_text("".join(json.dumps(row) + "\n" for row in same + rows))
     (tmp_path / "new.json").write_text(json.dumps(rows))
-    code = """
-limit(seconds=20, megabytes=2500)
-for file in sys.argv[1:]:
-    print(outcome(file))
-"""
-    printed = run_limited(READ + code, *(tmp_path / name for name in ("new.jsonl", "late.jsonl", "new.json")))
-    assert len(printed.splitlines()) == 3
-    for line in printed.splitlines():
-        assert "different keys" in line
-        assert "DECIBAN_LIMITS=cells=" in line
+    for name in ("new.jsonl", "late.jsonl", "new.json"):
+        with pytest.raises(InputError, match=rf"{name}: the first .* different keys.*DECIBAN_LIMITS=cells="):
+            open_source(tmp_path / name, limits=Limits(cells=10**6))
 
 
 def test_lines_are_read_in_parts_with_the_same_result(tmp_path, monkeypatch):
