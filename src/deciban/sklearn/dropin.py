@@ -149,9 +149,9 @@ class DropIn(metaclass=DropInType):
         """Return the parameter that the kernels do not have, or None."""
         return None
 
-    def _runs(self, X: Any = None) -> bool:
-        """Whether the kernels serve these parameters and this input; the reason is logged if they do not."""
-        reason = self._unsuitable(X) or self._reason()
+    def _runs(self, X: Any = None, few: bool = False) -> bool:
+        """Whether deciban serves these parameters and this input, if `few` also a small one; else logs why."""
+        reason = self._unsuitable(X, few) or self._reason()
         if log.isEnabledFor(logging.INFO):
             engine = "deciban" if reason is None else f"scikit-learn, because {reason}"
             log.info("%s: %s", type(self).__name__, engine)
@@ -164,13 +164,15 @@ class DropIn(metaclass=DropInType):
             return "array_api_dispatch is on"
         return self._unsupported()
 
-    def _unsuitable(self, X: Any) -> str | None:
+    def _unsuitable(self, X: Any, few: bool = False) -> str | None:
         """Return why an input is left to scikit-learn, or None."""
         if X is None:
             return None
         shape = getattr(X, "shape", None)
         if shape is None or len(shape) != 2:
             return "the input is not an array"
+        if few:
+            return None
         size = getattr(X, "nnz", None)
         values = shape[0] * shape[1] if size is None else size
         return None if compiled(WORK * values) else "the input is small"
