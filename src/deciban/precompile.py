@@ -1,4 +1,4 @@
-"""Compiles the kernels of the usual jobs ahead: ``python -m deciban.ahead``, after the installation or in an image.
+"""Compiles the kernels of the usual jobs: ``python -m deciban.precompile``, after the installation or in an image.
 
 Without it, the first process that fits many texts or a large table waits for the compiler, for seconds. The machine
 code is kept where numba keeps it: beside the source, or in the folder that NUMBA_CACHE_DIR names.
@@ -53,10 +53,11 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
     def use_texts() -> None:
         options = {"transform": "counts", "pseudo_count": 1.0}
         use("auto", texts)
+        many = " ".join(f"number{number}" for number in range(10_000))  # a table of words that grows
         use(Text(transform="log", pseudo_count=1.0), texts)
         for family in (Text(**options), Text(unit="char_wb", ngrams=(2, 4), **options)):  # type: ignore[arg-type]
             use(family, texts)
-            GenerativeClassifier(family, calibrate=None).fit(texts, y).scorer()(texts[0])
+            GenerativeClassifier(family, calibrate=None).fit([*texts, many], [*y, 0]).scorer()(texts[0])
 
     def use_numbers() -> None:
         for structure in ("diagonal", "full", "tied"):
