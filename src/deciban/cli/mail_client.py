@@ -74,8 +74,7 @@ def _without_service(options: dict[str, list[str]], service: str, error: Excepti
     """Return arguments for the complete command, which shall read the model file, and give it the message as stdin."""
     import io
 
-    if not options["flags"]:
-        sys.stderr.write(no_answer(service, error) + "\n")
+    sys.stderr.write(no_answer(service, error) + "\n")
     sys.stdin = io.TextIOWrapper(io.BytesIO(message))
     named = [[name, value] for name in ("--unsure", "--exit-code") for value in options[name]]
     return [word for pair in named for word in pair] + options["flags"] + ["--", *options["model"]]

@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
+BY_EM = "rows with gaps: fitted by EM, so that rows cannot be unlearnt; Gaussian('diagonal') could unlearn them"
+
 
 class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     """Classifier that models how each class produces its rows.
@@ -390,11 +392,12 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     @property
     def standing_(self) -> str:
         """In one line: what `unlearn` can check, and whether choices and calibration still stand."""
-        checked = (
-            "unlearn checks rows by the ledger"
-            if self.model_.ledger is not None
-            else "unlearn cannot check rows: there is no ledger, only impossible sums are refused"
-        )
+        if needs_all_rows(self.model_.family):
+            checked = "rows cannot be unlearnt: the model was fitted by EM; fit again without them"
+        elif self.model_.ledger is not None:
+            checked = "unlearn checks rows by the ledger"
+        else:
+            checked = "unlearn cannot check rows: there is no ledger, only impossible sums are refused"
         return f"{checked}; choices {self.choices_}; {self.calibration_state_}"
 
     # -- learning --------------------------------------------------------------------------------------------------
@@ -1269,7 +1272,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     ) -> judge.LLRInterval:
         """Return credible intervals of the llrs, by drawing the parameters from their posterior.
 
-        They show how far an answer may be off because few rows were learnt, not because the family is wrong.
+        They show how far an answer may be off because few rows were learnt, not because the family is wrong. The
+        calibration is held: its uncertainty is not in the intervals.
 
         Parameters
         ----------
@@ -1604,6 +1608,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
                 if by_em is None:
                     raise
                 predictor, given = fit(replace(request, families=by_em), X, y, sample_weight)
+                model = replace(predictor.model, reasons=(Reason(BY_EM),))
+                predictor = replace(predictor, model=model)
             self._check_class_weight(predictor.model)
             self._note_columns(X, given, predictor.model.reader)
             return self.use(predictor)

@@ -196,19 +196,27 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
     return run(X, mean, whitener, origin)
 
 
-def linear_scores(X: Array, weights: Array, bias: Array, origin: Array | None = None) -> Array:
+def linear_scores(
+    X: Array, weights: Array, bias: Array, origin: Array | None = None, limit: Array | None = None
+) -> Array:
     """bias[k] + (x − origin) · weights[:, k]: (n, K). `weights` is (D, K); without an origin, x itself is multiplied.
+
+    The scores of a row with a value of larger absolute value than its limit are NaN.
 
     There is one version, by BLAS; large tables are multiplied in chunks, at one thread of BLAS each. An origin so near
     zero that no digits are lost is subtracted from the bias instead.
     """
     n, (D, K) = len(X), weights.shape
     if X.size * K <= numpy_work.get():
-        return np.asarray((X if origin is None else X - origin) @ weights + bias, dtype=np.float64)
+        scores = np.asarray((X if origin is None else X - origin) @ weights + bias, dtype=np.float64)
+        if limit is not None:
+            scores[(np.abs(X) > limit).any(axis=1)] = np.nan
+        return scores
     if origin is not None and (np.abs(origin) @ np.abs(weights)).max(initial=0.0) < NEAR_ZERO:
         bias, origin = bias - origin @ weights, None
     as_is = origin is None and X.dtype == np.float64
     scores = np.empty((n, K))
+    smallest = None if limit is None else limit.min(initial=np.inf)
 
     def score(chunk: slice) -> None:
         moved = np.empty((0 if as_is else LINEAR_ROWS, D))
@@ -218,6 +226,10 @@ def linear_scores(X: Array, weights: Array, bias: Array, origin: Array | None = 
             if not as_is:
                 Z = np.subtract(Z, 0.0 if origin is None else origin, out=moved[: len(Z)])
             np.matmul(Z, weights, out=scores[rows])
+            if smallest is not None:
+                given = X[rows]
+                if not (given.max() <= smallest and given.min() >= -smallest):  # cheaper; not for NaN
+                    scores[rows][(np.abs(given) > limit).any(axis=1)] = np.nan
         add_row(scores[chunk], bias, scores[chunk])
 
     each(score, row_chunks(n, (K / 2 + 4) * D, multiple=LINEAR_ROWS), blas=True)

@@ -167,7 +167,7 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
     """Return candidates: all measurements as they are, or transformed; and those that are smooth by themselves."""
     from deciban.families.binned import Binned
     from deciban.families.poisson import Poisson
-    from deciban.families.transformed import Transformed, absurd_reach
+    from deciban.families.transformed import Transformed
 
     columns_of = zip(choices, sample.numbers(choices).T)
     many = tuple(name for name, x in columns_of if len(np.unique(x)) > DISTINCT)[:WIDEST]
@@ -175,12 +175,11 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
     found: list[tuple[Key, Family[Any]]] = []
     for columns in dict.fromkeys((smooth, many)):
         if len(columns) > 1 and len(sample.members) >= ROWS_PER_COLUMN * len(columns):
-            reach = absurd_reach(sample.numbers(columns))
+            limit = np.array([choices[name].limit for name in columns])
             by = tuple(_transform(choices[name].family) for name in columns)
             for each in dict.fromkeys((("none",) * len(by), by)):
-                plain = reach is None and set(each) == {"none"}
-                one = Transformed(each, inner=Gaussian("auto"), outside="gap", reach=reach)  # type: ignore[arg-type]
-                found.append((columns, Gaussian("auto") if plain else one))
+                one = Transformed(each, inner=Gaussian("auto"), outside="gap", reach=limit)  # type: ignore[arg-type]
+                found.append((columns, Gaussian("auto", limit=limit) if set(each) == {"none"} else one))
     return found
 
 

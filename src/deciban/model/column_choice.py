@@ -18,10 +18,11 @@ from deciban.errors import DecibanError
 from deciban.evidence.scores import convert, log_posterior
 from deciban.families.binned import Binned, left_out_histograms
 from deciban.families.gaussian import Gaussian
+from deciban.families.limits import NO_LIMIT, limits_of, masked
 from deciban.families.mapped import MappedDensity
 from deciban.families.poisson import Poisson
 from deciban.families.protocol import Family, Rule
-from deciban.families.transformed import MOST_REACH, Transformed, absurd_reach
+from deciban.families.transformed import Transformed
 from deciban.read.numbers import grid_of
 from deciban.statistics import Array, Members
 
@@ -42,7 +43,8 @@ class Choice:
     decibans: float  # over the runner-up, all rows together
     runner_up: str
     rows: int  # compared
-    absurd: int = 0  # numbers that count as missing
+    limit: float = NO_LIMIT  # numbers of larger absolute value count as missing
+    absurd: int = 0  # such numbers in the rows compared
 
     @property
     def reason(self) -> str:
@@ -62,7 +64,7 @@ class Choice:
 def choose_families(X: Array, members: Members, kinds: Sequence[str]) -> list[Choice]:
     """Choose for each column the candidate with the highest leave-one-out density; of equally good ones, the simpler.
 
-    Absurd numbers, such as 99999999 for an unknown age, count as missing.
+    Absurd numbers, such as 99999999 for an unknown age, count as missing, also in rows that are learnt later.
 
     >>> rng = np.random.default_rng(0)
     >>> members = Members.hard(rng.integers(0, 2, 500), 2)
@@ -77,12 +79,12 @@ def choose_families(X: Array, members: Members, kinds: Sequence[str]) -> list[Ch
 def _choose_some(X: Array, members: Members, kinds: Sequence[str]) -> list[Choice]:
     """Choose the families of some columns."""
     known = (~np.isnan(X)).sum(axis=0)
-    reach = absurd_reach(X)
-    if reach is not None:
-        X = np.where(np.abs(X) > reach, np.nan, X)
+    limit = limits_of(X)
+    X = masked(X, limit)
+    limits = [None] * len(kinds) if limit is None else list(limit[:, None])
     seen = ~np.isnan(X)
     grids = [grid_of(x[one]) if one.any() else None for x, one in zip(X.T, seen.T)]
-    offered = [candidates(X[:, [j]], members, kind, _limit(reach, j)) for j, kind in enumerate(kinds)]
+    offered = [candidates(X[:, [j]], members, kind, limits[j]) for j, kind in enumerate(kinds)]
     scores: list[dict[str, float]] = [{} for _ in kinds]
     for name in dict.fromkeys(name for each in offered for name in each):
         at = [j for j, each in enumerate(offered) if name in each]
@@ -100,25 +102,20 @@ def _choose_some(X: Array, members: Members, kinds: Sequence[str]) -> list[Choic
         second = max((name for name in each if name != best), key=lambda name: each[name], default=best)
         gain = float(convert(each[best] - each[second], "decibans"))
         rows = int(seen[:, j].sum())
-        chosen.append(Choice(offered[j][best], best, gain, second, rows, int(known[j]) - rows))
+        own = NO_LIMIT if limit is None else float(limit[j])
+        chosen.append(Choice(offered[j][best], best, gain, second, rows, own, int(known[j]) - rows))
     return chosen
 
 
-def _limit(reach: Array | None, column: int) -> Array | None:
-    """Return the limit of absurd numbers of a column; None if it has no such number."""
-    return None if reach is None or reach[column] == 2.0**MOST_REACH else reach[[column]]
-
-
-def candidates(X: Array, members: Members, kind: str, reach: Array | None = None) -> dict[str, Family[Any]]:
-    """Return the families that a column of numbers may have, the simpler ones first; `reach` if some are absurd."""
+def candidates(X: Array, members: Members, kind: str, limit: Array | None = None) -> dict[str, Family[Any]]:
+    """Return the families that a column of numbers may have, the simpler ones first."""
     seen = X[~np.isnan(X)]
-    plain = Gaussian("diagonal") if reach is None else Transformed("none", reach=reach)
-    found: dict[str, Family[Any]] = {"normal": plain}
+    found: dict[str, Family[Any]] = {"normal": Gaussian("diagonal", limit=limit)}
     if kind == "number" and len(seen) and seen.min() > 0:
-        found["log-normal"] = Transformed("log", outside="gap", reach=reach)  # a zero in later rows counts as missing
-    found["normal after a power transform"] = Transformed("yeo-johnson", reach=reach)
-    if kind == "count" and reach is None:
-        found["Poisson"] = Poisson()
+        found["log-normal"] = Transformed("log", outside="gap", reach=limit)  # a zero in later rows counts as missing
+    found["normal after a power transform"] = Transformed("yeo-johnson", reach=limit)
+    if kind == "count":
+        found["Poisson"] = Poisson(limit=limit)
     bins = best_bins(X, members)
     found[f"split into {bins} ranges"] = Binned(bins)
     return found
@@ -168,7 +165,7 @@ def density_scores(
     None where the family is no candidate for the rows.
     """
     try:
-        return list(_density_scores(_within_reach(family), X, members, grids))
+        return list(_density_scores(_without_limit(family), X, members, grids))
     except DecibanError:
         if X.shape[1] == 1:
             return [None]
@@ -212,13 +209,15 @@ def left_out_columns(X: Array, members: Members, families: Sequence[Family[Any]]
     found: dict[int, Array] = {}
     for kind in dict.fromkeys(map(repr, families)):
         at = [j for j, family in enumerate(families) if repr(family) == kind]
-        family: Any = families[at[0]]
+        family: Any = _without_limit(families[at[0]])
         stats = family.collect(X[:, at], members)
         scores = family.choose(stats).left_out_features(stats, X[:, at], members, rule)
         found |= {j: scores[:, :, place] for place, j in enumerate(at)}
     return [found[j] for j in range(len(families))]
 
 
-def _within_reach(family: Family[Any]) -> Family[Any]:
+def _without_limit(family: Family[Any]) -> Family[Any]:
     """Return the family for columns whose absurd numbers are missing already."""
-    return replace(family, reach=None) if isinstance(family, Transformed) else family
+    if isinstance(family, Transformed):
+        return replace(family, reach=None)
+    return replace(family, limit=None) if isinstance(family, Gaussian | Poisson) else family

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deciban.families import limits
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats
 from deciban.families.product import BlockRows, Product, ProductStats, blocks_of
@@ -85,10 +86,8 @@ def _gaussian(family: Any, stats: Any, rows: Any) -> tuple[Gaussian, DiagonalSta
     from deciban.families.transformed import Transformed
 
     if isinstance(family, Transformed):
-        if family.reach is not None:
-            return None
         return _gaussian(family.inner, stats.inner, family.mapped(rows, stats.map))
     plain = type(family) is Gaussian and family.structure == "diagonal" and isinstance(stats, DiagonalStats)
     if not plain or rows.shape[1] != 1 or not (stats.placed and stats.all_near):
         return None
-    return family, stats, np.asarray(rows, dtype=float)
+    return replace(family, limit=None), stats, limits.masked(np.asarray(rows, dtype=float), family.limit)

@@ -14,6 +14,7 @@ from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
+from deciban.families.limits import any_beyond, limits_of
 from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
@@ -312,14 +313,15 @@ def asked_family(
         return product, [Block(key, family, ASKED) for key, family in zip(product.keys, product.families.values())]
     if isinstance(families, str) and families == "auto":
         if schema is None:
-            block = _block_of_array(table)
+            labelled = first.labels is not None
+            block = _block_of_array(table, labelled)
             if keep_constant or table.texts or table.sparse:
                 return block.family, [block]
             varying = _varying_columns(table)
             if len(varying) in (0, table.shape[1]):
                 return block.family, [block]
             columns = tuple(table.columns[j] for j in varying)
-            block = replace(_block_of_array(Table.of(table.pick(varying))), columns=columns)
+            block = replace(_block_of_array(Table.of(table.pick(varying)), labelled), columns=columns)
             block = replace(block, reason=f"{block.reason}; {_constant_columns(table.shape[1] - len(varying))}")
             return Product({columns: block.family}), [block]
         features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
@@ -383,7 +385,8 @@ def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
 
 
-def _block_of_array(table: Table) -> Block:
+def _block_of_array(table: Table, labelled: bool) -> Block:
+    """Return the family of an array; in rows with labels, absurd numbers count as missing, also those learnt later."""
     if table.texts:
         from deciban.text import Text
 
@@ -393,15 +396,16 @@ def _block_of_array(table: Table) -> Block:
 
         return Block((), Multinomial(), "sparse input: counts of events")
     rows = table.pick()
+    limit = limits_of(rows)
+    absurd = limit is not None and any_beyond(rows, limit)
+    if not labelled and not absurd:
+        limit = None
     if _has_gaps(rows):
-        return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
-    from deciban.families.transformed import Transformed, absurd_reach
-
-    reach = absurd_reach(rows)
-    if reach is not None:
-        why = "numbers: one Gaussian block, absurd numbers as missing; its structure by leave-one-out log loss"
-        return Block((), Transformed("none", inner=Gaussian("auto"), outside="gap", reach=reach), why)
-    return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
+        return Block((), Gaussian("diagonal", limit=limit), "numbers with gaps: one Gaussian a column")
+    why = (
+        f"numbers: one Gaussian block{', absurd numbers as missing' * absurd}; its structure by leave-one-out log loss"
+    )
+    return Block((), Gaussian("auto", limit=limit), why)
 
 
 def _varying_columns(table: Table) -> list[int]:

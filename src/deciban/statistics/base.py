@@ -560,7 +560,7 @@ def _same(a: Any, b: Any) -> bool:
         return a is b
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(part, b[name]) for name, part in a.items())
-    return a.same(b) if isinstance(a, Stats) else np.array_equal(a, b)
+    return a.same(b) if isinstance(a, Stats) else np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
 
 
 def _name(names: Labels | None, i: int) -> object:

@@ -251,6 +251,16 @@ class MatrixPosterior:
         matrix = self.psi + found.more * prior.strength * prior.matrix
         return replace(self, nu=found.dof + D - 1, psi=matrix * (found.dof / found.rows)[:, None, None])
 
+    def for_scores(self) -> MatrixPosterior:
+        """Return the corrected posterior from which densities are drawn, so that intervals of scores cover.
+
+        With S ~ Wishart(Σ, d), the squared distance u'Σ⁻¹u is u'S⁻¹u·χ² of d − D + 1 degrees of freedom, and |Σ|/|S| is
+        what an inverse Wishart with ν = d draws. The first would need ν = d − D + 1; a score has both: ν is their mean.
+        `corrected` has ν = d + D − 1, with which each variance by itself has d degrees of freedom.
+        """
+        D = self.mean.shape[1]
+        return replace(self, nu=np.maximum(self.nu - 1.5 * (D - 1), D - 0.5))
+
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -436,6 +446,10 @@ class CellPosterior:
             return self
         pseudo = prior.strength * (prior.variances.sum(keepdims=True) if self.pooled else prior.variances)
         return replace(self, nu=found.dof, psi=(self.psi + found.more * pseudo) * (found.dof / found.rows))
+
+    def for_scores(self) -> CellPosterior:
+        """Return the corrected posterior from which densities are drawn: this one, whose features are independent."""
+        return self
 
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""

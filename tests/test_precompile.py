@@ -1,4 +1,4 @@
-"""After `python -m deciban.ahead`, the usual jobs compile nothing more."""
+"""After `python -m deciban.precompile`, the usual jobs compile nothing more."""
 
 import gc
 import subprocess
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from deciban import Categorical, Gaussian, GenerativeClassifier, Multinomial, ahead, kernels
+from deciban import Categorical, Gaussian, GenerativeClassifier, Multinomial, kernels, precompile
 
 
 def compiled():
@@ -37,15 +37,15 @@ def usual_jobs():
 
 
 @pytest.mark.slow
-def test_jobs_ahead_compile_what_the_usual_jobs_need():
-    code = "import test_ahead; test_ahead.check()"
+def test_its_jobs_compile_what_the_usual_jobs_need():
+    code = "import test_precompile; test_precompile.check()"
     done = subprocess.run([sys.executable, "-c", code], cwd="tests", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def check():
     with kernels.forced("numba"):
-        for _, job in ahead.jobs():
+        for _, job in precompile.jobs():
             job()
     before = compiled()
     assert before

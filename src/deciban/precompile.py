@@ -1,4 +1,4 @@
-"""Compiles the kernels of the usual jobs ahead: ``python -m deciban.ahead``, after the installation or in an image.
+"""Compiles the kernels of the usual jobs: ``python -m deciban.precompile``, after the installation or in an image.
 
 Without it, the first process that fits many texts or a large table waits for the compiler, for seconds. The machine
 code is kept where numba keeps it: beside the source, or in the folder that NUMBA_CACHE_DIR names.
