@@ -1,5 +1,6 @@
 """The plan of a fit over fragments: equal to one machine, whatever runs twice, last or not at all."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -72,6 +73,33 @@ def test_texts_in_fragments_give_the_words_and_counts_of_one_machine(tmp_path, m
     found = planned(GenerativeClassifier(family), pattern)
     assert_equal_models(one.model_, found.model)
     assert found.model.calibration.agrees(one.calibration_)
+
+
+class OneAtATime(Serial):
+    """Checks that a range of words is freed before the next one is fetched."""
+
+    def total(self, work, items, addition):
+        ranges, earlier = super().total(work, items, addition), []
+        yield next(ranges)  # its classes, documents and tokens are those of the whole
+        for piece in ranges:
+            assert not any(other() for other in earlier)
+            earlier.append(weakref.ref(piece))
+            yield piece
+            del piece
+        assert len(earlier) == addition.parts - 1 > 1
+
+
+def test_ranges_of_words_are_fetched_one_at_a_time_also_with_a_class_in_one_fragment_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(words, "WORDS_OF_PART", 300)
+    pattern = write(tmp_path, documents(ROWS), 2)
+    last = documents(50, 4).set_column(1, "label", pa.array(["new"] * 50))
+    pq.write_table(last.slice(0, 0), tmp_path / "002.parquet")
+    pq.write_table(last, tmp_path / "003.parquet")
+    family = {"text": Text(transform="counts", pseudo_count=1.0)}
+    one = GenerativeClassifier(family, calibrate=None).fit(pattern, "label")
+    found = planned(GenerativeClassifier(family, calibrate=None), pattern, OneAtATime())
+    assert found.model.classes == ("a", "b", "new")
+    assert_equal_models(one.model_, found.model)
 
 
 def test_rows_of_csv_files_are_counted_as_they_are_read(tmp_path):

@@ -118,8 +118,8 @@ class DaskEngine:
         return X.map_partitions(_answers, shared, method, options, meta, meta=meta, enforce_metadata=False)
 
     # -- tasks -----------------------------------------------------------------------------------------------------
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> list[Any]:
-        """Return the sum of all items, for each part."""
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
+        """Yield the sum of all items, for each part; a cluster sends one at a time."""
         run = uuid4().hex
         shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
         leaves = [_leaf(shared, data, task, run) for data, task in items]
@@ -140,9 +140,11 @@ class DaskEngine:
             ]
         if self.client is None:
             with self._translated([task for _, task in items]):
-                return list(dask.compute(*sums))
+                found = dask.compute(*sums)
+            yield from found
+            return
         done = [delayed(_done)(leaf, dask_key_name=f"deciban-done-{run}-{at}") for at, leaf in enumerate(leaves)]
-        return self._gathered(sums, done, [task for _, task in items])
+        yield from self._gathered(sums, done, [task for _, task in items])
 
     def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterator[Any]:
         """Return the values in order; a few are computed ahead."""
@@ -178,8 +180,11 @@ class DaskEngine:
         with self._translated([task]):
             return dask.compute(found)[0] if self.client is None else found.result()
 
-    def _gathered(self, sums: list[Delayed], done: list[Delayed], tasks: Sequence[Task]) -> list[Any]:
-        """Compute sums on the cluster; a bar shows how many fragments are done, and the first error ends the work."""
+    def _gathered(self, sums: list[Delayed], done: list[Delayed], tasks: Sequence[Task]) -> Iterator[Any]:
+        """Compute sums on the cluster; a bar shows how many fragments are done, and the first error ends the work.
+
+        Results come by way of the scheduler, in whose process there may be a copy; thus one of them at a time.
+        """
         from distributed import as_completed
 
         with warnings.catch_warnings():
@@ -195,9 +200,12 @@ class DaskEngine:
                     with self._translated([tasks[place[future.key]]]):
                         future.result()
                     update(count, f"{count:,} of {len(leaves):,}")
-            with self._translated(tasks[:1]):
-                return list(self.client.gather(totals))
-        except BaseException:
+            for total in totals:
+                with self._translated([Task(-1, "the sums of all fragments")]):
+                    found = self.client.gather(total)
+                yield found
+                del found
+        except (Exception, KeyboardInterrupt):
             self.client.cancel(futures)
             raise
 

@@ -9,7 +9,7 @@ from the rows. Work must not change a part, so that a pass which runs twice give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ Sums = tuple[Any, ...]  # each is added to those of other parts; None adds nothi
 class Keeps(Protocol):
     """An engine that keeps values on its workers."""
 
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> list[Any]:
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
         """As `plan.Engine`."""
 
     def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Any:
@@ -46,7 +46,7 @@ class Passes:
 
     def total(self, work: Callable[[Any], Sums]) -> Sums:
         """Return the sums of `work(part)` over all parts."""
-        return self.engine.total(_OnPart(work, listed=True), self.items, _Elementwise())[0]
+        return next(self.engine.total(_OnPart(work, listed=True), self.items, _Elementwise()))
 
     def each(self, work: Callable[[Any], Any]) -> list[Any]:
         """Return `work(part)` of all parts in order; for values that are small."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -82,11 +83,12 @@ class Addition(Protocol):
 class Engine(Protocol):
     """Runs tasks somewhere. Tasks are pure: an engine may run one again, and uses one of the results."""
 
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> list[Any]:
-        """Return the sum over all items of `work(data, task)`, by a `tree` of `addition.add`, for each of its parts.
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
+        """Yield the sum over all items of `work(data, task)`, by a `tree` of `addition.add`, for each of its parts.
 
         `work` returns a list of values, one for each part; those of one part are added. If there are several parts, the
         sums are exchanged: `cuts` of the first sum, `split` of each sum at the cuts, `join` of what belongs together.
+        A sum is fetched when it is asked for, so that this process need not hold all of them.
         """
 
     def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterable[Any]:
@@ -96,14 +98,14 @@ class Engine(Protocol):
 class Serial:
     """Runs tasks one after the other in this process."""
 
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> list[Any]:
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
         """Return the sum of all items, for each part."""
         found = [work(data, task) for data, task in items]
         sums = [tree([values[part] for values in found], addition.add) for part in range(addition.parts)]
         if len(sums) == 1:
-            return sums
+            return iter(sums)
         cuts = addition.cuts(sums[0])
-        return [addition.join(pieces) for pieces in zip(*(addition.split(each, cuts) for each in sums))]
+        return (addition.join(pieces) for pieces in zip(*(addition.split(each, cuts) for each in sums)))
 
     def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterator[Any]:
         """Return the values in order."""
@@ -158,6 +160,7 @@ class Partial:
     sample: tuple[Sampled, ...] = ()
     gap: bool = False  # whether a value is missing in columns that were found to vary together
     skipped: Skipped = field(default_factory=Skipped)  # rows that could not be read
+    size: words.Size | None = None  # of the vocabulary; in split sums alone, in the piece of the first range
 
     def __add__(self, other: Partial) -> Partial:
         return Partial(
@@ -190,11 +193,14 @@ class Adding:
     def split(self, value: Partial, cuts: Any) -> list[Partial]:
         """Return the sums of a part by ranges of words."""
         pieces = words.ranged(value.stats, cuts)
-        return [replace(value, stats=pieces[0]), *(Partial(piece) for piece in pieces[1:])]
+        first = replace(value, stats=pieces[0], size=words.size(value.stats))
+        return [first, *(Partial(piece) for piece in pieces[1:])]
 
     def join(self, pieces: Sequence[Partial]) -> Partial:
         """Return the sums of one range, with what the first part has beside words."""
-        return replace(pieces[0], stats=words.joined([piece.stats for piece in pieces]))
+        sizes = [piece.size for piece in pieces if piece.size is not None]
+        stats = words.joined([piece.stats for piece in pieces])
+        return replace(pieces[0], stats=stats, size=words.size_of_all(sizes) if sizes else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,14 +443,13 @@ def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tupl
     return begun.finish_total(total), rows
 
 
-def whole(ranges: list[Partial]) -> Partial:
-    """Return the sums of all ranges of words as one; the list is emptied, so that memory is freed."""
-    first = ranges[0]
-    if len(ranges) == 1 or any(piece.stats is None for piece in ranges):
+def whole(ranges: Iterator[Partial]) -> Partial:
+    """Return the sums of all ranges of words as one; the first range has the size of all of them."""
+    first = next(ranges)
+    if first.size is None:
         return first
-    each = [piece.stats for piece in ranges]
-    ranges.clear()
-    return replace(first, stats=words.together(each))
+    others = map(attrgetter("stats"), ranges)  # unlike a generator, it does not hold the range before
+    return replace(first, stats=words.together(first.stats, others, first.size), size=None)
 
 
 def expected_growth(items: Sequence[tuple[Any, Task]], rows: Sequence[int] | None) -> float:

@@ -149,7 +149,7 @@ class SparkEngine:
         )
 
     # -- tasks -----------------------------------------------------------------------------------------------------
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> list[Any]:
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
         """Return the sum of all items, for each part; this process adds."""
         here = {task.place: work(data, task) for data, task in items if task.place < 0}  # sums of the first rows
         there = self._values(work, [item for item in items if item[1].place >= 0])

@@ -8,7 +8,7 @@ process, and the ranges behind each other are the vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
@@ -29,6 +29,7 @@ MOST_PARTS = 64
 GROWTH = 0.85  # exponent of Heaps' law by which the number of words is foreseen; that of most texts is smaller
 
 Key = Any  # of a block of texts: its columns; () where the model has no other columns
+Size = Mapping[Key, tuple[int, int]]  # number of words and of their bytes, by block
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,27 +121,44 @@ def joined(pieces: Sequence[Any]) -> Any:
     return Words(blocks) if whole is None else with_text_blocks(whole, blocks)
 
 
-def together(ranges: list[Any]) -> ModelStats:
-    """Return the sums of all ranges, which are behind each other; the list is emptied, so that memory is freed."""
-    first = ranges[0]
-    each = {key: [_blocks(piece)[key] for piece in ranges] for key in _blocks(first)}
-    first = with_text_blocks(first, {key: _without_words(pieces) for key, pieces in each.items()})
-    ranges.clear()
-    for key in list(each):
-        pieces = each.pop(key)
-        rest = _blocks(first)[key]
-        sizes = [_known(sums) for sums in pieces]
-        names = NameBuffer(sum(map(len, sizes)), sum(words.letters for words in sizes))
-        del sizes
-        counts, start = np.empty((len(rest.counts), names.size)), 0
-        while pieces:  # a piece is freed when it has been copied
-            sums = pieces.pop(0)
-            end = start + sums.counts.shape[1]
-            counts[:, start:end] = _counts(sums, rest)
-            names.add(_known(sums).names)
-            start = end
-        first = with_text_blocks(first, {key: _with_words(rest, Vocabulary(names.done(), "learnt"), counts)})
-    return first
+def size(some: Any) -> Size:
+    """Return the number of words, and of their bytes, in the sums of a part, by block."""
+    known = {key: _known(sums) for key, sums in _blocks(some).items()}
+    return {key: (len(vocabulary), vocabulary.letters) for key, vocabulary in known.items()}
+
+
+def size_of_all(sizes: Sequence[Size]) -> Size:
+    """Return the size of all parts together: no word is in two of them."""
+    return {key: (sum(each[key][0] for each in sizes), sum(each[key][1] for each in sizes)) for key in sizes[0]}
+
+
+def together(first: ModelStats, others: Iterable[Any], size: Size) -> ModelStats:
+    """Return the sums of all ranges, which are behind each other; of `others`, one range is held at a time."""
+    whole = {key: _Filled(sums, *size[key]) for key, sums in text_blocks(first).items()}
+    for some in others:
+        for key, sums in _blocks(some).items():
+            whole[key].add(sums)
+        del some, sums
+    return with_text_blocks(first, {key: filled.done() for key, filled in whole.items()})
+
+
+class _Filled:
+    """The sums of all words of a block, filled range by range; mutable."""
+
+    def __init__(self, first: TextStats, words: int, letters: int) -> None:
+        self.rest = _without_words([first])
+        self.names = NameBuffer(words, letters)
+        self.counts = np.empty((len(first.counts), words))
+        self.add(first)
+
+    def add(self, sums: TextStats) -> None:
+        """Copy a range behind those before."""
+        start = self.names.count
+        self.names.add(_known(sums).names)
+        self.counts[:, start : self.names.count] = _counts(sums, self.rest)
+
+    def done(self) -> TextStats:
+        return _with_words(self.rest, Vocabulary(self.names.done(), "learnt"), self.counts)
 
 
 def _without_words(pieces: Sequence[TextStats]) -> TextStats:

@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from abc import ABCMeta
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from deciban import kernels
+from deciban.errors import ModelFileError
 from deciban.kernels.choice import compiled
+from deciban.sklearn.attributes import SHAPES, check_fitted
 
 Array = NDArray[Any]
 
@@ -118,6 +121,29 @@ class DropIn(metaclass=DropInType):
     if TYPE_CHECKING:  # attributes and methods of scikit-learn's class that stands further on among the parents
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def fitted_shapes(self) -> dict[str, str]:
+        """Return the shapes of the attributes that a model file holds, by name.
+
+        Returns
+        -------
+        dict
+            Description of each attribute, in the words of `deciban.store.attributes`.
+        """
+        return SHAPES[self._original_name(SHAPES)](self)
+
+    def check_fitted(self) -> None:
+        """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
+        check_fitted(self, self._original_name(SHAPES))
+
+    def _original_name(self, known: Container[str]) -> str:
+        """Return the name of the drop-in that this class is or inherits from."""
+        found = next((base.__name__ for base in type(self).__mro__ if base.__name__ in known), None)
+        if found is None:
+            raise ModelFileError(
+                f"{type(self).__name__} cannot be saved in a model file.", remedy="Use pickle or joblib for it."
+            )
+        return found
 
     def _unsupported(self) -> str | None:
         """Return the parameter that the kernels do not have, or None."""
