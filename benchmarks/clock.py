@@ -1,8 +1,9 @@
 """Elapsed time beside scikit-learn, each side with its default threads: what people see on the clock.
 
-Both sides run in turn, five times, in one process. CPU seconds stand beside. Ours run with one thread, too; from the
-two times follows the share of the work that is serial (Amdahl's law), and from that a simulated gain with more cores.
-For jobs that are bound by memory, the table shows the bytes of the input read per second, and those of a plain sum.
+Both sides run in turn, five times, in one process; slow peers fewer times. The remark on each job gives CPU seconds,
+and our time with one thread; from our two times follows the share of the work that is serial (Amdahl's law), and from
+that a simulated gain with more cores. For jobs that are bound by memory, the remark gives the bytes of the input that
+are read per second, and those of a plain sum.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ import text
 from deciban import Categorical, Gaussian, GenerativeClassifier, Mixture, Multinomial
 from deciban.kernels.parallel import cores, each, row_chunks
 from deciban.sklearn import CountVectorizer
-from harness import REPEATS, Row, benchmark, figure, seconds
+from harness import REPEATS, Row, at_least, benchmark, seconds
 from workloads import bells, categories, documents
 
 SIMULATED = (4, 16, 64)
-HEADINGS = ["job", "peer", "peer, s", "ours, s", "ratio", "spread", "reach", "met", "CPU, s", "1 thread, s", "gain"]
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def elapsed(act: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - start, time.process_time() - cpu
 
 
-def measure(job: Job, threads: int) -> Iterator[str]:
-    """One line of the table, and lines of what follows from it."""
+def measure(job: Job, threads: int) -> Iterator[Row | str]:
+    """Yield the row of a job, and what follows from its times."""
     job.ours()  # compiles
     theirs: list[tuple[float, float]] = []
     ours: list[tuple[float, float]] = []
@@ -66,32 +66,32 @@ def measure(job: Job, threads: int) -> Iterator[str]:
         deciban.set_threads(1)
         alone.append(elapsed(job.ours)[0])
         deciban.set_threads(None)
-    mine, one = median(t for t, _ in ours), median(alone)
+    # the last time of a slow peer serves for the repeats that it did not run
     peers = [theirs[min(turn, len(theirs) - 1)][0] for turn in range(REPEATS)] if theirs else []
-    ratios = [peer / own for peer, (own, _) in zip(peers, ours)]
-    ratio = median(ratios) if ratios else None
-    cells = [
+    row = Row(
         job.name,
         job.peer,
-        seconds(median(peers)) if peers else "",
-        seconds(mine),
-        "" if ratio is None else figure(ratio),
-        f"{figure(min(ratios))}–{figure(max(ratios))}" if ratios else "",
-        "" if job.reach is None else f"≥ {job.reach:g}",
-        "" if job.reach is None or ratio is None else "yes" if ratio >= job.reach else "NO",
-        " / ".join(seconds(median(cpu for _, cpu in side)) for side in (theirs, ours) if side),
-        seconds(one),
-        f"{one / mine:.2f}",
-    ]
-    yield f"| {' | '.join(cells)} |"
+        [cpu for _, cpu in theirs],
+        [cpu for _, cpu in ours],
+        [peer / own for peer, (own, _) in zip(peers, ours)],
+        None if job.reach is None else at_least(job.reach),
+        their_elapsed=[time for time, _ in theirs],
+        our_elapsed=[time for time, _ in ours],
+        by_clock=True,
+    )
+    yield row
+    mine, one = median(row.our_elapsed), median(alone)
+    spent = " and ".join(f"{seconds(median(side))} s" for side in (row.theirs, row.ours) if side)
+    remarks = [f"{spent} of CPU", f"one thread {seconds(one)} s, {threads} threads {one / mine:.2f} times as fast"]
     if threads > 1:
         serial = min(1.0, max(0.0, (threads * mine / one - 1) / (threads - 1)))
         gains = ", ".join(f"{1 / (serial + (1 - serial) / number):.1f} on {number}" for number in SIMULATED)
-        yield f"{job.name}: serial share {serial:.2f}; simulated gain over one thread: {gains} cores"
+        remarks.append(f"serial share {serial:.2f}, simulated gain {gains} cores")
     if job.read is not None:
         plain = median(elapsed(lambda: read(job.read))[0] for _ in range(REPEATS))
         size = job.read.nbytes / 1e9
-        yield f"{job.name}: {size / mine:.1f} GB/s, a plain sum {size / plain:.1f} GB/s"
+        remarks.append(f"{size / mine:.1f} GB/s, a plain sum {size / plain:.1f} GB/s")
+    yield f"{job.name}: {'; '.join(remarks)}"
 
 
 def read(array: Any) -> float:
@@ -100,23 +100,50 @@ def read(array: Any) -> float:
     return float(sum(each(lambda part: flat[part].sum(), row_chunks(len(flat), 2))))
 
 
-@benchmark("clock")
-def clock(share: float) -> Iterator[Row | str]:
-    """Elapsed time of fits and answers beside scikit-learn, each side with its default threads."""
+def run(jobs: Callable[[float], Iterator[Job]], share: float) -> Iterator[Row | str]:
+    """Measure jobs, BLAS at its default number of threads."""
     threads = cores()
     if os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS"):
         yield "OPENBLAS_NUM_THREADS or OMP_NUM_THREADS is set: the peers are limited by it, unset it for this table"
-    yield f"{threads} threads; elapsed times; CPU is the peer's, then ours; gain: one thread over {threads}"
-    remarks = []
     with threadpool_limits(threads):
-        yield f"| {' | '.join(HEADINGS)} |"
-        yield "|" + "---|" * len(HEADINGS)
-        for jobs in (dense_jobs, mixture_jobs, count_jobs, left_out_jobs, text_jobs):
-            for job in jobs(share):
-                line, *more = measure(job, threads)
-                yield line
-                remarks += more
-    yield from remarks
+        for job in jobs(share):
+            yield from measure(job, threads)
+
+
+@benchmark("clock-gaussian")
+def clock_gaussian(share: float) -> Iterator[Row | str]:
+    """Elapsed time of Gaussian fits and answers."""
+    yield from run(dense_jobs, share)
+
+
+@benchmark("clock-mixtures")
+def clock_mixtures(share: float) -> Iterator[Row | str]:
+    """Elapsed time of EM for Gaussian mixtures."""
+    yield from run(mixture_jobs, share)
+
+
+@benchmark("clock-counts")
+def clock_counts(share: float) -> Iterator[Row | str]:
+    """Elapsed time of fits and scores of categories, and of words as sparse rows."""
+    yield from run(count_jobs, share)
+
+
+@benchmark("clock-left-out")
+def clock_left_out(share: float) -> Iterator[Row | str]:
+    """Elapsed time of exact leave-one-out, one thread and all of them."""
+    yield from run(left_out_jobs, share)
+
+
+@benchmark("clock-text")
+def clock_text(share: float) -> Iterator[Row | str]:
+    """Elapsed time of fits from raw text."""
+    yield from run(text_fit_jobs, share)
+
+
+@benchmark("clock-text-scores")
+def clock_text_scores(share: float) -> Iterator[Row | str]:
+    """Elapsed time of scores and sparse rows from raw text."""
+    yield from run(text_score_jobs, share)
 
 
 def dense_jobs(share: float) -> Iterator[Job]:
@@ -214,14 +241,13 @@ def left_out_jobs(share: float) -> Iterator[Job]:
         )
 
 
-def text_jobs(share: float) -> Iterator[Job]:
-    """Raw text to models, scores and sparse rows; where DECIBAN_DATA names the data sets."""
+def text_fit_jobs(share: float) -> Iterator[Job]:
+    """Raw text to models, where DECIBAN_DATA names the data sets."""
     found = text.corpus(share)
     if found is None:
         return
     texts, y = found
-    size = f"{sum(len(each.encode()) for each in texts) / 1e6:.0f} MB"
-    pipeline, clf = text.theirs().fit(texts, y), text.plain().fit(texts, y)
+    size = _megabytes(texts)
     yield Job(
         f"text fit from a list, {size}",
         text.PEER,
@@ -238,6 +264,16 @@ def text_jobs(share: float) -> Iterator[Job]:
         10.0,
         peer_repeats=1,
     )
+
+
+def text_score_jobs(share: float) -> Iterator[Job]:
+    """Raw text to scores and to sparse rows, where DECIBAN_DATA names the data sets."""
+    found = text.corpus(share)
+    if found is None:
+        return
+    texts, y = found
+    size = _megabytes(texts)
+    pipeline, clf = text.theirs().fit(texts, y), text.plain().fit(texts, y)
     yield Job(
         f"text predict_log_proba, {size}",
         text.PEER,
@@ -252,3 +288,7 @@ def text_jobs(share: float) -> Iterator[Job]:
         lambda: CountVectorizer().fit_transform(texts),
         peer_repeats=2,
     )
+
+
+def _megabytes(texts: list[str]) -> str:
+    return f"{sum(len(each.encode()) for each in texts) / 1e6:.0f} MB"

@@ -49,12 +49,15 @@ from harness import BENCHMARKS, HEADINGS, Row, line, rule  # noqa: E402
 
 # jobs that need no other data than they make themselves, and end within minutes
 QUICK = ["categorical", "multinomial", "diagonal", "full", "tied", "leave-one-out", "mixtures", "hmm", "startup"]
-GROUPS = {"all": list(BENCHMARKS), "quick": QUICK}
+CLOCK = [
+    name for name in BENCHMARKS if name.startswith("clock-")
+]  # elapsed times; run them on a machine without other work
+GROUPS = {"all": list(BENCHMARKS), "quick": QUICK, "clock": CLOCK}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"all, quick, or some of: {', '.join(BENCHMARKS)}")
+    parser.add_argument("names", nargs="*", help=f"all, quick, clock, or some of: {', '.join(BENCHMARKS)}")
     parser.add_argument("--json", type=Path, help="also write results, machine, versions and commit to this file")
     parser.add_argument("--share", type=float, default=1.0, help="of the rows; less than 1 for a quick look")
     options = parser.parse_args()

@@ -354,5 +354,15 @@ CASES = [
         more=40,
         slack=1e-6,
     ),
+    Case(
+        "limited-gaussian",
+        Gaussian("full", limit=[1e4, 4096.0, 1e300]),
+        mapped.with_absurd_numbers,
+        more=40,
+        slack=1e-6,
+    ),
+    Case("limited-tied", Gaussian("tied", limit=[1e4, 4096.0, 1e300]), mapped.with_absurd_numbers, more=40, slack=1e-6),
+    Case("limited-diagonal", Gaussian("diagonal", limit=[1e4, 4096.0, 1e300]), mapped.with_absurd_numbers, gaps=True),
+    Case("limited-poisson", Poisson(1.5, 0.5, limit=[64.0, 64.0, 1024.0]), mapped.absurd_counts, exact=True, gaps=True),
     Case("binned", Binned(5, pseudo_count=1.5), mapped.waits, exact=True, gaps=True, truth=mapped.binned_truth),
 ]

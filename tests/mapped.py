@@ -20,6 +20,12 @@ def with_absurd_numbers(rng, n):
     return X
 
 
+def absurd_counts(rng, n):
+    X = rng.poisson([0.5, 4.0, 30.0], (n, 3)).astype(float)
+    X[5::20, 1] = 2.0**54
+    return X
+
+
 def waits(rng, n):
     return np.stack([rng.gamma(2.0, 3.0, n).round(1), rng.integers(0, 5, n).astype(float)], axis=1)
 

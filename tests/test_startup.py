@@ -123,12 +123,17 @@ def test_a_small_table_does_not_wait_for_a_compiler(family):
     assert run(fit(family, 1000)).split()[-1] == "False"
 
 
+@pytest.mark.parametrize("family", ["Gaussian('diagonal')", "Gaussian('tied')"])
+def test_a_hundred_thousand_rows_of_numbers_do_not_wait_for_a_compiler(family):
+    assert run(fit(family, 100_000)).split()[-1] == "False"
+
+
 COMPILED = [pytest.param(family, marks=[pytest.mark.slow][:at]) for at, family in enumerate(TABLES)]
 
 
 @pytest.mark.parametrize("family", COMPILED)
 def test_kernels_work_with_no_place_to_write(family, nowhere):
-    code = fit(family, 70_000)
+    code = fit(family, 250_000)
     answer, compiled = run(code, **nowhere).rsplit(maxsplit=1)
     assert compiled == "True"
     assert answer == run(code).rsplit(maxsplit=1)[0]

@@ -6,8 +6,10 @@ Names are loaded when they are first used, so that `import deciban` stays quick.
 from __future__ import annotations
 
 import importlib
-import importlib.util
-from typing import Any
+
+TYPE_CHECKING = False  # `typing` is slow to import
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0.dev0"
 
@@ -62,7 +64,9 @@ __all__ = [*_HOME, "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        if not name.startswith("_") and importlib.util.find_spec(f"deciban.{name}") is not None:
+        from importlib.util import find_spec
+
+        if not name.startswith("_") and find_spec(f"deciban.{name}") is not None:
             return importlib.import_module(f"deciban.{name}")  # a subpackage, such as deciban.plots
         raise AttributeError(f"module 'deciban' has no attribute {name!r}")
     return getattr(importlib.import_module(f"deciban.{_HOME[name]}"), name)

@@ -240,6 +240,10 @@ class PrecisionWarning(UserWarning):
     """Loss of precision: a class lies many standard deviations from the origin of the sums."""
 
 
+class AbsurdNumbersWarning(UserWarning):
+    """Many rows have numbers so large that they count as missing."""
+
+
 class ConvergenceWarning(UserWarning):
     """An iteration stopped before it converged."""
 

@@ -1,17 +1,18 @@
 """`deciban filter`: a mail passes through with one header more, by a model file, a service, and maildrop."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import deciban
 from deciban import GenerativeClassifier
 from deciban.read.mail_header import with_header
 from program import environment
@@ -20,6 +21,7 @@ from service.running import Running
 pytestmark = pytest.mark.slow
 
 SPAM = b"From: a@example.org\nSubject: cheap pills\nX-Deciban: ham; 99 dban; unsure=no\n\nbuy cheap pills now \xff\n"
+SOURCE = Path(deciban.__file__).parents[1]
 HAM = b"From: b@example.org\nSubject: lunch\n\nlunch with the team at noon\n"
 
 
@@ -98,14 +100,17 @@ def test_the_header_is_put_in_front(message, expected):
 @pytest.fixture
 def service():
     """A service that answers as `deciban serve` does, and keeps what it was asked."""
-    asked = []
+    asked, answers = [], {"spam": (200, "spam; 32 dban; unsure=no")}
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            held = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append((self.path, self.headers.get("Authorization"), held))
-            body = json.dumps({"version": 1, "answers": [{"label": "spam", "llr": 31.6, "posterior": 0.99}]}).encode()
-            self.send_response(200)
+            message = self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append((self.path, self.headers["Authorization"], self.headers["Content-Type"], message))
+            status, value = answers["spam"]
+            body = with_header(message, value)
+            self.send_response(status)
+            self.send_header("X-Deciban", value)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
@@ -114,25 +119,81 @@ def service():
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"http://127.0.0.1:{server.server_port}", asked, answers
     server.shutdown()
     server.server_close()
 
 
-def test_a_running_service_is_asked_instead_of_the_file(service, tmp_path):
-    url, asked = service
+# with --threads the complete command runs; without, the client that imports hardly anything
+@pytest.mark.parametrize("more", [(), ("--threads", "1")], ids=["quick", "complete"])
+def test_a_running_service_is_asked_instead_of_the_file(service, tmp_path, more):
+    url, asked, _ = service
     (tmp_path / "token").write_text("secret\n")
-    done = run("absent", "--service", url, "--token-file", tmp_path / "token", message=SPAM)
-    assert done.stdout.startswith(b"X-Deciban: spam; 32 dban; unsure=no\n"), done.stderr
-    [(path, token, held)] = asked
-    assert (path, token) == ("/decide", "Bearer secret")
-    assert held["text"].encode("utf-8", "surrogateescape") == SPAM
+    given = ("--service", url, "--token-file", tmp_path / "token", "--unsure=0.99", "--exit-code", "spam=99")
+    done = run("absent", *given, *more, message=SPAM)
+    assert done.stdout == with_header(SPAM, "spam; 32 dban; unsure=no"), done.stderr
+    assert done.returncode == 99
+    assert asked == [("/filter?unsure=0.99", "Bearer secret", "message/rfc822", SPAM)]
 
 
-def test_a_service_that_does_not_answer_is_replaced_by_the_file(model):
-    done = run(model, "--service", "http://127.0.0.1:1", message=HAM)
-    assert done.stdout.startswith(b"X-Deciban: ham; ")
-    assert b"does not answer" in done.stderr
+@pytest.mark.parametrize("more", [(), ("--threads", "1")], ids=["quick", "complete"])
+@pytest.mark.parametrize("answer", [None, (500, "spam; 32 dban; unsure=no"), (200, "what?")])
+def test_a_service_that_does_not_answer_is_replaced_by_the_file(model, service, answer, more):
+    url, asked, answers = service
+    answers["spam"] = answer
+    url = url if answer else "http://127.0.0.1:1"
+    done = run(model, "--service", url, "--exit-code", "ham=7", *more, message=HAM)
+    assert done.stdout == run(model, message=HAM).stdout
+    assert done.returncode == 7
+    assert done.stderr.count(b"does not answer") == 1
+    assert len(asked) == (answer is not None)
+
+
+def test_wrong_arguments_are_reported_before_the_service_is_asked(model, service, tmp_path):
+    url, asked, _ = service
+    (tmp_path / "two").write_text("one token\nanother\n")
+    for wrong, named in (
+        (("--service", "ftp://x"), b"is not an address such as"),
+        (("--service", url, "--exit-code", "spam=0"), b"from 1 to 125"),
+        (("--service", url, "--unsure", "2"), b"--unsure"),
+        (("--service", url, "--token-file", tmp_path / "two"), b"does not hold one token"),
+        (("--service", url, "--prior", "spam=0.1"), b"contradict"),
+    ):
+        done = run(model, *wrong, message=HAM)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert named in done.stderr
+    assert asked == []
+
+
+def test_a_mail_through_the_service_imports_hardly_anything(service):
+    url, _, _ = service
+    code = (
+        "import os, sys\nfrom deciban.cli import main\n"
+        f"sys.argv = ['deciban', 'filter', 'absent', '--service', {url!r}]\n"
+        "os._exit = lambda code: sys.exit(f'{code} {sorted(sys.modules)}')\nmain()"
+    )
+    # without site, as files of the environment may import modules
+    command = [sys.executable, "-S", "-E", "-c", f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n{code}"]
+    done = subprocess.run(command, input=HAM, capture_output=True, check=False)
+    assert done.stdout == with_header(HAM, "spam; 32 dban; unsure=no"), done.stderr
+    loaded = done.stderr.decode()
+    assert loaded.startswith("0 ")
+    assert "'_socket'" in loaded
+    for name in (
+        "socket",
+        "enum",
+        "typing",
+        "json",
+        "re",
+        "email",
+        "http",
+        "urllib",
+        "typer",
+        "numpy",
+        "contextlib",
+        "deciban.errors",
+    ):
+        assert f"'{name}'" not in loaded
 
 
 @pytest.mark.skipif(shutil.which("maildrop") is None, reason="maildrop is not installed")

@@ -271,3 +271,10 @@ def test_every_page_of_the_documentation_is_in_the_wheel(said):
     listed = settings["tool"]["setuptools"]["data-files"].items()
     packed = {f"{folder}/{path.name}" for folder, globs in listed for one in globs for path in ROOT.glob(one)}
     assert {f"{INSTALLED}{name}.md" for name in pages()} <= packed
+
+
+def test_learnt_rows_that_are_judged_as_new_are_pointed_out(said, here):
+    note = "tumours.csv: the model learnt these rows, so that these figures are too good. Add --learnt."
+    assert note in " ".join(said("evaluate", "tumours.deciban", "tumours.csv").err.split())
+    for others in (("test.csv",), ("tumours.csv", "--learnt")):
+        assert "too good" not in said("evaluate", "tumours.deciban", *others).err

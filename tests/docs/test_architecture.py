@@ -1,9 +1,12 @@
-"""The files that docs/architecture.md names are there."""
+"""The files that docs/architecture.md names are there, and the contracts are as small as it says."""
 
 import re
 from pathlib import Path
 
 import pytest
+
+from deciban import GenerativeClassifier
+from deciban.families.protocol import Family
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -24,3 +27,13 @@ def test_a_name_is_defined_in_the_file_that_the_page_gives(row):
     name, file = row
     code = (ROOT / "src" / "deciban" / file).read_text()
     assert name == "abilities" or re.search(rf"^class {name}\b", code, re.MULTILINE)
+
+
+def test_the_classifier_inherits_from_two_classes_of_ours():
+    ours = [base for base in GenerativeClassifier.__mro__ if base.__module__.startswith("deciban")]
+    assert len(ours) <= 3  # with itself
+
+
+def test_a_family_has_nine_methods_and_those_of_scikit_learns_parameters():
+    methods = {name for name, value in vars(Family).items() if callable(value) and not name.startswith("_")}
+    assert len(methods - {"get_params"}) == 9

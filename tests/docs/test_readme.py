@@ -7,12 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SLOW = ("sequences.md", "text.md", "topics.md")
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name == "text.md" else [])
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in SLOW else [])
         for page in PAGES
         if ">>>" in page.read_text()
     ],

@@ -75,8 +75,9 @@ def agree(mine, peer, X, attributes, tolerance=1e-10):
     log, logs = peer.predict_log_proba(X), mine.predict_log_proba(X)
     there = log > -30
     np.testing.assert_allclose(logs[there], log[there], rtol=tolerance, atol=tolerance)
-    if X.dtype != np.float32:
-        np.testing.assert_array_equal(mine.predict(X), peer.predict(X))
+    two = np.sort(expected, axis=1)[:, -2:]
+    clear = two[:, 1] - two[:, 0] > 2 * tolerance  # where classes are level, rounding decides
+    np.testing.assert_array_equal(mine.predict(X)[clear], peer.predict(X)[clear])
 
 
 @EXAMPLES

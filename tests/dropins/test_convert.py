@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import discriminant_analysis, linear_model, naive_bayes
 
+import deciban.sklearn
 from deciban import Bernoulli, Categorical, Gaussian, GenerativeClassifier, Multinomial, Poisson
 from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.sklearn import from_sklearn, to_sklearn
@@ -29,6 +30,11 @@ FROM = [
     (discriminant_analysis.LinearDiscriminantAnalysis(store_covariance=True), REAL),
     (discriminant_analysis.QuadraticDiscriminantAnalysis(), REAL),
 ]
+ANALYSES = [
+    (deciban.sklearn.LinearDiscriminantAnalysis(), REAL),
+    (deciban.sklearn.LinearDiscriminantAnalysis(priors=[0.5, 0.2, 0.3]), REAL),
+    (deciban.sklearn.QuadraticDiscriminantAnalysis(), REAL),
+]
 TO = [
     (Gaussian("diagonal"), REAL, "GaussianNB"),
     (Gaussian("tied spherical"), REAL, "GaussianNB"),
@@ -40,15 +46,15 @@ TO = [
 ]
 
 
-@pytest.mark.parametrize(("peer", "X"), FROM, ids=str)
+@pytest.mark.parametrize(("peer", "X"), FROM + ANALYSES, ids=str)
 def test_answers_are_scikit_learns(peer, X):
     clf = from_sklearn(peer.fit(X, Y))
     np.testing.assert_allclose(clf.predict_proba(X), peer.predict_proba(X), atol=1e-9)
     np.testing.assert_array_equal(clf.predict(X), peer.predict(X))
 
 
-@pytest.mark.parametrize(("peer", "X"), FROM[:6], ids=str)
-def test_sums_of_naive_bayes_learn_and_unlearn(peer, X):
+@pytest.mark.parametrize(("peer", "X"), FROM[:6] + ANALYSES, ids=str)
+def test_sums_learn_and_unlearn(peer, X):
     clf = from_sklearn(peer.fit(X, Y))
     before = clf.predict_proba(X)
     clf.learn(X[:9], Y[:9])

@@ -54,7 +54,7 @@ def test_figures_of_a_table_are_those_of_complete_refits(columns):
     np.testing.assert_allclose(_contrasts(again), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("as_column", [False, True])
+@pytest.mark.parametrize("as_column", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_figures_of_texts_are_those_of_complete_refits(as_column):
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 150)
@@ -94,6 +94,7 @@ def test_choices_are_made_again_in_each_fold():
     assert len(asked) - before >= 5
 
 
+@pytest.mark.slow
 def test_labels_that_are_noise_show_no_relation_however_much_is_chosen():
     printed, fresh = [], []
     for seed in range(2):

@@ -136,6 +136,17 @@ def test_scores_take_the_name_of_the_label_column(tmp_path):
     assert clf.score(str(tmp_path / "iris.csv"), "label") == expected
 
 
+@pytest.mark.parametrize("families", [Gaussian(), {"a": Gaussian(), "b": Gaussian("diagonal")}])
+def test_the_label_column_of_the_fit_may_stay_in_the_frame(families):
+    frame = FRAME.assign(kind=NAMES)
+    clf = GenerativeClassifier(families).fit(frame, "kind")
+    np.testing.assert_array_equal(clf.predict(frame), clf.predict(FRAME))
+    lazy = pl.from_pandas(frame).lazy()
+    np.testing.assert_array_equal(clone(clf).fit(lazy, "kind").predict(lazy), clf.predict(FRAME))
+    with pytest.raises(ValueError, match="unseen at fit time"):
+        clf.fit(FRAME, NAMES).predict(frame)
+
+
 def test_iterators_and_lazy_frames_are_read_once():
     clf = GenerativeClassifier().fit((text for text in TEXTS), (label for label in LABELS))
     np.testing.assert_array_equal(clf.predict(text for text in TEXTS), clf.predict(TEXTS))

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deciban import kernels
+from deciban import kernels, set_threads
+from deciban.kernels import dense
 from kernels.agreement import agree, both, frozen, tables, thorough
 
 
@@ -142,3 +143,68 @@ def test_sums_within_reach_agree_with_their_twins_and_with_the_rows_left_out(tab
     near[scatter[2]] = False
     weight = None if table.weight is None else table.weight[near]
     agree(scatter[:2], kernels.class_scatter(X[near], table.codes[near], weight, table.origin, table.K), rtol=1e-9)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of a few rows in the numpy versions."""
+    monkeypatch.setattr(dense, "SMALL_WORK", 0)
+    monkeypatch.setattr(dense, "BLOCK_CELLS", 64)
+    yield
+    set_threads(None)
+
+
+def spoilt(rng, n, D):
+    """A table with rows far away, and with gaps in some blocks only."""
+    X = rng.normal(size=(n, D))
+    X[rng.random(n) < 0.02, 0] = 1e9
+    X[n // 3 : n // 2][rng.random((n // 2 - n // 3, D)) < 0.2] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("K", [1, 4, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_numpy_sums_in_blocks_agree_with_compiled_ones(small_blocks, K, weighted):
+    rng = np.random.default_rng(K)
+    X, codes, weight = spoilt(rng, 500, 7), rng.integers(0, K, 500), rng.random(500) if weighted else None
+    arguments = codes, weight, rng.normal(size=7), np.full(7, 100.0), K
+    compiled, blocks = both(kernels.class_moments_within, X, *arguments)
+    assert len(blocks[3])
+    agree(compiled, blocks, rtol=1e-12)
+    compiled, blocks = both(kernels.class_scatter_within, np.nan_to_num(X), *arguments)
+    assert len(blocks[2])
+    agree(compiled, blocks, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shared", [False, True])
+def test_numpy_scores_in_blocks_agree_with_compiled_ones(small_blocks, dtype, shared):
+    rng = np.random.default_rng(0)
+    X, mean = spoilt(rng, 500, 7).astype(dtype), rng.normal(size=(4, 7))
+    agree(*both(kernels.diagonal_scores, X, mean, *rng.random((2, 4, 7))), rtol=1e-12)
+    whitener = rng.normal(size=(1 if shared else 4, 7, 7))
+    X = np.nan_to_num(X)
+    X[np.abs(X) > 100] = 0.0
+    agree(*both(kernels.whitened_distances, X, mean, whitener, np.zeros(7)), rtol=1e-9)
+
+
+def test_numpy_blocks_give_the_same_bits_for_any_number_of_threads(small_blocks):
+    rng = np.random.default_rng(0)
+    X, codes = spoilt(rng, 500, 7), rng.integers(0, 4, 500)
+    mean, spread, whitener = rng.normal(size=(4, 7)), rng.random((2, 4, 7)), rng.normal(size=(4, 7, 7))
+
+    def results(threads):
+        set_threads(threads)
+        sums = codes, None, np.zeros(7), np.full(7, 100.0), 4
+        with kernels.forced("numpy"):
+            return [
+                *kernels.class_moments_within(X, *sums),
+                *kernels.class_scatter_within(np.nan_to_num(X), *sums),
+                kernels.diagonal_scores(X, mean, *spread),
+                kernels.whitened_distances(np.nan_to_num(X), mean, whitener, np.zeros(7)),
+            ]
+
+    alone = results(1)
+    for threads in (2, 3, 8):
+        for ours, theirs in zip(alone, results(threads), strict=True):
+            np.testing.assert_array_equal(ours, theirs)

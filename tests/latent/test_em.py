@@ -1,4 +1,4 @@
-"""The loop itself: when it stops, what it keeps, what it says."""
+"""EM: when it stops, what it keeps, and its warnings."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The fused pass, the blocks of rows and the threads: the same answers."""
+"""Fast passes of mixtures, with blocks of rows and threads, give the same answers."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Starts, sizes, more rows, and what goes wrong: mixtures in use."""
+"""Mixtures: starts, numbers of components, further rows, and errors."""
 
 import numpy as np
 import pytest

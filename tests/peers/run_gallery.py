@@ -4,22 +4,30 @@
 
 FOLDER is the folder `examples` of scikit-learn's source distribution, which pip downloads if it is not given. An
 example that fails without the patch (data that must be downloaded, a package that is missing) is counted as not
-comparable; one whose pictures differ between two runs without the patch varies.
+comparable; one whose pictures differ between two runs without the patch varies. If the environment variable
+DECIBAN_DATA names a folder with `20newsgroups/20news_bydate.jsonl.gz`, examples get the newsgroups from there.
+Verdicts are kept in `verdicts.json` of the output folder: a second run with the same folder goes on with the others.
 """
 
 from __future__ import annotations
 
 import argparse
+import codecs
+import gzip
+import json
 import os
+import pickle
 import re
 import subprocess
 import sys
 import tarfile
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import sklearn
+from sklearn.utils import Bunch
 
 import deciban.sklearn
 
@@ -79,6 +87,25 @@ def concerned(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.py") if names.search(path.read_text()))
 
 
+def keep_newsgroups(home: Path) -> None:
+    """Write the 20 newsgroups where `fetch_20newsgroups` looks for them, if there is a file of them."""
+    file = Path(os.environ.get("DECIBAN_DATA", "")) / "20newsgroups/20news_bydate.jsonl.gz"
+    cache = home / "20news-bydate_py3.pkz"
+    if cache.exists() or not file.is_file():
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    names = sorted({row["label"] for row in rows})
+    parts = {}
+    for split in ("train", "test"):
+        part = [row for row in rows if row["split"] == split]
+        target = np.array([names.index(row["label"]) for row in part])
+        files = np.array([f"{row['label']}/{row['id']}" for row in part])
+        parts[split] = Bunch(data=[row["text"] for row in part], filenames=files, target_names=names, target=target)
+    cache.write_bytes(codecs.encode(pickle.dumps(parts), "zlib_codec"))
+
+
 def run(script: Path, folder: Path, how: str, seconds: float) -> subprocess.CompletedProcess[str] | None:
     """One example in a process of its own; None if it takes too long."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,40 +130,55 @@ def difference(one: Path, other: Path) -> float:
     return worst
 
 
+def judged(script: Path, folder: Path, seconds: float) -> tuple[str, str]:
+    """Verdict on an example, and what differs."""
+    plain = run(script, folder / "plain", "plain", seconds)
+    if plain is None or plain.returncode:
+        return "not comparable", "took too long" if plain is None else last_line(plain)
+    patched = run(script, folder / "patched", "patched", 2 * seconds)
+    if patched is None or patched.returncode:
+        return "fails", "took too long" if patched is None else last_line(patched)
+    share = difference(folder / "plain", folder / "patched")
+    lines = ", other printed lines" if plain.stdout != patched.stdout else ""
+    if not share and not lines:
+        return "same", ""
+    again = run(script, folder / "again", "plain", seconds)  # random numbers without a seed, or seconds
+    if again is not None and lines and again.stdout != plain.stdout:
+        lines = ", printed lines vary"
+    varies = again is not None and share and difference(folder / "plain", folder / "again")
+    verdict = "varies" if varies else "differs" if share else "same"
+    for name, done in (("plain", plain), ("patched", patched)):
+        (folder / f"{name}.txt").write_text(done.stdout)
+    return verdict, f"{share:.2%} of the pixels{lines}"
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip().splitlines() or ["?"])[-1][:120]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--examples", type=Path)
     parser.add_argument("words", nargs="*", help="only examples whose path holds one of these")
-    parser.add_argument("--timeout", type=float, default=120.0)
+    parser.add_argument("--timeout", type=float, default=300.0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    out = options.out or Path(tempfile.mkdtemp(prefix="gallery-"))
-    options.examples = options.examples or downloaded(out / "source")
-    counts = {"same": 0, "differs": 0, "fails": 0, "varies": 0, "not comparable": 0}
-    for path in concerned(options.examples):
-        name = str(path.relative_to(options.examples))
+    out = (options.out or Path(tempfile.mkdtemp(prefix="gallery-"))).resolve()
+    examples = options.examples or downloaded(out / "source")
+    os.environ["SCIKIT_LEARN_DATA"] = str(out / "data")
+    keep_newsgroups(out / "data")
+    record = out / "verdicts.json"
+    found: dict[str, list[str]] = json.loads(record.read_text()) if record.exists() else {}
+    for path in concerned(examples):
+        name = str(path.relative_to(examples))
         if options.words and not any(word in name for word in options.words):
             continue
-        folders = [out / name.replace("/", "-") / how for how in ("plain", "patched")]
-        plain = run(path.resolve(), folders[0], "plain", options.timeout)
-        if plain is None or plain.returncode:
-            verdict = "not comparable"
-            why = "took too long" if plain is None else (plain.stderr.strip().splitlines() or ["?"])[-1][:90]
-        else:
-            patched = run(path.resolve(), folders[1], "patched", 2 * options.timeout)
-            if patched is None or patched.returncode:
-                verdict, why = "fails", "took too long" if patched is None else patched.stderr.strip().splitlines()[-1]
-            else:
-                share = difference(*folders)
-                verdict = "same" if share == 0 else "differs"
-                if share:  # random numbers without a seed, or seconds in the picture
-                    run(path.resolve(), again := folders[0].with_name("again"), "plain", options.timeout)
-                    verdict = "varies" if difference(folders[0], again) else "differs"
-                lines = "" if plain.stdout == patched.stdout else ", other printed lines"
-                why = f"{share:.2%} of the pixels{lines}" if share or lines else ""
-        counts[verdict] += 1
-        print(f"{verdict:15} {name}  {why}", flush=True)
-    print(counts)
+        if name not in found:
+            found[name] = list(judged(path.resolve(), out / name.replace("/", "-"), options.timeout))
+            record.write_text(json.dumps(found, indent=1))
+        print(f"{found[name][0]:15} {name}  {found[name][1]}", flush=True)
+    counts = Counter(verdict for verdict, _ in found.values())
+    print(dict(counts))
     if counts["fails"] or counts["differs"]:
         sys.exit(1)
 

@@ -174,6 +174,18 @@ def test_calibration_does_no_harm_to_iris():
     assert _harm_in_folds(*load_iris(return_X_y=True), Gaussian("tied")) <= 0.001
 
 
+def test_counts_are_calibrated_although_every_learnt_row_is_right():
+    rng = np.random.default_rng(0)
+    codes = np.arange(200) % 2
+    shares = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    X = np.array([rng.multinomial(n, shares[c]) for n, c in zip(rng.poisson(300, 200) + 50, codes)])
+    clf = GenerativeClassifier(Multinomial(), calibrate="length").fit(X, codes)
+    assert (clf.leave_one_out(X, codes, method="predict") == codes).all()
+    long, wrong = np.array([[3000, 1800, 1200]]), 1
+    assert clf.log_likelihood(long, raw=True)[0] @ [1, -1] > 500  # nats: naive Bayes takes every event as news
+    assert -clf.predict_log_proba(long)[0, wrong] < 20
+
+
 def test_calibration_does_little_harm_on_average():
     sets = load_iris(return_X_y=True), load_wine(return_X_y=True), load_breast_cancer(return_X_y=True)
     harm = [_harm_on_gaussians(distance, n, "offsets") for distance in (1, 2, 4, 8) for n in (40, 200)]

@@ -144,6 +144,38 @@ def test_a_corrected_document_keeps_its_words():
     assert clf.stats_.same(fitted([*TEXTS, OWN_WORDS], [*LABELS, "spam"]).stats_)
 
 
+# -- pseudo-counts of the sums -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("pseudo_count", ["evidence", "loo"])
+@pytest.mark.parametrize("base", ["flat", "pooled"])
+def test_a_pseudo_count_that_sums_decide_follows_the_sums(pseudo_count, base):
+    texts, labels = corpus(np.random.default_rng(4), 90)
+    options = {"pseudo_count": pseudo_count, "base": base}
+    whole, steps = fitted(texts, labels, **options), fitted(texts[:30], labels[:30], **options)
+    first = steps.log_likelihood(texts)
+    steps.learn(texts[30:], labels[30:])
+    np.testing.assert_allclose(steps.log_likelihood(texts), whole.log_likelihood(texts), rtol=1e-12)
+    frozen = fitted(texts[:30], labels[:30], **options).reestimate(
+        pseudo_count=whole.family_.resolve(whole.stats_.family).pseudo_count
+    )
+    assert not np.allclose(frozen.log_likelihood(texts), first)  # the two pseudo-counts differ
+    steps.unlearn(texts[30:], labels[30:])
+    np.testing.assert_allclose(steps.log_likelihood(texts), first, rtol=1e-12)
+    apart = fitted(texts[30:], labels[30:], **options)
+    np.testing.assert_allclose((steps + apart).log_likelihood(texts), whole.log_likelihood(texts), rtol=1e-12)
+
+
+def test_rows_left_out_hold_the_pseudo_count_of_all_sums():
+    texts, labels = corpus(np.random.default_rng(5), 60)
+    clf = fitted(texts, labels, pseudo_count="evidence")
+    held = clf.family_.resolve(clf.stats_.family)
+    assert isinstance(held.pseudo_count, float)
+    left = clf.leave_one_out(texts, labels, method="log_likelihood")
+    for i in (0, 17, 59):
+        others = [at for at in range(60) if at != i]
+        one = GenerativeClassifier(held, calibrate=None).fit([texts[at] for at in others], labels[others])
+        np.testing.assert_allclose(left[i], one.log_likelihood([texts[i]])[0], rtol=1e-9)
+
+
 # -- sites that share choices ------------------------------------------------------------------------------------------
 def test_a_blank_model_learns_texts_with_the_same_choices():
     texts, labels = corpus(np.random.default_rng(3), 80)

@@ -9,7 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 
 from deciban import Bernoulli, Gamma, Gaussian, GenerativeClassifier, Multinomial, Poisson, Transformed
-from deciban.errors import DomainError, NotLearntError, UnlearnError
+from deciban.errors import AbsurdNumbersWarning, DomainError, NotAvailableError, NotLearntError, UnlearnError
+from deciban.families.limits import limits_of
 
 STRUCTURES = ["full", "tied", "diagonal", "tied diagonal", "spherical", "tied spherical"]
 ABSURD = [1e3, 1e5, 999_999_999.0, -1e16, 1e50, 1e150]
@@ -163,6 +164,119 @@ def test_a_default_fit_with_absurd_values_learnt_is_as_accurate_as_a_fit_without
     assert spoilt.score(table(X[test]), y[test]) >= clean.score(table(X[test]), y[test]) - 0.01
 
 
+LATE = [99999999.0, -1e9, 1e16, 2.0**54]
+
+
+def _late(clf, X, y, Z, labels, numbers, rng):
+    """The accuracies while rows with an absurd number in one of the columns are learnt, and after they are unlearnt."""
+    was = clf.predict_log_proba(Z)
+    for value in LATE:
+        at = rng.choice(len(X), max(1, len(X) // 100), replace=False)
+        rows = X.iloc[at].copy() if isinstance(X, pd.DataFrame) else X[at].copy()
+        for i in range(len(at)):
+            j = numbers[rng.integers(len(numbers))]
+            if isinstance(X, pd.DataFrame):
+                rows[j] = rows[j].astype(float)
+                rows.iloc[i, rows.columns.get_loc(j)] = value
+            else:
+                rows[i, j] = value
+        clf.learn(rows, y[at])
+        yield clf.score(Z, labels)
+        clf.unlearn(rows, y[at])
+        np.testing.assert_allclose(clf.predict_log_proba(Z), was, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+@pytest.mark.parametrize("seed", range(2))
+def test_absurd_values_that_come_after_a_default_fit_do_not_lower_its_accuracy(load, seed):
+    X, y = load(return_X_y=True)
+    train, test = train_test_split(np.arange(len(X)), test_size=0.3, random_state=seed, stratify=y)
+    clf = GenerativeClassifier().fit(X[train], y[train])
+    least = clf.score(X[test], y[test]) - 0.01
+    rng = np.random.default_rng(seed)
+    for accuracy in _late(clf, X[train], y[train], X[test], y[test], range(X.shape[1]), rng):
+        assert accuracy >= least
+
+
+def test_absurd_values_that_come_after_a_default_fit_of_a_frame_do_not_lower_its_accuracy():
+    """Columns with a Gaussian, a transformed Gaussian, a Poisson and bins, and a category."""
+    rng = np.random.default_rng(6)
+    y = np.arange(400) % 2
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(50.0, 4.0, 400) + 3 * y,
+            "price": np.exp(rng.normal(3.0, 1.0, 400) + 0.7 * y),
+            "visits": rng.poisson(2.0 + 2 * y),
+            "colour": np.where(rng.random(400) < 0.4 + 0.3 * y, "red", "blue"),
+        }
+    )
+    clf = GenerativeClassifier().fit(frame[:300], y[:300])
+    accuracy = clf.score(frame[300:], y[300:])
+    for now in _late(clf, frame[:300], y[:300], frame[300:], y[300:], ["size", "price", "visits"], rng):
+        assert now >= accuracy - 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "label", "numbers"),
+    [
+        ("penguins", "species", ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]),
+        ("titanic", "Survived", ["Age", "SibSp", "Parch", "Fare"]),
+    ],
+)
+def test_absurd_values_after_a_default_fit_of_real_tables_cost_no_more_than_other_rows(data, table, label, numbers):
+    """Few rows flip where many rows have the same few values, whatever is learnt: the mean loss is bounded, too."""
+    frame = pd.read_csv(data / table / f"{table}.csv").drop(columns=["PassengerId", "Name", "Ticket"], errors="ignore")
+    y = frame.pop(label).to_numpy()
+    train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=0, stratify=y)
+    clf = GenerativeClassifier().fit(frame.iloc[train], y[train])
+    accuracy = clf.score(frame.iloc[test], y[test])
+    rng = np.random.default_rng(0)
+    found = list(_late(clf, frame.iloc[train], y[train], frame.iloc[test], y[test], numbers, rng))
+    assert np.mean(found) >= accuracy - 0.01
+    assert min(found) >= accuracy - 0.02
+
+
+def test_tails_of_long_distributions_are_not_absurd():
+    rng = np.random.default_rng(7)
+    tails = np.stack(
+        [
+            np.exp(rng.normal(0, 1, 60_000)),
+            np.exp(rng.normal(0, 3, 60_000)),
+            rng.pareto(1.5, 60_000),
+            np.where(rng.random(60_000) < 0.9, 0.0, np.exp(rng.normal(8, 1, 60_000))),
+            np.where(rng.random(60_000) < 0.9, rng.normal(0, 1e-3, 60_000), rng.normal(5, 1, 60_000)),
+            rng.integers(1900, 2025, 60_000).astype(float),
+        ],
+        axis=1,
+    )
+    limit = limits_of(tails[:1000])
+    assert (np.abs(tails) <= limit).all()
+    assert (limit < 1e15).all()
+
+
+def test_numbers_beyond_the_limits_in_many_rows_give_a_warning():
+    X, y = load_iris(return_X_y=True)
+    clf = GenerativeClassifier().fit(X, y)
+    with pytest.warns(AbsurdNumbersWarning, match="150 of 150 rows .* fit again"):
+        clf.learn(1e9 + X, y)
+
+
+def test_an_absurd_number_is_missing_to_every_density(two_classes):
+    """Also in large tables, where distances are compared before numbers are, and where scores are linear."""
+    X, y = two_classes
+    for structure in STRUCTURES:
+        for rule in ("mean", "predictive"):
+            family = Gaussian(structure, limit=[4096.0] * 4)
+            clf = GenerativeClassifier(family, rule=rule).fit(X, y)
+            many = np.tile(X, (30, 1))
+            many[5::40, 1], many[7::40] = 1e7, -1e7
+            gaps = np.where(np.abs(many) > 4096, np.nan, many)
+            for method in (clf.log_likelihood, clf.predict_proba):
+                np.testing.assert_allclose(method(many), method(gaps), rtol=1e-9, atol=1e-9)
+                np.testing.assert_allclose(method(many[:50]), method(gaps[:50]), rtol=1e-9, atol=1e-9)
+
+
 def test_a_number_that_is_absurd_is_no_evidence_and_its_row_is_not_learnt(two_classes):
     X, y = two_classes
     family, spoilt = Transformed("none", inner=Gaussian("full"), reach=[4096.0] * 4), X.copy()
@@ -256,3 +370,20 @@ def test_values_whose_squares_overflow_are_refused(two_classes):
     clf = GenerativeClassifier(Gaussian("full")).fit(X, y)
     with pytest.raises(DomainError, match="too large to sum"):
         clf.learn([[1e200, 0.0, 0.0, 0.0]], [0])
+
+
+def test_a_gaussian_that_is_fitted_by_em_says_that_it_cannot_unlearn(two_classes):
+    X, y = two_classes
+    gaps = X.copy()
+    gaps[7, 1] = np.nan
+    clf = GenerativeClassifier(Gaussian("full")).fit(gaps, y)
+    assert "GaussianWithGaps" in str(clf.families_)
+    assert "cannot be unlearnt; Gaussian('diagonal') could" in str(clf.families_)
+    assert "rows cannot be unlearnt" in clf.standing_
+    before = clf.stats_
+    with pytest.raises(NotAvailableError, match=r"Nothing was changed.*Gaussian\('diagonal'\)"):
+        clf.unlearn(gaps[:1], y[:1])
+    assert clf.stats_ is before
+    diagonal = GenerativeClassifier(Gaussian("diagonal")).fit(gaps, y).unlearn(gaps[7:8], y[7:8])
+    alone = GenerativeClassifier(Gaussian("diagonal")).fit(np.delete(gaps, 7, axis=0), np.delete(y, 7))
+    np.testing.assert_allclose(diagonal.predict_log_proba(X), alone.predict_log_proba(X), rtol=1e-9, atol=1e-9)

@@ -127,6 +127,7 @@ print(np.isfinite(fitted(chosen)).all())
 """
 
 
+@pytest.mark.slow
 def test_chosen_words_take_no_longer_than_random_words(tmp_path):
     # .1 s; without a key the fit took 2.8 s and the scores took 6.6 s
     files = tmp_path / "random.npy", tmp_path / "chosen.npy"

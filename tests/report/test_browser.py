@@ -11,7 +11,7 @@ from deciban import GenerativeClassifier
 from deciban.evaluate import dcf, min_dcf
 from deciban.report.columns import column_scales
 from report.tables import mixed_model, mixed_table, table_with_pairs
-from topics.browser import Browser, missing
+from topics.browser import NO_AXE, Browser, missing
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing() is not None, reason=missing() or "")]
 RIGHT = "\ue014"  # arrow key, as WebDriver spells it
@@ -134,12 +134,15 @@ def test_three_classes_are_chosen_against_the_rest(browser, tmp_path):
     assert found["alarm"] == pytest.approx((llr[~is_h1] >= 0).mean())
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_it_fits_the_window(browser, mixed, width):
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark"), (390, "dark")])
+def test_it_fits_the_window_and_axe_finds_nothing_serious(browser, mixed, width, scheme):
     _, _, path = mixed
     browser.resize(width)
+    browser.colours(scheme)
     browser.open(path)
     assert browser.run("return document.documentElement.scrollWidth") <= width
+    if not NO_AXE:
+        assert browser.serious_violations() == []
 
 
 @pytest.mark.parametrize("options", [{"interactions": 6}, {}], ids=["pairs", "default"])

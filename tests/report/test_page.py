@@ -8,9 +8,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import gammaln
 from sklearn.datasets import load_iris
 
-from deciban import Gaussian, GenerativeClassifier, Text
+from deciban import Binned, Gaussian, GenerativeClassifier, Text
 from deciban.errors import SaveError
 from deciban.families.product import blocks_of
 from deciban.model.joint_evidence import CosineTerm, PolynomialTerm
@@ -19,6 +20,7 @@ from deciban.report.columns import column_scales
 from deciban.report.drift import drift
 from deciban.report.joint import packed_terms, room_for
 from deciban.report.page import report_page
+from deciban.report.sections.columns import bin_steps
 from deciban.report.sections.decisions import tally
 from report.tables import NASTY, mixed_model, mixed_table, table_with_pairs
 
@@ -295,3 +297,76 @@ def test_families_chosen_automatically_make_a_page(tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert page.count("<figure>") > 4
     assert ("nomogram" in data_of(page)) == (column_scales(clf.predictor_, 9).reason == "")
+
+
+def histogram_model():
+    rng = np.random.default_rng(0)
+    kind = np.array(["low", "high"])[np.arange(400) % 2]
+    fare = np.round(rng.lognormal(2 + (kind == "high"), 1.0), 2)
+    fare[::4] = 8.05  # a value with its own bin
+    table = pd.DataFrame({"fare": fare, "children": rng.poisson(1 + (kind == "high")), "kind": kind})
+    return GenerativeClassifier({"fare": Binned(10), "children": Binned(5)}).fit(table, "kind"), table
+
+
+def test_histograms_are_drawn_within_their_edges_as_steps_and_as_bars():
+    clf, table = histogram_model()
+    fare, children = sorted(column_scales(clf.predictor_, 49).columns, key=lambda one: one.name != "fare")
+    assert fare.edges[0] == min(fare.values)
+    assert max(fare.values) < fare.edges[-1]
+    assert len(fare.edges) > 5
+    # within a bin the density is constant, and the steps of the figure integrate to what is not in the tails
+    along, curves = bin_steps(fare.edges, np.array(fare.values), np.exp(fare.log_density))
+    width = np.diff(along)
+    areas = (width[:, None] * (curves[1:] + curves[:-1]) / 2).sum(axis=0)
+    assert (areas > 0.97).all()
+    assert (areas < 1.0).all()
+    assert children.kind == "count"
+    assert children.values == list(range(int(table["children"].max()) + 1))
+    assert (np.exp(children.log_density).sum(axis=0) < 1.0).all()
+    assert (np.exp(children.log_density).sum(axis=0) > 0.97).all()
+
+
+def test_drift_of_histograms_is_the_bayes_factor_of_their_bins():
+    clf, table = histogram_model()
+    same = dict(drift(clf, table[:150], "kind").columns)
+    moved = dict(drift(clf, table[:150].assign(fare=table["fare"] * 3), "kind").columns)
+    assert same["fare"] < -10 < 50 < moved["fare"]
+    assert moved["children"] == same["children"]
+    # Dirichlet-multinomial evidence of the counts of one column, counted here
+    edges = np.array(dict(zip(*_edges_by_column(clf)))["children"])
+    bins = np.searchsorted(edges, table["children"], side="right")
+    nats = 0.0
+    for label in ("low", "high"):
+        own = table["kind"].to_numpy() == label
+        a = np.bincount(bins[own], minlength=len(edges) + 1)
+        b = np.bincount(bins[:150][own[:150]], minlength=len(edges) + 1)
+        nats += _bin_evidence(a) + _bin_evidence(b) - _bin_evidence(a + b)
+    assert same["children"] == pytest.approx(nats * 10 / np.log(10))
+
+
+def _edges_by_column(clf):
+    model = clf.model_
+    families = [(family, at) for (family,), at in zip(blocks_of(model.family), model.positions)]
+    names = [model.reader.labels[j] for _, at in families for j in at]
+    return names, [edges for family, _ in families for edges in family.edges]
+
+
+def _bin_evidence(counts):
+    """Log evidence with a pseudo-count of one a bin."""
+    return gammaln(len(counts)) - gammaln(len(counts) + counts.sum()) + gammaln(1 + counts).sum()
+
+
+def test_words_without_drift_are_not_listed():
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(60)])
+    texts = [" ".join(rng.choice(words, 12)) for _ in range(200)]
+    labels = np.array(["a", "b"])[np.arange(200) % 2]
+    page = report_page(GenerativeClassifier(Text()).fit(texts, labels), other=(texts[:100], labels[:100])).decode()
+    assert "None of 60 words has 10 dban or more" in page
+    assert "Less frequent" not in page
+
+
+def test_the_heading_names_what_is_predicted():
+    table = pd.DataFrame({"size": np.sqrt(np.arange(40.0)), "Survived": np.arange(40) % 2})
+    page = report_page(GenerativeClassifier().fit(table, "Survived")).decode()
+    assert "<h1>Survived: “0”, “1”</h1>" in page

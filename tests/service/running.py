@@ -15,19 +15,28 @@ import httpx
 from program import PROGRAM, environment
 
 
-class Running:
-    """`deciban serve` in a process; its address, and requests to it."""
+def new_process(arguments: list[str], **variables: str) -> subprocess.Popen:
+    """Start the program with its output in pipes."""
+    return subprocess.Popen(
+        [*PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**variables),
+        start_new_session=True,
+    )
 
-    def __init__(self, model: Path, *options: str, **variables: str) -> None:
+
+class Running:
+    """`deciban serve` in a process; its address, and requests to it.
+
+    `start` starts the program with arguments, and returns what `subprocess.Popen` does; by default, as a new process.
+    """
+
+    def __init__(self, model: Path, *options: str, start=None, **variables: str) -> None:
         self.model = model
-        self.process = subprocess.Popen(
-            [*PROGRAM, "serve", str(model), "--port", "0", "--rate", "0", *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(**variables),
-            start_new_session=True,
-        )
+        arguments = ["serve", str(model), "--port", "0", "--rate", "0", *options]
+        self.process = start(arguments) if start is not None else new_process(arguments, **variables)
         line = self.process.stdout.readline()
         found = re.match(r"(http://\S+)/ ", line)
         if not found:

@@ -77,6 +77,7 @@ def comparable(text: str) -> str:
     return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", VARYING.sub("…", text))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_page_shows_what_happens(tmp_path):
     text = PAGE.read_text()

@@ -1,16 +1,13 @@
 """The page in a real browser: what it shows is what the library says, and nothing serious is wrong with it."""
 
 import re
-import shutil
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import deciban
 from service.running import Running
-from topics.browser import Browser, missing
+from topics.browser import NO_AXE, Browser, missing
 
 pytestmark = [
     pytest.mark.slow,
@@ -161,22 +158,31 @@ def test_texts_from_outside_are_not_run(browser, page):
     assert browser.run("return document.title") == "texts – deciban"
 
 
-@pytest.mark.skipif(find_spec("axe_core_python") is None, reason="needs axe-core-python")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_axe_finds_nothing_serious_and_nothing_overflows(browser, page, width, tmp_path):
+@pytest.mark.skipif(NO_AXE, reason="needs axe-core-python")
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark"), (390, "dark")])
+def test_axe_finds_nothing_serious_and_nothing_overflows(browser, page, width, scheme):
     browser.resize(width)
+    browser.colours(scheme)
     page.post("/unsure", {"texts": ["lunch win", "free meeting"]})
     browser.open(f"{page.address}/")
     browser.wait("return document.querySelector('#text') !== null")
+    assert browser.serious_violations() == []
     classify(browser)
     browser.click("#teach-classes button")
     browser.wait("return document.querySelector('#lessons').children.length")
-    axe = Path(find_spec("axe_core_python").origin).with_name("axe.min.js").read_text()
-    browser.run(axe)
-    browser.run("window.found = null; axe.run().then(result => { window.found = result.violations })")
-    violations = browser.wait("return window.found !== null && [window.found]")[0]
-    serious = [(one["id"], one["nodes"][0]["html"]) for one in violations if one["impact"] in ("serious", "critical")]
-    assert serious == []
+    assert browser.serious_violations() == []
     assert browser.run("return document.documentElement.scrollWidth") <= width
-    if shutil.which("true"):
-        browser.screenshot(tmp_path / f"page-{width}.png")
+
+
+def test_long_explanations_show_the_largest_parts_and_their_sum(browser, page, models):
+    words = "win a free lunch today at noon prize cash meeting call now money claim urgent reply team report agenda"
+    classify(browser, words)
+    explained = page.post("/explain", {"text": words})["answers"][0]
+    own = [part["evidence"] for part in explained["parts"] if part.get("kind") != "other"]
+    shown = cells(browser, "#bars tbody tr")
+    assert len(own) > 12 > 0
+    assert [number(line[2]) for line in shown[:10]] == [pytest.approx(part, abs=0.051) for part in own[:10]]
+    assert shown[10][0] == f"{len(own) - 10} smaller parts"
+    assert number(shown[10][2]) == pytest.approx(sum(own[10:]), abs=0.051)
+    browser.click("#all-parts")
+    assert len(cells(browser, "#bars tbody tr")) == len(explained["parts"])

@@ -5,9 +5,10 @@ content of a file (JSON and arrays) is changed and signed again: it must be refu
 model whose every use returns, or raises a `ModelFileError` or one of `OF_USE`, which are no errors of the file. Another
 exception, a crash, more than 5 seconds, or more memory than 10 times the file and 200 MB is a fault.
 
-The seeds are the golden files, written again by this version, and a classifier of each case of `tests/cases.py`, with
-its sums and released. Cases run in a process of their own, which is watched: it is killed and started again when a case
-takes too long. A case is determined by the seed and its number: `--seed 7 --case 1234` repeats one and shows its error.
+The seeds are the golden files, written again by this version, a classifier of each case of `tests/cases.py`, with its
+sums and released, and the drop-ins for scikit-learn that can be saved. Cases run in a process of their own, which is
+watched: it is killed and started again when a case takes too long. A case is determined by the seed and its number:
+`--seed 7 --case 1234` repeats one and shows its error.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ import numpy as np
 
 from cases import CASES
 from deciban import GenerativeClassifier, load, release, save
+from deciban import sklearn as drop_in
 from deciban.errors import (
     CostError,
     DomainError,
@@ -56,11 +58,12 @@ from deciban.errors import (
     SingularError,
     UnlearnError,
 )
+from deciban.sklearn.dropin import DropIn
 from deciban.store import container, describe
 from store.answers import given
 
 LIMIT = 5.0  # seconds of CPU time for one case
-SOME = 5  # uses of each model that loads
+SOME = 3  # uses of each model that loads
 WAIT = 60.0  # seconds by the clock for one case: other processes may take the CPU
 ROOM = 200 * 2**20  # bytes of memory, beyond 10 times the file
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
@@ -75,6 +78,7 @@ OF_USE = (  # about rows, parameters that can be set, what a model cannot do, an
     *(CostError, DomainError, InputError, NotAvailableError, PriorError, UnlearnError),
     *(EmptyClassError, NoModeError, SingularError),
 )
+OF_SCIKIT_LEARN = ("feature", "do not exist in the initial classes")  # its messages on other columns and labels
 DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"
 
 
@@ -115,7 +119,40 @@ def seeds(folder: Path) -> list[Seed]:
         for name, model in ((case.name, clf), (f"{case.name}-released", release(clf))):
             save(model, path)
             found.append(Seed(name, path.read_bytes(), rows[:5], labels[:5]))
+    for name, estimator, rows in drop_ins():
+        save(fit_drop_in(estimator, rows), path)
+        found.append(Seed(name, path.read_bytes(), rows[:5], drop_in_labels(rows)[:5]))
     return found
+
+
+def fit_drop_in(estimator: Any, rows: np.ndarray) -> Any:
+    """Fit a drop-in, with labels if it is a classifier."""
+    return estimator.fit(rows, drop_in_labels(rows)) if hasattr(estimator, "leave_one_out") else estimator.fit(rows)
+
+
+def drop_in_labels(rows: np.ndarray) -> np.ndarray:
+    """Return a label for each row."""
+    return np.array(["ham", "news", "spam"])[np.arange(len(rows)) % 3]
+
+
+def drop_ins() -> Iterator[tuple[str, Any, np.ndarray]]:
+    """Yield the drop-ins of `deciban.sklearn`: a name, an estimator, and rows."""
+    rng = np.random.default_rng(6)
+    values, counts = rng.normal(size=(24, 3)), rng.poisson(2.0, (24, 3))
+    gaps = np.where(rng.random(values.shape) < 0.1, np.nan, values)
+    colours = np.array(["red", "blue", "green"], dtype=object)[counts % 3]
+    yield "gaussian-nb", drop_in.GaussianNB(), values
+    yield "gaussian-nb-gaps", drop_in.GaussianNB(handle_missing="ignore"), gaps
+    for cls in (drop_in.MultinomialNB, drop_in.ComplementNB, drop_in.BernoulliNB, drop_in.CategoricalNB):
+        yield cls.__name__, cls(), counts
+    yield "categorical-nb-names", drop_in.CategoricalNB(categories="auto", handle_unknown="ignore"), colours
+    for solver in ("svd", "lsqr", "eigen"):
+        yield f"linear-{solver}", drop_in.LinearDiscriminantAnalysis(solver=solver), values
+    yield "quadratic", drop_in.QuadraticDiscriminantAnalysis(store_covariance=True), values
+    yield "pca", drop_in.PCA(2), values
+    for kind in ("full", "tied", "diag", "spherical"):
+        yield f"mixture-{kind}", drop_in.GaussianMixture(2, covariance_type=kind, random_state=0), values
+    yield "tfidf", drop_in.TfidfTransformer(), counts
 
 
 # -- uses ------------------------------------------------------------------------------------------------------------
@@ -138,8 +175,19 @@ def uses(model: Any, seed: Seed, path: Path) -> Iterator[tuple[str, Callable[[],
         yield "save", lambda: model.save(path.with_name("again.deciban"))
         return
     for name in ("predict", "predict_proba", "transform", "log_density", "score_samples", "perplexity"):
-        if hasattr(model, name):
+        if hasattr(model, name) and not (name == "transform" and getattr(model, "solver", "") == "lsqr"):
             yield name, lambda name=name: getattr(model, name)(X)
+    if isinstance(model, DropIn):
+        for name in ("leave_one_out", "unlearn", "partial_fit"):
+            if hasattr(model, name):
+                rows = (X, y) if hasattr(model, "classes_") else (X,)
+                yield name, lambda name=name, rows=rows: getattr(deepcopy(model), name)(*rows)
+        if hasattr(model, "llr"):
+            yield "llr", lambda: model.llr(X, model.classes_[0])
+        if hasattr(model, "__add__"):
+            yield "merge", lambda: (model + model).predict(X) if hasattr(model, "predict") else model + model
+        yield "save", lambda: save(model, path.with_name("again.deciban"))
+        return
     if hasattr(model, "top_words"):
         yield "top_words", lambda: model.top_words(3)
     if hasattr(model, "posterior"):
@@ -179,7 +227,7 @@ def outcome(path: Path, seed: Seed, may_load: bool, chance: random.Random | None
         except (ModelFileError, *OF_USE):
             refused += 1
         except Exception as error:
-            if isinstance(error, ValueError) and "feature" in str(error):  # scikit-learn's message on other columns
+            if isinstance(error, ValueError) and any(each in str(error) for each in OF_SCIKIT_LEARN):
                 refused += 1
                 continue
             error.add_note(f"use: {name}")
@@ -443,6 +491,8 @@ def run(seconds: float, seed: int, times: int | None = None, processes: int = 1)
         while True:
             time.sleep(0.1)
             alive = [each.look() for each in watched]
+            for each in watched:
+                each.show_faults()
             if started is None and all(alive):
                 started = time.monotonic()
             done = sum(each.done for each in watched)
@@ -462,6 +512,7 @@ class Watched:
     def __init__(self, folder: Path, seed: int, first: int, step: int) -> None:
         self.folder, self.seed, self.first, self.step = folder, seed, first, step
         self.more: list[Any] = []  # crashes and hangs
+        self.shown = 0  # faults that were printed
         self.next = first
         self.start()
 
@@ -506,6 +557,13 @@ class Watched:
         self.process.kill()
         self.process.wait()
         self.process.stderr.close()
+
+    def show_faults(self) -> None:
+        """Print the faults that were not printed before."""
+        found = self.faults()
+        for number, what, name in found[self.shown :]:
+            print(f"case {number}, {name}: {what}", flush=True)
+        self.shown = len(found)
 
     def faults(self) -> list[Any]:
         """Return the faults: number of the case, description, name of the seed."""

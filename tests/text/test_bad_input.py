@@ -1,4 +1,4 @@
-"""Texts that are none, not quite, or too much: an error that says which, or the right answer."""
+"""Texts that are empty, missing, of another type or too long: an error that names them, or the right answer."""
 
 from __future__ import annotations
 

@@ -7,7 +7,10 @@ import socket
 import subprocess
 import time
 import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
 
+NO_AXE = find_spec("axe_core_python") is None
 OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,1100"]
 FIND = "element-6066-11e4-a52e-4f735466cecf"  # what the protocol calls an element
 
@@ -81,6 +84,19 @@ class Browser:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
         self._call("POST", "/goog/cdp/execute", command)
+
+    def colours(self, scheme):
+        """Show pages in a "light" or a "dark" colour scheme."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        command = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}
+        self._call("POST", "/goog/cdp/execute", command)
+
+    def serious_violations(self):
+        """What axe-core calls serious or critical: the rule and the first element of each violation."""
+        self.run(Path(find_spec("axe_core_python").origin).with_name("axe.min.js").read_text())
+        self.run("window.found = null; axe.run().then(result => { window.found = result.violations })")
+        violations = self.wait("return window.found !== null && [window.found]", seconds=60)[0]
+        return [(one["id"], one["nodes"][0]["html"]) for one in violations if one["impact"] in ("serious", "critical")]
 
     def log(self):
         """What the console holds since the last call."""

@@ -8,14 +8,26 @@ that `deciban --help` is quick: numpy and the library are imported inside the fu
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # `typing` and `collections` are slow to import for a mail that a service filters
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main() -> None:
     """Run `deciban` with the arguments of this process, and end the process with its exit code."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["filter"] and any(one.startswith("--service") for one in arguments):
+        from deciban.cli import mail_client
+
+        answered = mail_client.filter_by_service(arguments[1:])
+        if isinstance(answered, int):
+            mail_client.end_process(answered)
+        else:
+            arguments = ["filter", *answered]
     from deciban.cli.process import end_process
 
-    end_process(run_program(sys.argv[1:]))
+    end_process(run_program(arguments))
 
 
 def run_program(arguments: Sequence[str]) -> int:

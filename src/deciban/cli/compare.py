@@ -51,6 +51,7 @@ def compare(
         classes = clf.stats_.classes
         source = open_rows(terminal, rows, read_as, clf=clf, gaps=not learnt)
         settings: dict[str, Any] = {"prior": prior_of(prior, classes), "cost": cost_of(cost, classes)}
+        settings["warn"] = terminal.warn
         found[name] = evaluate_rows(clf, source, label_column(clf, source, label), learnt, **settings)
     comparison = Comparison(found)
     if terminal.json:

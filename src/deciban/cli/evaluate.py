@@ -92,7 +92,7 @@ def evaluate(
         settings = {"prior": prior_of(prior, classes), "cost": cost_of(cost, classes), "raw": raw}
         if leave_one_out:
             settings["progress"] = terminal.progress
-        evaluation = evaluate_rows(clf, source, column, leave_one_out, groups, None, time, **settings)
+        evaluation = evaluate_rows(clf, source, column, leave_one_out, groups, None, time, terminal.warn, **settings)
         report_skipped(terminal, source)
         if folder is not None:
             drawn = draw_model(clf, _first_rows(terminal, clf, rows, read_as), folder)

@@ -8,21 +8,21 @@ could answer writes nothing and has a non-zero exit code, whereupon mail filters
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, existing, open_model, pairs, prior_of
 from deciban.cli.command import command, option, refuse_together
+from deciban.cli.mail_client import CODES, NoAnswerError, ask, no_answer, read_token
+from deciban.cli.mail_client import exit_code as code_of_answer
 from deciban.cli.output import answer_stream
 from deciban.cli.terminal import Terminal
 from deciban.errors import DecibanError, UsageError
 from deciban.printable import lines
-from deciban.read.mail_header import UNREAD, MailAnswer, with_header
+from deciban.read.mail_header import UNREAD, MailAnswer, header_text, with_header
 
-CODES = range(1, 126)  # exit codes that shells leave to programs
-TIMEOUT = 10.0  # seconds to wait for the service
 Unsure = Annotated[
     float, option("--unsure", "P", "Posterior probability below which an answer is unsure.", min=0, max=1)
 ]
@@ -53,21 +53,20 @@ def filter_(
         raise UsageError("deciban filter reads a mail from stdin. Use a pipe, or < message.eml.")
     codes = _exit_codes(exit_code or [])
     message = sys.stdin.buffer.read()
-    answer = None if service is None else _ask(terminal, service, message, token_file)
+    answer = None if service is None else _ask(terminal, service, message, unsure, token_file)
     if answer is None:
-        answer = _decide(terminal, model, message, prior, cost)
-    doubtful = answer is None or answer.posterior < unsure
-    value = UNREAD if answer is None else answer.header(doubtful)
+        value = _decide(terminal, model, message, unsure, prior, cost)
+        answer = with_header(message, value), value
     with answer_stream(lines) as stream:
-        stream.write(with_header(message, value))
-    if answer is not None and not doubtful and answer.label in codes:
-        raise typer.Exit(codes[answer.label])
+        stream.write(answer[0])
+    if code := code_of_answer(answer[1], codes):
+        raise typer.Exit(code)
 
 
 def _decide(
-    terminal: Terminal, path: str, message: bytes, prior: list[str] | None, cost: list[str] | None
-) -> MailAnswer | None:
-    """The answer of a model file; None, with a note, if the message cannot be read."""
+    terminal: Terminal, path: str, message: bytes, unsure: float, prior: list[str] | None, cost: list[str] | None
+) -> str:
+    """The header by a model file; with a note, if the message cannot be read."""
     clf = open_model(path, "GenerativeClassifier")
     import pyarrow as pa
 
@@ -90,45 +89,30 @@ def _decide(
         made = clf.decide(table, **settings)
     except DecibanError as error:
         terminal.warn(f"deciban: the message is passed through without an answer: {error}")
-        return None
-    return MailAnswer(str(made.label[0]), float(convert(made.llr[0], "decibans")), float(made.posterior[0]))
+        return UNREAD
+    answer = MailAnswer(str(made.label[0]), float(convert(made.llr[0], "decibans")), float(made.posterior[0]))
+    return answer.header(answer.posterior < unsure)
 
 
-def _ask(terminal: Terminal, service: str, message: bytes, token_file: str | None) -> MailAnswer | None:
-    """The answer of a running service; None, with a note, if it does not answer."""
-    import json
-    from http.client import HTTPException
-    from urllib.error import URLError
-    from urllib.parse import urlsplit
-    from urllib.request import Request, urlopen
-
-    if urlsplit(service).scheme not in ("http", "https"):
-        raise UsageError(f"--service {service!r} is not an address such as http://127.0.0.1:8000.")
-    headers = {"Content-Type": "application/json"}
-    if token_file is not None:
-        with open(existing(token_file), encoding="utf-8") as file:
-            headers["Authorization"] = f"Bearer {file.read().strip()}"
-    text = message.decode("utf-8", "surrogateescape")  # bytes that are not UTF-8 arrive unchanged
-    body = json.dumps({"text": text, "unit": "decibans"}).encode("ascii")
+def _ask(
+    terminal: Terminal, service: str, message: bytes, unsure: float, token_file: str | None
+) -> tuple[bytes, str] | None:
+    """The message with its header, and the header, of a running service; None, with a note, if it does not answer."""
     try:
-        with urlopen(Request(f"{service.rstrip('/')}/decide", body, headers), timeout=TIMEOUT) as response:
-            [made] = json.load(response)["answers"]
-        return MailAnswer(str(made["label"]), _number(made["llr"]), float(made["posterior"]))
-    except (URLError, OSError, HTTPException, ValueError, KeyError, TypeError) as error:
-        terminal.warn(f"deciban: {service} does not answer ({error}); the model file is read instead.")
+        token = None if token_file is None else read_token(existing(token_file))
+        return ask(service, message, unsure, token)
+    except (NoAnswerError, OSError) as error:
+        terminal.warn(no_answer(service, error))
         return None
-
-
-def _number(value: Any) -> float:
-    """A number of JSON, in which infinity is a text."""
-    return float(str(value).replace("∞", "inf").replace("−", "-"))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _exit_codes(given: list[str]) -> dict[str, int]:
-    """The exit code of each class, of --exit-code spam=99."""
+    """The exit code of each class, named as the header names it, of --exit-code spam=99."""
     found = {}
     for name, code in pairs(given, "--exit-code", "spam=99"):
         if not code.isdigit() or int(code) not in CODES:
             raise UsageError(f"--exit-code {name}={code}: exit codes are whole numbers from 1 to 125.")
-        found[name] = int(code)
+        found[header_text(name)] = int(code)
     return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from deciban.read.reservoir import Reservoir
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 from deciban.read.tables import Table
-from deciban.report.judged import evaluate_learnt, evaluated, joined
+from deciban.report.judged import evaluate_learnt, evaluated, is_learnt, joined
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -38,11 +39,13 @@ def evaluate_rows(
     groups: str | None = None,
     sample: Reservoir | None = None,
     time: str | None = None,
+    warn: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Evaluation:
     """`clf.evaluate` over all rows of a source, some of which are put into `sample`.
 
-    Rows of a group may be anywhere, so with groups or time all rows are read first.
+    Rows of a group may be anywhere, so with groups or time all rows are read first. `warn` is called with a text if the
+    ledger holds rows that are judged as new.
     """
     if groups is not None or time is not None:
         by = {"groups": groups, "time": time}
@@ -55,7 +58,10 @@ def evaluate_rows(
     if learnt:
         return evaluate_learnt(clf, batches, options)
     options.pop("progress", None)
-    return joined([evaluated(clf, batch, options) for batch in batches])
+    first = next(batches)
+    if warn is not None and is_learnt(clf, first):
+        warn(f"{source.name}: the model learnt these rows, so that these figures are too good. Add --learnt.")
+    return joined([evaluated(clf, batch, options) for batch in chain((first,), batches)])
 
 
 def _batches(clf: GenerativeClassifier, source: Source, label: str, sample: Reservoir | None) -> Iterator[Batch]:

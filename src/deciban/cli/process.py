@@ -94,7 +94,7 @@ def _report(error: BaseException) -> int:
         return _print_error(error.text(as_option), FAILURE)
     if isinstance(error, MemoryError):
         return _print_error("out of memory. Use fewer rows or columns at a time.", FAILURE)
-    if isinstance(error, SystemError):  # of C code that found no memory and did not raise MemoryError
+    if _found_no_memory(error):
         return _print_error(f"a library failed ({error}). Most often memory is exhausted: use fewer rows.", FAILURE)
     if isinstance(error, ImportError):
         return _print_error(str(error), FAILURE)
@@ -110,6 +110,12 @@ def _report(error: BaseException) -> int:
         "command again with --debug, and report what it prints.",
         FAILURE,
     )
+
+
+def _found_no_memory(error: BaseException) -> bool:
+    """Whether C code, or Python where it makes a lock or a thread, found no memory and did not raise MemoryError."""
+    of_locks = isinstance(error, RuntimeError) and str(error).startswith(("can't allocate", "can't start new thread"))
+    return of_locks or isinstance(error, SystemError)
 
 
 def as_option(argument: Argument) -> str:

@@ -146,6 +146,7 @@ def _ones(density: BernoulliDensity, columns: Sequence[str]) -> Scores:
 
 @density_scores.register
 def _counts(density: PoissonDensity, columns: Sequence[str]) -> Scores:
+    columns = within(columns, density.limit)
     with np.errstate(divide="ignore"):
         logs = np.log(density.rate)
     return [
@@ -181,6 +182,7 @@ def _compound(density: CompoundGammaDensity, columns: Sequence[str]) -> Scores:
 
 @density_scores.register
 def _axes(density: DiagonalNormal, columns: Sequence[str]) -> Scores:
+    columns = within(columns, density.limit)
     constant, half = -0.5 * np.log(2 * np.pi * density.variance), 0.5 / density.variance
     return [
         plus([known(x, f"({literal(c)} - {literal(h)} * {_square(x, mean)})")
@@ -195,6 +197,7 @@ def _square(x: str, mean: float) -> str:
 
 @density_scores.register
 def _student_axes(density: DiagonalStudent, columns: Sequence[str]) -> Scores:
+    columns = within(columns, density.limit)
     constant = elliptical(np.zeros(1), np.log(density.variance), density.dof, 1)
     scale, power = density.variance * density.dof, 0.5 * (density.dof + 1)
     return [
@@ -207,6 +210,7 @@ def _student_axes(density: DiagonalStudent, columns: Sequence[str]) -> Scores:
 @density_scores.register
 def _matrices(density: MatrixDensity, columns: Sequence[str]) -> Scores:
     """Without missing values: a row that misses one of several columns has no answer, NULL."""
+    columns = within(columns, density.limit)
     root = whiten(density.scale)
     scores, D = [], len(columns)
     for k in range(density.K):
@@ -242,11 +246,17 @@ def _mapped(density: MappedDensity, columns: Sequence[str]) -> Scores:
     if isinstance(family, Transformed):
         by = family.by if isinstance(family.by, tuple) else (family.by,) * len(columns)
         gap = family.outside == "gap"
-        if family.reach is not None:  # numbers beyond it count as missing
-            columns = [f"(CASE WHEN ABS({x}) <= {literal(far)} THEN {x} END)" for x, far in zip(columns, family.reach)]
+        columns = within(columns, family.reach)
         turned = [transformed(x, one, map[0], map[1], gap) for x, one, map in zip(columns, by, density.map)]
         return density_scores(density.inner, turned)
     raise _refused(f"the family {type(family).__name__}")
+
+
+def within(columns: Sequence[str], limit: Array | None) -> Sequence[str]:
+    """Return numbers, with NULL in place of those beyond a limit, which count as missing."""
+    if limit is None:
+        return columns
+    return [f"(CASE WHEN ABS({x}) <= {literal(far)} THEN {x} END)" for x, far in zip(columns, limit)]
 
 
 def transformed(x: str, by: str, power: float, unit: float, gap: bool) -> str:

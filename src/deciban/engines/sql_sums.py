@@ -24,7 +24,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from deciban.engines.sql_scores import case, literal, name, transformed
+from deciban.engines.sql_scores import case, literal, name, transformed, within
 from deciban.errors import DecibanError, EngineError
 from deciban.families.bernoulli import Bernoulli, BernoulliStats
 from deciban.families.binned import Binned
@@ -408,6 +408,10 @@ def moments_of(part: Part, given: Given, guard: bool) -> Moments | None:
         family = family.inner
     if not isinstance(family, Gaussian) or family.origin is None or family.structure == "auto":
         return None
+    if family.limit is not None and "gaps" in family.accepts:
+        values = list(within(values, family.limit))
+    elif family.limit is not None:
+        kept += [f"({x} IS NULL OR ABS({x}) <= {literal(far)})" for x, far in zip(values, family.limit)]
     if part.whole_rows:
         kept += [f"{x} IS NOT NULL" for x in values]
     return Moments(part, family, tuple(values), " AND ".join(kept), " OR ".join(refused))

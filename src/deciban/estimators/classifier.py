@@ -72,8 +72,10 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
     from deciban.store.classifier import Stored
 
+BY_EM = "rows with gaps: fitted by EM, so that rows cannot be unlearnt; Gaussian('diagonal') could unlearn them"
 
-class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters):
+
+class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
     """Classifier that models how each class produces its rows.
 
     Its answer is the weight of evidence for every class; the prior and the costs of the person who decides are added
@@ -94,8 +96,8 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
     classes : sequence, optional
         Class labels declared before they are seen, in this order.
     calibrate : {"offsets", "length", "blocks", "features", "affine", "pav", "auto"} or None, default="auto"
-        How log-likelihoods are calibrated on leave-one-out scores. "auto" calibrates text, and mixes of families that
-        were chosen automatically.
+        How log-likelihoods are calibrated on leave-one-out scores. "auto" calibrates text, and families that were
+        chosen automatically, unless it would lose; arrays whose first rows come by `partial_fit` are not calibrated.
     ledger : bool, str or bytes, default=False
         Whether to keep a digest of every row, so that only rows that were learnt can be unlearnt; or the secret key
         of the digests.
@@ -390,11 +392,12 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
     @property
     def standing_(self) -> str:
         """In one line: what `unlearn` can check, and whether choices and calibration still stand."""
-        checked = (
-            "unlearn checks rows by the ledger"
-            if self.model_.ledger is not None
-            else "unlearn cannot check rows: there is no ledger, only impossible sums are refused"
-        )
+        if needs_all_rows(self.model_.family):
+            checked = "rows cannot be unlearnt: the model was fitted by EM; fit again without them"
+        elif self.model_.ledger is not None:
+            checked = "unlearn checks rows by the ledger"
+        else:
+            checked = "unlearn cannot check rows: there is no ledger, only impossible sums are refused"
         return f"{checked}; choices {self.choices_}; {self.calibration_state_}"
 
     # -- learning --------------------------------------------------------------------------------------------------
@@ -442,7 +445,8 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
             The classifier itself.
         """
         if not self.__sklearn_is_fitted__():
-            return self._fit(X, y, sample_weight, self.classes if classes is None else classes)
+            declared = self.classes if classes is None else classes
+            return self._fit(X, y, sample_weight, declared, first_of_many=True)
         return self.learn(X, y, sample_weight)
 
     def learn(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -653,6 +657,7 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
         return self._another(model) if keep != "right" else other._another(model)
 
     __add__ = merge
+    __radd__ = Additive.__radd__  # `sum([a, b, c])` begins with 0 + a
 
     def blank(self) -> Self:
         """Return a classifier with the same choices and no rows.
@@ -1267,7 +1272,8 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
     ) -> judge.LLRInterval:
         """Return credible intervals of the llrs, by drawing the parameters from their posterior.
 
-        They show how far an answer may be off because few rows were learnt, not because the family is wrong.
+        They show how far an answer may be off because few rows were learnt, not because the family is wrong. The
+        calibration is held: its uncertainty is not in the intervals.
 
         Parameters
         ----------
@@ -1584,11 +1590,11 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
             state["_predictor"] = replace(self._predictor, learnt=None)  # a copy elsewhere holds no rows
         return state
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, declared: Any, first_of_many: bool = False) -> Self:
         key = None if self.ledger is False or self.ledger is None else Key.of(self.ledger)
         X, y = _in_memory(X, y)
         with self._writing():
-            request = replace(self._request(declared), key=key)
+            request = replace(self._request(declared), key=key, first_of_many=first_of_many)
             backend = None if isinstance(X, np.ndarray) else elsewhere(X)
             fitted = None if backend is None else backend.fit(request, X, y, sample_weight)
             if fitted is not None:  # by an engine, whose rows are not in memory
@@ -1602,6 +1608,8 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
                 if by_em is None:
                     raise
                 predictor, given = fit(replace(request, families=by_em), X, y, sample_weight)
+                model = replace(predictor.model, reasons=(Reason(BY_EM),))
+                predictor = replace(predictor, model=model)
             self._check_class_weight(predictor.model)
             self._note_columns(X, given, predictor.model.reader)
             return self.use(predictor)
@@ -1707,7 +1715,8 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
         return scores.log_probability(each)
 
     def _note_columns(self, X: Any, given: Rows, reader: Reader) -> None:
-        """Set n_features_in_ and feature_names_in_ as scikit-learn does."""
+        """Set n_features_in_ and feature_names_in_ as scikit-learn does; keep the name of the column of labels."""
+        self._label = given.label
         array = isinstance(X, np.ndarray) and X.ndim == 2
         if not array and not isinstance(X, (*PLACES, Table)):
             validate_data(self, _as_given(X, given.X), reset=True, skip_check_array=True)
@@ -1733,8 +1742,10 @@ class GenerativeClassifier(Answers, Additive, ClassifierMixin, FamilyParameters)
             return reader_of(self.model_).table(X)
         X, _ = _in_memory(X)
         table = Table.of(X)
-        if schema is not None and table.framed and schema.label in table.columns and schema.label not in schema.names:
-            table, _ = split_label(table, str(schema.label))
+        label = getattr(self, "_label", None) if schema is None else schema.label
+        names = getattr(self, "feature_names_in_", ()) if schema is None else schema.names
+        if label is not None and table.framed and label in table.columns and label not in names:
+            table, _ = split_label(table, str(label))
         arranged = self._arranged(table)
         if arranged is not None:
             table = arranged

@@ -20,13 +20,14 @@ from deciban.families.gaussian.family import Structure
 from deciban.families.product import BlockRows, Product, places_of
 from deciban.families.protocol import Family, Rows, Rule, set_input_tags
 from deciban.latent.components import covariances_of, means_of
-from deciban.latent.em import NOT_EXACT
+from deciban.latent.em import NOT_EXACT, Trace
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
 from deciban.model.fit import by_type
 from deciban.ranges import COUNT, POSITIVE, TOLERANCE, Ranges
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array
+from deciban.store.checks import require
 from deciban.store.estimators import check_parameters
 
 STRUCTURES: tuple[Structure, ...] = ("full", "tied", "diagonal", "spherical")  # tried with several sizes
@@ -110,6 +111,18 @@ class MixtureModel(DensityMixin, FamilyParameters):
         "tol": TOLERANCE,
         "pseudo_count": POSITIVE,
     }
+
+    fitted_: FittedMixture
+    columns_: Sequence[Any]
+    n_components_: int
+    criteria_: dict[int, float]
+    converged_: bool
+    n_iter_: int
+    lower_bound_: float
+    trace_: Trace
+    training_scores_: Array
+    n_features_in_: int
+    feature_names_in_: Array
 
     def __init__(
         self,
@@ -444,6 +457,16 @@ class MixtureModel(DensityMixin, FamilyParameters):
     def covariances_(self) -> Array:
         """Covariances of Gaussian components, shape (n_components, n_features, n_features)."""
         return covariances_of(self._fitted.density().components)
+
+    def check_fitted(self) -> None:
+        """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
+        require(len(self.columns_) == self.n_features_in_, "columns_", "a name for each column")
+        require(self.n_components_ == self.fitted_.n_components, "n_components_", "the number of components")
+        named = getattr(self, "feature_names_in_", None)
+        require(named is None or list(named) == list(self.columns_), "feature_names_in_", "the names of the columns")
+        scores = getattr(self, "training_scores_", np.zeros(1))  # not in former files
+        right = scores.ndim == 1 and scores.dtype == np.float64 and len(scores) and not np.isnan(scores).any()
+        require(right, "training_scores_", "numbers")
 
     def _set(self, fitted: FittedMixture) -> None:
         self.fitted_, trace = fitted, fitted.trace

@@ -23,6 +23,7 @@ from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.linalg import EPS, singular_columns, singular_reasons, whiten
 from deciban.ranges import COUNT, Ranges
 from deciban.statistics import Array, Axis, Members
+from deciban.store.checks import require
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,12 @@ class _Projector(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """scikit-learn's transformer interface to a projection."""
 
     projection_: Projection
+    n_features_in_: int
+    feature_names_in_: Array
+
+    def check_fitted(self) -> None:
+        """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
+        require(len(self.projection_.offset) == self.n_features_in_, "projection_", "the number of columns")
 
     def transform(self, X: ArrayLike) -> Array:
         """Project rows onto the directions.

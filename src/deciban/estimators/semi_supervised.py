@@ -63,6 +63,7 @@ from deciban.read.numbers import row_weights
 from deciban.read.tables import Table, in_memory
 from deciban.statistics import Array, Members, Stats
 from deciban.store import save
+from deciban.store.checks import require
 from deciban.store.estimators import check_parameters
 
 if TYPE_CHECKING:
@@ -126,6 +127,15 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
     """
 
     RANGES: ClassVar[Ranges] = {"unlabelled_weight": TOLERANCE, "max_iter": COUNT, "tol": TOLERANCE}
+
+    classes_: Array
+    classifier_: GenerativeClassifier
+    trace_: em.Trace
+    unlabelled_weight_: float
+    criteria_: dict[float, tuple[float, float]]
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: Array
 
     def __init__(
         self,
@@ -352,6 +362,13 @@ class SemiSupervised(Answers, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._new_classifier()).input_tags
         return tags
+
+    def check_fitted(self) -> None:
+        """Raise ModelFileError if fitted attributes that were read from a file contradict the classifier."""
+        require(self.classifier_.__sklearn_is_fitted__(), "classifier_", "to be fitted")
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            own, its = (np.asarray(getattr(each, name, None)) for each in (self, self.classifier_))
+            require(np.array_equal(own, its), name, "the value that the classifier has")
 
     @property
     def _fitted(self) -> Any:

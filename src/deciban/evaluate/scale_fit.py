@@ -18,8 +18,8 @@ blocks scales their evidence to 1 nat. The widths were chosen by the log loss of
 1,000 rows of seven tables and six collections of texts (of the training part, where there is a test part). With a weak
 penalty, 50 texts could give a log loss far above that of the class proportions (`benchmarks/few_rows.py`).
 
-The minimum is found by Newton steps with the absolute values of the curvature's eigenvalues, since the objective need
-not be convex in a and γ; each step is halved until the objective falls.
+The minimum is found by Newton steps; the objective need not be convex in a and γ, so that the curvature is replaced
+by a positive definite matrix where it is not. Each step is halved until the objective falls.
 """
 
 from __future__ import annotations
@@ -221,12 +221,22 @@ def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]
     return float(loss), gradient, curvature
 
 
-def _newton_step(gradient: Array, curvature: Array, least: float) -> Array:
-    """Return −|curvature|⁻¹·gradient, whose absolute value is that of its eigenvalues, at least `least`."""
+def _newton_step(problem: Problem, parameters: Array, gradient: Array, curvature: Array, least: float) -> Array:
+    """Return −C⁻¹·gradient, where C is the curvature, or a positive definite matrix near it.
+
+    Without lengths, C is the curvature less the terms that are negative, those of scales along which the loss falls.
+    Otherwise it has the absolute values of the curvature's eigenvalues, at least `least`.
+    """
     try:
         np.linalg.cholesky(curvature - 0.5 * least * np.eye(len(gradient)))
         return np.asarray(-np.linalg.solve(curvature, gradient))  # the eigenvalues are positive: no need to know them
     except np.linalg.LinAlgError:
+        B = len(problem.scores)
+        if len(problem.block) == B:
+            steepness = (gradient - problem.penalty.value(parameters)[1])[:B]
+            bent = curvature.copy()
+            bent[range(B), range(B)] += np.maximum(-steepness, 0.0)
+            return np.asarray(-np.linalg.solve(bent, gradient))
         bends, directions = np.linalg.eigh(curvature)
         return np.asarray(-directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least)))
 
@@ -239,7 +249,7 @@ def _minimise(problem: Problem) -> Array:
         loss, gradient, curvature = objective(problem, parameters)
         least = problem.penalty.precision.diagonal().min()
         for _ in range(MAX_STEPS):
-            step = _newton_step(gradient, curvature, least)
+            step = _newton_step(problem, parameters, gradient, curvature, least)
             gain, length = -gradient @ step, abs(step).max()
             if gain < FINAL_STEP[0] and length < FINAL_STEP[1]:
                 return parameters + step

@@ -463,6 +463,31 @@ class SeveralParts(Protocol):
 
 
 @runtime_checkable
+class HasLeftOutFeatures(Protocol):
+    """Families of independent features, which score each feature of a row that is left out."""
+
+    def left_out_features(self, stats: Any, X: Rows, members: Members, rule: Rule) -> Array:
+        """Score each feature of each row without that row.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the rows of each class.
+        X : rows
+            Encoded rows, which the sums hold.
+        members : Members
+            The class and the weight of each row.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the sums.
+
+        Returns
+        -------
+        ndarray of shape (n, K, D)
+            Scores whose sum over the features is `leave_one_out`.
+        """
+
+
+@runtime_checkable
 class SharesParameters(Protocol):
     """Families in which a row of one class can change the densities of other classes."""
 

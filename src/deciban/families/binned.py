@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import pairwise
-from math import floor, log10
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,6 +114,8 @@ class Binned(MappedFamily, HasChoices):
     def ranges(self, feature: int, map: Array) -> list[str]:
         """Write the bins of a feature as ranges: the values below the first edge, between edges, and from the last.
 
+        Edges halfway between whole numbers are those of a column of whole numbers, which are then named.
+
         Parameters
         ----------
         feature : int
@@ -131,9 +132,14 @@ class Binned(MappedFamily, HasChoices):
         --------
         >>> waits = Binned(4).fit([[1.0], [2.0], [2.0], [3.0], [9.0], [30.0]])
         >>> waits.family.ranges(0, waits.stats.map)
-        ['below -0.5', 'from -0.5 to 1.5', 'from 1.5 to 2.5', 'from 2.5 to 8.5', 'from 8.5 to 39.5', 'from 39.5']
+        ['below 0', '0 to 1', '2', '3 to 8', '9 to 39', 'from 40']
         """
-        ends = [f"{edge:.6g}" for edge in _edges(map[feature])]
+        edges = _edges(map[feature])
+        if (edges % 1 == 0.5).all():
+            whole = [(f"{low + 0.5:.15g}", f"{high - 0.5:.15g}") for low, high in pairwise(edges)]
+            between = [low if low == high else f"{low} to {high}" for low, high in whole]
+            return [f"below {edges[0] + 0.5:.15g}", *between, f"from {edges[-1] + 0.5:.15g}"]
+        ends = [f"{edge:.6g}" for edge in edges]
         inside = [f"from {low} to {high}" for low, high in pairwise(ends)]
         return [f"below {ends[0]}", *inside, f"from {ends[-1]}"]
 
@@ -201,18 +207,18 @@ def _edges_between(values: Array, counts: Array, grid: float | None, bins: int) 
     alone = counts >= counts.sum() / bins
     own = values[alone]
     ends = np.array([values[0] - half, values[-1] + half])
-    cuts = []
+    cuts = np.empty(0)
     if not alone.all():
         held = np.cumsum(np.where(alone, 0.0, counts))  # the other values share the bins that are left
         shares = max(bins - len(own), 1)
         low, high = np.searchsorted(held, held[-1] / shares * (np.arange(1, shares) + np.array([[-0.25], [0.25]])))
-        cuts = [round_between(values[i], values[k]) - shift for i, k in zip(low, high)]
+        cuts = round_between(values[low], values[high]) - shift
     if len(values) > bins:  # the ends, rounded outwards
         unit = 10.0 ** np.floor(np.log10(half_range))
         rounded = np.floor(values[[0, -1]] / unit) * unit + np.array([0.0, unit]) - shift
         ends = np.where(alone[[0, -1]], ends, rounded)
-    inside = [cut for cut in cuts if ends[0] < cut < ends[1] and not (np.abs(own - cut) < half).any()]
-    edges = np.unique([*ends, *inside, *(own - half), *(own + half)])
+    inside = cuts[(ends[0] < cuts) & (cuts < ends[1]) & ~(np.abs(own[:, None] - cuts) < half).any(axis=0)]
+    edges = np.unique(np.concatenate([ends, inside, own - half, own + half]))
     filled = np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)[1:-1] > 0
     edges = edges[np.r_[True, filled[:-1], True]] if len(edges) > 2 else edges  # an empty bin joins the next
     if len(edges) < 2:  # the step is below the rounding of the value
@@ -220,21 +226,25 @@ def _edges_between(values: Array, counts: Array, grid: float | None, bins: int) 
     return list(edges.tolist())
 
 
-def round_between(low: float, high: float) -> float:
-    """Return the roundest number above `low` and at most `high`: a multiple of a large 1, 2 or 5 times a power of ten.
+def round_between(low: Array, high: Array) -> Array:
+    """Return the roundest numbers above `low` and at most `high`: multiples of a large 1, 2 or 5 times a power of ten.
 
-    >>> round_between(27.3, 31.8), round_between(0.0123, 0.0189)
-    (30.0, 0.015)
+    >>> round_between(np.array([27.3, 0.0123]), np.array([31.8, 0.0189])).tolist()
+    [30.0, 0.015]
     """
-    if not 1e-250 < high - low < 1e250:
-        return high
-    low, high = float(low), float(high)  # faster than numpy's numbers
-    middle, found, power = low / 2 + high / 2, high, floor(log10(high - low))
-    for unit in (digit * 10.0**k for k in range(power - 1, power + 4) for digit in (1, 2, 5)):
-        nearest = round(middle / unit) * unit
-        number = float(f"{nearest if low < nearest <= high else floor(high / unit) * unit:.12g}")
-        found = number if low < number <= high else found
-    return found
+    with np.errstate(all="ignore"):
+        width = high - low
+        usable = (width > 1e-250) & (width < 1e250)
+        power = np.floor(np.log10(np.where(usable, width, 1.0)))
+        units = (10.0 ** (power + np.arange(-1, 4)[:, None]))[:, None] * np.array([[1.0], [2.0], [5.0]])
+        units = units.reshape(15, len(low))  # increasing
+        nearest = np.round((low / 2 + high / 2) / units) * units
+        numbers = np.where((low < nearest) & (nearest <= high), nearest, np.floor(high / units) * units)
+        inside = (low < numbers) & (numbers <= high) & usable
+    last = len(units) - 1 - np.argmax(inside[::-1], axis=0)  # the largest unit
+    found = numbers[last, np.arange(len(low))]
+    found = np.array([float(f"{number:.12g}") for number in found])  # without the rounding error of the product
+    return np.where(inside.any(axis=0) & (low < found) & (found <= high), found, high)
 
 
 def left_out_histograms(x: Array, members: Members, numbers: Sequence[int]) -> list[Array]:

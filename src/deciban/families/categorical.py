@@ -25,7 +25,14 @@ import scipy.sparse as sp
 
 from deciban import kernels
 from deciban.errors import HyperparameterError, NotAvailableError
-from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior, SharesParameters
+from deciban.families.abilities import (
+    HasDraws,
+    HasEvidence,
+    HasLeftOutFeatures,
+    HasLogPrior,
+    HasPosterior,
+    SharesParameters,
+)
 from deciban.families.counts import draw, log_gamma
 from deciban.families.dirichlet import (
     best_strength,
@@ -76,7 +83,15 @@ AnyCategoricalStats: TypeAlias = CategoricalStats | JointStats
 
 
 @dataclass(frozen=True, eq=False)
-class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, SharesParameters):
+class Categorical(
+    Family[AnyCategoricalStats],
+    HasEvidence,
+    HasPosterior,
+    HasDraws,
+    HasLogPrior,
+    HasLeftOutFeatures,
+    SharesParameters,
+):
     """Categories by any name; features independent given the class, or joint.
 
     Parameters
@@ -261,6 +276,24 @@ class Categorical(Family[AnyCategoricalStats], HasEvidence, HasPosterior, HasDra
         own = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
         scores[rows[learnt], codes[learnt]] = own[learnt]
         return scores
+
+    def left_out_features(self, stats: AnyCategoricalStats, X: Codes, members: Members, rule: Rule) -> Array:
+        if self.joint:
+            raise NotAvailableError("the features of a joint table are not independent of each other.")
+        codes, support = members.own_codes(), self.support(stats)
+        density = self._density(support, cast(Axis, stats.labels["class"]), rule)
+        scores, M = density.parts(X), support.axis.size
+        if M == 0:
+            return np.asarray(scores)
+        index, w = density.index(X), members.row_weights()[:, None]
+        cell, listed = np.minimum(index, M - 1), index < M
+        own, left = support.left_out(cell, codes[:, None], w, rule)
+        if rule != "ml":  # other classes change only where the support loses a category
+            rows, features = np.nonzero(listed & (left < support.cells[support.table[cell]]))
+            scores[rows, :, features] = support.without_category(cell[rows, features], w[rows, 0], rule)
+        own = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
+        scores[np.arange(len(codes)), codes] = np.where(listed, own, density.rows[index, codes[:, None]])
+        return np.asarray(scores)
 
     def log_evidence(self, stats: AnyCategoricalStats) -> Array:
         support = self.support(stats)

@@ -15,7 +15,16 @@ from typing import Any, Self, cast
 import numpy as np
 
 from deciban.errors import InputError
-from deciban.families.abilities import Composite, HasDraws, HasFrame, HasLogPrior, HasParts, HasPosterior, ability
+from deciban.families.abilities import (
+    Composite,
+    HasDraws,
+    HasFrame,
+    HasLeftOutFeatures,
+    HasLogPrior,
+    HasParts,
+    HasPosterior,
+    ability,
+)
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule
 from deciban.read.numbers import refuse_infinite
@@ -37,7 +46,7 @@ class MappedStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, HasFrame, Composite):
+class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, HasFrame, HasLeftOutFeatures, Composite):
     """Base of the families of mapped values; each defines its map."""
 
     @abstractmethod
@@ -204,6 +213,10 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
         return self.inside(stats.map).leave_one_out(stats.inner, self.mapped(X, stats.map), members, rule, inner)
 
     # -- abilities, as far as the inner family has them ------------------------------------------------------------
+    def left_out_features(self, stats: MappedStats, X: Array, members: Members, rule: Rule) -> Array:
+        inner: HasLeftOutFeatures = self.inside(stats.map)  # type: ignore[assignment]  # see `supports`
+        return inner.left_out_features(stats.inner, self.mapped(X, stats.map), members, rule)
+
     def log_prior(self, density: MappedDensity) -> float:
         inner: HasLogPrior = self.inside(density.map)  # type: ignore[assignment]  # see `supports`
         return inner.log_prior(density.inner)

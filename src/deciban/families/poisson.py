@@ -11,7 +11,7 @@ Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,7 +19,15 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
 from deciban.errors import OR_GAUSSIAN, DecibanError, HyperparameterError, InputError, NoModeError
-from deciban.families.abilities import HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
+from deciban.families import limits
+from deciban.families.abilities import (
+    HasDraws,
+    HasEvidence,
+    HasFootprint,
+    HasLeftOutFeatures,
+    HasLogPrior,
+    HasPosterior,
+)
 from deciban.families.dirichlet import log_factorial, log_rising
 from deciban.families.posterior import Marginal, Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
@@ -50,7 +58,7 @@ class PoissonStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasFootprint):
+class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasFootprint, HasLeftOutFeatures):
     """Counts at a constant rate; features independent given the class.
 
     Counts are whole numbers; nothing is rounded, a value such as 5.1 raises DomainError.
@@ -62,6 +70,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         together.
     rate : float, default=1.0
         Rate b of the Gamma prior: number of pseudo-rows.
+    limit : array-like of shape (n_features,), optional
+        Larger counts count as missing. If None, there is no limit; a default fit sets one.
 
     Examples
     --------
@@ -70,10 +80,12 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     Marginal(mean 3.25, sd 0.9014)
     """
 
-    shapes: ClassVar = {"shape": "D | 1 positive"}
+    shapes: ClassVar = {"shape": "D | 1 positive", "limit": "D positive"}
 
     shape: float | Array | None = None  # a, () or (D,)
     rate: float = 1.0  # b
+    _: KW_ONLY
+    limit: Array | None = field(default=None, repr=False)  # (D,)
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -82,6 +94,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     def __post_init__(self) -> None:
         if self.rate <= 0 or (self.shape is not None and np.min(self.shape) <= 0):
             raise HyperparameterError(f"Poisson(shape={self.shape}, rate={self.rate}): both must be > 0.")
+        if self.limit is not None:
+            object.__setattr__(self, "limit", limits.checked(self.limit, "limit"))
 
     def encode(self, X: Input, columns: Sequence[str], stats: PoissonStats | None = None) -> Array:
         rows = dense_numbers(X, columns)
@@ -90,17 +104,20 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
+        X = limits.masked(X, self.limit)
         refuse(X, columns, lambda x: x < 0, "Poisson counts must be ≥ 0", OR_GAUSSIAN)
         remedy = "Nothing is rounded: round it yourself, or declare the column Gamma() or Gaussian()."
         refuse(X, columns, lambda x: x > np.floor(x), "Poisson counts must be whole numbers", remedy)
 
     def collect(self, X: Array, members: Members) -> PoissonStats:
+        X = limits.learnt_values(X, self.limit)
         seen, total, _ = members.moments(X, np.zeros(X.shape[1]))
         labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
         digits = log_factorial(np.where(np.isnan(X), 0.0, X)).reshape(len(X), 2 * X.shape[1])
         return PoissonStats(labels, seen, total, members.total(digits).reshape(*total.shape, 2))
 
     def footprint(self, X: Array, members: Members) -> PoissonStats:
+        X = limits.masked(X, self.limit)
         seen, total, _ = members.moments(X, np.zeros(X.shape[1]))
         labels = {"class": members.classes, "feature": Axis.of(X.shape[1])}
         return PoissonStats(labels, seen, total, np.zeros((*total.shape, 2)))
@@ -118,8 +135,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         )  # a column of zeros: half an event
 
     def select(self, features: Array) -> Poisson:
-        shape = np.asarray(self.shape)
-        return self if shape.ndim == 0 else replace(self, shape=shape[features])
+        shape, limit = (each[features] if isinstance(each, np.ndarray) else each for each in (self.shape, self.limit))
+        return replace(self, shape=shape, limit=limit)
 
     def _gamma(self, stats: PoissonStats) -> tuple[Array, Array]:
         """Return shape and rate of the posterior, (K, D) each."""
@@ -128,19 +145,35 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
     def estimate(self, stats: PoissonStats, rule: Rule) -> Density:
         if rule == "ml":
             require_rows(stats.weight, classes_of(stats.labels), "Poisson")
-            return PoissonDensity(stats.total / stats.weight)
+            return PoissonDensity(stats.total / stats.weight, limit=self.limit)
         a, b = self._gamma(stats)
         if rule == "map":
             if np.any(a < 1):
                 raise NoModeError("a Poisson rate with shape + Σx < 1 has no posterior mode. Use rule 'mean'.")
-            return PoissonDensity((a - 1) / b)
-        return PoissonDensity(a / b) if rule == "mean" else NegativeBinomialDensity(a, b)
+            return PoissonDensity((a - 1) / b, limit=self.limit)
+        if rule == "mean":
+            return PoissonDensity(a / b, limit=self.limit)
+        return NegativeBinomialDensity(a, b, limit=self.limit)
 
     def leave_one_out(
         self, stats: PoissonStats, X: Array, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
         # only the density of the row's own class changes
+        X = limits.masked(X, self.limit)
         scores = (density or self.estimate(stats, rule)).log_density(X)
+        own = members.own_codes()
+        scores[np.arange(len(own)), own] = self._left_out_own(stats, X, members, rule).sum(axis=1)
+        return scores
+
+    def left_out_features(self, stats: PoissonStats, X: Array, members: Members, rule: Rule) -> Array:
+        X = limits.masked(X, self.limit)
+        scores = self.estimate(stats, rule).parts(X)  # type: ignore[attr-defined]
+        own = members.own_codes()
+        scores[np.arange(len(own)), own] = self._left_out_own(stats, X, members, rule)
+        return np.asarray(scores)
+
+    def _left_out_own(self, stats: PoissonStats, X: Array, members: Members, rule: Rule) -> Array:
+        """(n, D) log probability of each value in the class of its row, without the row; 0 where missing."""
         own, w = members.own_codes(), members.row_weights()[:, None]
         seen = ~np.isnan(X)
         x = np.where(seen, X, 0.0)
@@ -155,9 +188,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
                     if rule == "predictive"
                     else _poisson_parts(x, (np.where(a >= 1, a - 1, np.nan) if rule == "map" else a) / b)
                 )
-        own_score = np.where(seen, parts, 0.0).sum(axis=1)
-        scores[np.arange(len(own)), own] = np.where(np.isnan(own_score), -np.inf, own_score)  # NaN: no other rows
-        return scores
+        return np.where(seen, np.where(np.isnan(parts), -np.inf, parts), 0.0)  # NaN: no other rows
 
     def log_evidence(self, stats: PoissonStats) -> Array:
         a, b = self._gamma(stats)
@@ -180,7 +211,7 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
 
     def draw(self, stats: PoissonStats, rng: np.random.Generator, times: int = 1) -> PoissonDensity:
         a, b = (np.concatenate([each] * times) for each in np.broadcast_arrays(*self._gamma(stats)))
-        return PoissonDensity(rng.gamma(a) / b)
+        return PoissonDensity(rng.gamma(a) / b, limit=self.limit)
 
     @staticmethod
     def of(rate: ArrayLike) -> PoissonDensity:
@@ -211,9 +242,11 @@ def _negative_binomial_parts(x: Array, a: Array, b: Array) -> Array:
 class PoissonDensity(Density):
     """Independent Poisson counts at known rates."""
 
-    shapes: ClassVar = {"rate": "K D count"}
+    shapes: ClassVar = {"rate": "K D count", "limit": "D positive"}
 
     rate: Array  # (K, D)
+    _: KW_ONLY
+    limit: Array | None = None  # (D,) larger counts count as missing
 
     @property
     def K(self) -> int:
@@ -223,6 +256,7 @@ class PoissonDensity(Density):
         """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
         if X.shape[1] != self.rate.shape[1]:
             raise InputError(f"rows of {X.shape[1]} columns for a density of {self.rate.shape[1]}. Give as many.")
+        X = limits.masked(X, self.limit)
         return np.nan_to_num(_poisson_parts(X[:, None, :], self.rate), nan=0.0, neginf=-np.inf)
 
     def log_density(self, X: Array) -> Array:
@@ -252,10 +286,12 @@ class PoissonDensity(Density):
 class NegativeBinomialDensity(Density):
     """Poisson counts, the rate integrated out over Gamma(a, b)."""
 
-    shapes: ClassVar = {"a": "K D positive", "b": "K D positive"}
+    shapes: ClassVar = {"a": "K D positive", "b": "K D positive", "limit": "D positive"}
 
     a: Array  # (K, D)
     b: Array  # (K, D)
+    _: KW_ONLY
+    limit: Array | None = None  # (D,) larger counts count as missing
 
     @property
     def K(self) -> int:
@@ -268,12 +304,14 @@ class NegativeBinomialDensity(Density):
 
     def parts(self, X: Array) -> Array:
         """Return the log probability of each value, shape (n, K, D); 0 where it is missing."""
+        X = limits.masked(X, self.limit)
         return np.nan_to_num(_negative_binomial_parts(X[:, None, :], self.a, self.b), nan=0.0, neginf=-np.inf)
 
     def log_density(self, X: Array) -> Array:
         """Return the scores, shape (n, K); computed class by class, in memory of (n, D)."""
 
         def score(rows: Array) -> Array:
+            rows = limits.masked(rows, self.limit)
             each = [NegativeBinomialDensity(a[None], b[None]).parts(rows) for a, b in zip(self.a, self.b)]
             return np.stack([part[:, 0].sum(axis=1) for part in each], axis=1)
 

@@ -25,12 +25,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from deciban.errors import HyperparameterError
+from deciban.families import limits
 from deciban.families.abilities import HasChoices, SharesParameters, ability
 from deciban.families.gaussian import Gaussian
 from deciban.families.mapped import MappedFamily, MappedStats
-from deciban.families.protocol import Density, Family, Input, Rule
+from deciban.families.protocol import Density, Family, Rule
 from deciban.read.numbers import refuse
-from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Members
 
 Transform = Literal["none", "log", "yeo-johnson"]
@@ -39,9 +39,6 @@ TRANSFORMS = ("none", "log", "yeo-johnson")
 OUTSIDE = ("refuse", "gap")
 ENOUGH = 4096  # number of rows by which a power is chosen
 POWERS = tuple(k / 4 for k in range(9))  # candidates for λ: few, so that independent fits often choose the same
-ABSURD = 2**10  # robust scales from the median beyond which numbers are absurd
-ABSURD_LOG = 8  # and for positive numbers so many robust scales of their logarithms
-MOST_REACH = 1000.0  # binary logarithm of the largest limit
 FAR = 32  # a power is chosen by the values within so many robust scales of the median
 
 
@@ -94,13 +91,13 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
                 raise HyperparameterError(f"by={by!r} is not one of {', '.join(TRANSFORMS)}.")
         if self.outside not in OUTSIDE:
             raise HyperparameterError(f"outside={self.outside!r} is not one of {', '.join(OUTSIDE)}.")
-        for name in ("power", "unit", "reach"):
+        for name in ("power", "unit"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
+        if self.reach is not None:
+            object.__setattr__(self, "reach", limits.checked(self.reach, "reach"))
         if self.power is not None and not ((self.power >= 0) & (self.power <= 2)).all():
             raise HyperparameterError(f"power={self.power}: must be between 0 and 2.")
-        if self.reach is not None and not (self.reach > 0).all():
-            raise HyperparameterError(f"reach={self.reach}: must be above 0.")
 
     def __repr__(self) -> str:
         found = "" if self.power is None or self.by == "log" else f", power={np.round(self.power, 2).tolist()}"
@@ -115,12 +112,6 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
             )
         return self.by if isinstance(self.by, tuple) else (self.by,) * D
 
-    def encode(self, X: Input, columns: Sequence[str], stats: MappedStats | None = None) -> Array:
-        rows = dense_numbers(X, columns)
-        if self.outside == "gap":
-            rows = np.where((rows <= 0) & self._logs(rows), np.nan, rows)
-        return super().encode(rows, columns, stats)
-
     def _logs(self, X: Array) -> Array:
         """(D,) whether the logarithm of a feature is taken."""
         return np.array([by == "log" for by in self._each(X.shape[1])])
@@ -128,7 +119,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         super().check(X, columns, learning)
         logs = self._logs(X)
-        if logs.any() and X.size and np.nanmin(np.where(logs, X, 1.0), initial=1.0) <= 0:
+        if self.outside == "refuse" and logs.any() and X.size and np.nanmin(np.where(logs, X, 1.0), initial=1.0) <= 0:
             must = "only numbers above zero have a logarithm"
             remedy = "Use 'yeo-johnson' for this column, or outside='gap'."
             refuse(np.where(logs, X, 1.0), columns, lambda x: x <= 0, must, remedy)
@@ -145,37 +136,49 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         rows = np.linspace(0, len(X) - 1, min(len(X), ENOUGH)).astype(np.intp)
         some, few = np.asarray(X[rows], dtype=float), members.take(rows)
         found = np.ones((X.shape[1], 2))
-        for j, by in enumerate(self._each(X.shape[1])):
-            if by == "yeo-johnson":
-                found[j, 1] = np.exp2(2 * np.round(np.log2(robust_scale(some[:, j])[1]) / 2))
-                found[j, 0] = best_power(some[:, j] / found[j, 1], few)
+        at = [j for j, by in enumerate(self._each(X.shape[1])) if by == "yeo-johnson"]
+        scales = np.array([robust_scale(some[:, j])[1] for j in at])
+        found[at, 1] = np.exp2(2 * np.round(np.log2(scales) / 2))
+        if at:
+            found[at, 0] = best_powers(some[:, at] / found[at, 1], few)
         return found
 
-    # -- rows with absurd numbers ------------------------------------------------------------------------------------
-    def _absurd(self, X: Array) -> Array:
-        """(n, D) whether numbers are beyond reach; a missing value is not."""
-        if self.reach is None:
-            return np.zeros((1, 1), dtype=bool)
-        if len(self.reach) != X.shape[1]:
-            raise HyperparameterError(
-                f"there are {X.shape[1]} features, but limits of {len(self.reach)}. Give one per feature."
-            )
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.abs(X) > self.reach)
+    # -- rows with numbers that count as missing -----------------------------------------------------------------------
+    def _masked(self, X: Array) -> Array:
+        """Return numbers with NaN in place of absurd ones, and of those without a logarithm if these are gaps."""
+        X = limits.masked(X, self.reach)
+        without = self._without_logarithm(X)
+        return np.where(without, np.nan, X) if without.any() else X
+
+    def _without_logarithm(self, X: Array) -> Array:
+        """(n, D) whether numbers without a logarithm count as missing, or one False if none does."""
+        if self.outside == "gap":
+            logs = self._logs(X)
+            if logs.any():
+                return np.asarray((X <= 0) & logs)
+        return np.zeros((1, 1), dtype=bool)
 
     def _near(self, X: Array) -> Array | None:
-        """Return the positions of the rows that are learnt; None if all are."""
-        absurd = self._absurd(X)
-        return np.flatnonzero(~absurd.any(axis=1)) if absurd.any() else None
+        """Return the positions of the rows that are learnt; None if all are.
+
+        Rows with an absurd number are not; neither is one without a logarithm, if the inner family needs all values.
+        """
+        near = limits.rows_within(X, self.reach)
+        without = self._without_logarithm(X)
+        if "gaps" in self.inner.accepts or not without.any():
+            return near
+        rows = np.flatnonzero(~without.any(axis=1))
+        return rows if near is None else np.intersect1d(near, rows)
 
     def collect(self, X: Array, members: Members) -> MappedStats:
         near = self._near(X)
-        return super().collect(X, members) if near is None else super().collect(X[near], members.take(near))
+        if near is not None:
+            limits.warn_if_many(len(X) - len(near), len(X))
+        return super().collect(*limits.taken(X, members, near))
 
     def choose(self, stats: MappedStats, rows: tuple[Array, Members] | None = None, rule: Rule = "mean") -> Transformed:
-        near = None if rows is None else self._near(rows[0])
-        if rows is not None and near is not None:
-            rows = rows[0][near], rows[1].take(near)
+        if rows is not None:
+            rows = limits.taken(*rows, self._near(rows[0]))
         return super().choose(stats, rows, rule)
 
     def leave_one_out(
@@ -188,13 +191,22 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         scores[near] = super().leave_one_out(stats, X[near], members.take(near), rule, density)
         return scores
 
+    def left_out_features(self, stats: MappedStats, X: Array, members: Members, rule: Rule) -> Array:
+        near = self._near(X)
+        if near is None:
+            return super().left_out_features(stats, X, members, rule)
+        learnt = super().left_out_features(stats, X[near], members.take(near), rule)
+        scores = np.asarray(self.estimate(stats, rule).parts(X))  # type: ignore[attr-defined]
+        scores[near] = learnt
+        return scores
+
     def mapped(self, X: Array, map: Array) -> Array:
-        absurd = self._absurd(X)
-        X = np.where(absurd, np.nan, X) if absurd.any() else X
+        X = self._masked(X)
         columns = [_transform(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
         return np.stack(columns, axis=1)
 
     def log_slope(self, X: Array, map: Array) -> Array:
+        X = self._masked(X)
         columns = [_log_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
         return np.asarray(np.nan_to_num(np.stack(columns, axis=1), nan=0.0))
 
@@ -235,23 +247,6 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
         return replace(self, power=chosen.power, unit=chosen.unit, inner=kept)
 
 
-def reach_of(x: Array) -> float:
-    """Return the largest number of a column that is not absurd: a power of four.
-
-    It is 2¹⁰ robust scales from the median, and for positive numbers at least 8 robust scales of the logarithms.
-
-    >>> reach_of(np.append(np.linspace(3, 5, 100), 99999999.0))
-    1024.0
-    """
-    x = x[~np.isnan(x)]
-    middle, scale = robust_scale(x)
-    reach = np.log2(abs(middle) + ABSURD * scale)
-    if x.min(initial=np.inf) > 0:
-        middle, scale = robust_scale(np.log2(x))
-        reach = max(reach, middle + ABSURD_LOG * scale)
-    return float(4.0 ** np.ceil(min(reach, MOST_REACH) / 2))
-
-
 def robust_scale(x: Array) -> tuple[float, float]:
     """Return the median, and half the distance between the quantiles of one standard deviation to either side.
 
@@ -266,31 +261,32 @@ def robust_scale(x: Array) -> tuple[float, float]:
     return float(middle), float(scale or (np.median(others) if len(others) else 1.0))
 
 
-def best_power(x: Array, members: Members) -> float:
-    """Return the λ among `POWERS` with the highest likelihood, with a mean and a variance per class.
+def best_powers(X: Array, members: Members) -> Array:
+    """Return for each column the λ among `POWERS` with the highest likelihood, with a mean and a variance per class.
 
-    Values far from the others are left out, so that a few absurd ones do not decide.
+    Values far from the others are left out, so that a few absurd ones do not decide. A constant column has λ = 1.
     """
-    middle, scale = robust_scale(x)
-    known = np.abs(x - middle) <= FAR * scale  # False for NaN
-    codes = members.codes if members.codes is not None else np.zeros(len(x), dtype=np.intp)
-    x, codes, weight = x[known], codes[known], members.row_weights()[known]
-    K = members.K
-    rows = np.bincount(codes, weight, K)
-    if not len(x) or x.min() == x.max():
-        return 1.0
-    slope = float(weight @ (np.sign(x) * np.log1p(np.abs(x))))
-    safe = np.maximum(rows, 1e-300)
+    middle, scale = np.array([robust_scale(x) for x in X.T]).reshape(-1, 2).T
+    known = np.abs(X - middle) <= FAR * scale  # False for NaN
+    x = np.where(known, X, 0.0)
+    codes = members.codes if members.codes is not None else np.zeros(len(X), dtype=np.intp)
+    weight = known * members.row_weights()[:, None]
+    flags = (codes == np.arange(members.K)[:, None]).astype(float)  # (K, n)
+    rows = flags @ weight
+    total = np.maximum(rows.sum(axis=0), 1e-300)
+    slope = (weight * np.sign(x) * np.log1p(np.abs(x))).sum(axis=0)
 
-    def loss(power: float) -> float:
+    def loss(power: float) -> Array:
         z = yeo_johnson(x, power)
-        z = z - np.average(z, weights=weight)
-        spread = np.bincount(codes, weight * z * z, K) - np.bincount(codes, weight * z, K) ** 2 / safe
-        pooled = max(float(spread.sum()) / float(rows.sum()), 1e-300)
+        z -= (weight * z).sum(axis=0) / total
+        spread = flags @ (weight * z * z) - (flags @ (weight * z)) ** 2 / np.maximum(rows, 1e-300)
+        pooled = np.maximum(spread.sum(axis=0) / total, 1e-300)
         variance = (np.maximum(spread, 0.0) + pooled) / (rows + 1.0)  # one pseudo-row: a class of one row stays finite
-        return 0.5 * float(rows @ np.log(variance)) - (power - 1.0) * slope
+        return np.asarray(0.5 * (rows * np.log(variance)).sum(axis=0) - (power - 1.0) * slope)
 
-    return min(POWERS, key=loss)
+    best = np.array(POWERS)[np.argmin([loss(power) for power in POWERS], axis=0)]
+    least, most = np.where(known, X, np.inf).min(axis=0), np.where(known, X, -np.inf).max(axis=0)
+    return np.where(least < most, best, 1.0)
 
 
 def yeo_johnson(x: Array, power: float) -> Array:

@@ -2,9 +2,10 @@
 
 Each function has two versions that give the same answer: one in numpy, in the module of its subject (`dense`, `sparse`,
 `categories`, `rows`, `mixture`, `chains`, `digits`), and one compiled by numba, in the module of the same name with
-`_compiled`. The numpy version runs on small inputs, which must not wait for a compiler, and is the reference in tests
-of the compiled one. The amount of work alone decides which runs, so that the same input always gives the same answer;
-`forced` overrides the choice in tests. numba is imported when the first large input arrives, never before.
+`_compiled`. The numpy version runs on small inputs, and on dense tables of up to about two million numbers: they must
+not wait for a compiler. It is the reference in tests of the compiled one. The amount of work alone decides which runs,
+so that the same input always gives the same answer; `forced` overrides the choice in tests. numba is imported when the
+first large input arrives, never before.
 
 Conventions: n rows, D features, K classes, V words (columns of sparse rows). `codes` are class codes in [0, K); any
 other value raises IndexError. `weight` is None or (n,) with weights ≥ 0; a row of weight 0 is skipped, even if it holds

@@ -5,9 +5,13 @@ X may have any numeric type and layout; float64, float32 and common integers in 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
 import numpy as np
 
 from deciban.kernels.choice import (
+    SMALL_WORK,
     Array,
     numpy_work,
     quiet,
@@ -23,6 +27,14 @@ from deciban.kernels.rows import add_row, class_codes, drop_zero_weights, group_
 # Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
 CACHED_CELLS = 2**14  # numbers of an array that stays in the cache
+BLOCK_CELLS = 2**16  # numbers of a block of rows of a table that is summed or scored block by block
+
+MOST_PRODUCTS = 32  # classes up to which sums per class are matrix products with their members
+
+# Work of one number of a table, and of one number for one class, as `numpy_work` counts it. A table of 100,000 × 20 in
+# five classes is summed and scored by numpy, 10 to 20 ms slower than by compiled code; compiling takes two seconds.
+SUM_WORK = 0.4
+SCORE_WORK = 0.08
 
 MOMENT_ROWS = 512  # rows that are added up by themselves, to find values beyond reach by the size of the sums
 NEAR_ZERO = 1e3  # largest sum of products with the origin that is rounded to about 1e-13
@@ -96,8 +108,8 @@ def class_moments_within(
     NaN is a missing value: it adds nothing, and is within reach.
     """
     codes = class_codes(codes, K)
-    if X.size <= numpy_work.get():
-        return _class_moments_within(_floats(X), codes, weight, origin, reach, K)
+    if SUM_WORK * X.size <= numpy_work.get():
+        return _moments_in_blocks(X, codes, weight, origin, reach, K)
     from deciban.kernels.dense_compiled import class_moments_within as run
 
     weight, (origin, reach) = row_weights(weight), readable_floats(origin, reach)
@@ -114,10 +126,8 @@ def class_scatter_within(
     NaN is within reach: it propagates as in `class_scatter`.
     """
     codes = class_codes(codes, K)
-    if X.size <= numpy_work.get():
-        X = _floats(X)
-        far = _beyond(X, weight, origin, reach)
-        return *_class_scatter(X, codes, _zero_at(weight, far, len(X)), origin, K), far
+    if SUM_WORK * X.size <= numpy_work.get():
+        return _scatter_in_blocks(X, codes, weight, origin, reach, K)
     from deciban.kernels.dense_compiled import class_scatter as run
 
     weight, (origin, reach) = row_weights(weight), readable_floats(origin, reach)
@@ -130,8 +140,8 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
     With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is the log density of a diagonal Gaussian over the
     features that are not missing. Differences are squared, not expanded, so no digits are lost far from zero.
     """
-    if X.size * len(mean) <= numpy_work.get():
-        return _diagonal_scores(_floats(X), mean, half_precision, log_norm)
+    if SCORE_WORK * X.size * len(mean) <= numpy_work.get():
+        return _diagonal_scores(X, mean, half_precision, log_norm)
     from deciban.kernels.dense_compiled import diagonal_scores as run
 
     mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
@@ -178,27 +188,35 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
     covariance) saves a quarter of the time. `origin` is a point near the data: x and mean are taken relative to it
     before they are multiplied.
     """
-    if X.size * len(mean) <= numpy_work.get():
-        return _whitened_distances(_floats(X), mean, whitener)
+    if SCORE_WORK * X.size * len(mean) <= numpy_work.get():
+        return _whitened_distances(X, mean, whitener)
     from deciban.kernels.dense_compiled import whitened_distances as run
 
     mean, whitener, origin = readable_floats(mean, whitener, origin)
     return run(X, mean, whitener, origin)
 
 
-def linear_scores(X: Array, weights: Array, bias: Array, origin: Array | None = None) -> Array:
+def linear_scores(
+    X: Array, weights: Array, bias: Array, origin: Array | None = None, limit: Array | None = None
+) -> Array:
     """bias[k] + (x − origin) · weights[:, k]: (n, K). `weights` is (D, K); without an origin, x itself is multiplied.
+
+    The scores of a row with a value of larger absolute value than its limit are NaN.
 
     There is one version, by BLAS; large tables are multiplied in chunks, at one thread of BLAS each. An origin so near
     zero that no digits are lost is subtracted from the bias instead.
     """
     n, (D, K) = len(X), weights.shape
     if X.size * K <= numpy_work.get():
-        return np.asarray((X if origin is None else X - origin) @ weights + bias, dtype=np.float64)
+        scores = np.asarray((X if origin is None else X - origin) @ weights + bias, dtype=np.float64)
+        if limit is not None:
+            scores[(np.abs(X) > limit).any(axis=1)] = np.nan
+        return scores
     if origin is not None and (np.abs(origin) @ np.abs(weights)).max(initial=0.0) < NEAR_ZERO:
         bias, origin = bias - origin @ weights, None
     as_is = origin is None and X.dtype == np.float64
     scores = np.empty((n, K))
+    smallest = None if limit is None else limit.min(initial=np.inf)
 
     def score(chunk: slice) -> None:
         moved = np.empty((0 if as_is else LINEAR_ROWS, D))
@@ -208,6 +226,10 @@ def linear_scores(X: Array, weights: Array, bias: Array, origin: Array | None = 
             if not as_is:
                 Z = np.subtract(Z, 0.0 if origin is None else origin, out=moved[: len(Z)])
             np.matmul(Z, weights, out=scores[rows])
+            if smallest is not None:
+                given = X[rows]
+                if not (given.max() <= smallest and given.min() >= -smallest):  # cheaper; not for NaN
+                    scores[rows][(np.abs(given) > limit).any(axis=1)] = np.nan
         add_row(scores[chunk], bias, scores[chunk])
 
     each(score, row_chunks(n, (K / 2 + 4) * D, multiple=LINEAR_ROWS), blas=True)
@@ -236,6 +258,83 @@ def _class_moments_with_gaps(
     counted = seen * (1.0 if weight is None else weight[:, None])
     Z = np.where(seen, X - origin, 0.0)
     return group_sums(counted, codes, K), group_sums(counted * Z, codes, K), group_sums(counted * Z * Z, codes, K)
+
+
+def _blocks(X: Array) -> list[slice]:
+    """Blocks of rows that stay in the cache; one block for a small table."""
+    if X.size <= SMALL_WORK:
+        return [slice(0, len(X))]
+    step = max(1, BLOCK_CELLS // X.shape[1])
+    return [slice(at, min(at + step, len(X))) for at in range(0, len(X), step)]
+
+
+def _moments_in_blocks(
+    X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
+) -> tuple[Array, Array, Array, Array]:
+    limit, blocks = 0.99 * reach * np.minimum(reach, 1e150), _blocks(X)
+
+    def sums(rows: slice) -> tuple[Array, Array, Array, Array]:
+        Z, own, some = _floats(X[rows]), codes[rows], None if weight is None else weight[rows]
+        if len(blocks) > 1 and some is None and K <= MOST_PRODUCTS:
+            first, second = _moments_by_products(Z - origin, own, K)
+            # A value beyond reach makes a sum of squares larger than the limit; NaN is not within it either.
+            if (second <= limit).all():
+                seen = np.repeat(np.bincount(own, minlength=K).astype(float)[:, None], len(origin), axis=1)
+                return seen, first, second, np.empty(0, np.intp)
+        *parts, far = _class_moments_within(Z, own, some, origin, reach, K)
+        return *parts, far + rows.start
+
+    seen, first, second, far = _added_blocks(sums, blocks)
+    return seen, first, second, far
+
+
+@quiet
+def _moments_by_products(Z: Array, codes: Array, K: int) -> tuple[Array, Array]:
+    """Σ z and Σ z² per class as matrix products; `Z` is overwritten. NaN and inf spoil the sums of all classes."""
+    members = np.zeros((K, len(Z)))
+    members[codes, np.arange(len(Z))] = 1.0
+    first = members @ Z
+    return first, members @ np.multiply(Z, Z, out=Z)
+
+
+def _scatter_in_blocks(
+    X: Array, codes: Array, weight: Array | None, origin: Array, reach: Array, K: int
+) -> tuple[Array, Array, Array]:
+    limit, blocks = 0.99 * reach * np.minimum(reach, 1e150), _blocks(X)
+
+    def sums(rows: slice) -> tuple[Array, Array, Array]:
+        Z, own, some = _floats(X[rows]), codes[rows], None if weight is None else weight[rows]
+        if len(blocks) > 1 and some is None:
+            first, second = _scatter_by_class(Z, own, origin, K)
+            if (np.einsum("kdd->kd", second) <= limit).all():
+                return first, second, np.empty(0, np.intp)
+        far = _beyond(Z, some, origin, reach)
+        return *_class_scatter(Z, own, _zero_at(some, far, len(Z)), origin, K), far + rows.start
+
+    first, second, far = _added_blocks(sums, blocks)
+    return first, second, far
+
+
+@quiet
+def _scatter_by_class(X: Array, codes: Array, origin: Array, K: int) -> tuple[Array, Array]:
+    """Σ z and Σ z zᵀ per class, z = x − origin, of rows without weights that are sorted by class."""
+    first, second = np.zeros((K, X.shape[1])), np.zeros((K, X.shape[1], X.shape[1]))
+    Z = X[np.argsort(codes.astype(np.int16) if K < 2**15 else codes, kind="stable")]  # radix sort
+    Z -= origin
+    ends = np.cumsum(np.bincount(codes, minlength=K)).tolist()
+    for k, (begin, end) in enumerate(pairwise([0, *ends])):
+        z = Z[begin:end]
+        if len(z):
+            first[k], second[k] = z.sum(axis=0), z.T @ z  # numpy computes one triangle and copies it to the other
+    return first, second
+
+
+def _added_blocks(sums: Callable[[slice], tuple[Array, ...]], blocks: list[slice]) -> tuple[Array, ...]:
+    """Add the sums of all blocks of rows, and join the positions of rows beyond reach, which come last."""
+    if len(blocks) == 1:
+        return sums(blocks[0])
+    *parts, far = zip(*each(sums, blocks, blas=True))
+    return *(sum(part[1:], start=part[0]) for part in parts), np.concatenate(far)
 
 
 @quiet
@@ -285,8 +384,27 @@ def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, 
 
 @quiet
 def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
-    blocks = [_diagonal_block(rows, mean, half_precision, log_norm) for rows in _cached_blocks(X, mean)]
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    if X.size * len(mean) <= SMALL_WORK:
+        X = _floats(X)
+        blocks = [_diagonal_block(rows, mean, half_precision, log_norm) for rows in _cached_blocks(X, mean)]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    scores, norms = np.empty((len(X), len(mean))), log_norm.sum(axis=1)
+
+    @quiet
+    def score(rows: slice) -> None:
+        Z, out = _floats(X[rows]), scores[rows]
+        terms = np.empty_like(Z)
+        for k, (m, h) in enumerate(zip(mean, half_precision)):
+            np.subtract(Z, m, out=terms)
+            np.multiply(terms, terms, out=terms)
+            np.matmul(terms, h, out=out[:, k])
+        np.subtract(norms, out, out=out)
+        odd = np.flatnonzero(np.isnan(out).any(axis=1))
+        if len(odd):
+            out[odd] = _diagonal_block(Z[odd], mean, half_precision, log_norm)
+
+    each(score, _score_blocks(X), blas=True)
+    return scores
 
 
 def _diagonal_block(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
@@ -318,8 +436,28 @@ def _diagonal_left_out(
 @quiet
 def _whitened_distances(X: Array, mean: Array, whitener: Array) -> Array:
     """Distances from each mean directly, which needs no origin."""
-    blocks = [_distance_block(rows, mean, whitener) for rows in _cached_blocks(X, mean)]
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    if X.size * len(mean) <= SMALL_WORK:
+        blocks = [_distance_block(rows, mean, whitener) for rows in _cached_blocks(_floats(X), mean)]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    distances = np.empty((len(X), len(mean)))
+
+    @quiet
+    def measure(rows: slice) -> None:
+        Z = _floats(X[rows])
+        moved, z = np.empty_like(Z), np.empty_like(Z)
+        for k, m in enumerate(mean):
+            np.subtract(Z, m, out=moved)
+            np.matmul(moved, whitener[min(k, len(whitener) - 1)], out=z)
+            np.einsum("nd,nd->n", z, z, out=distances[rows, k])
+
+    each(measure, _score_blocks(X), blas=True)
+    return distances
+
+
+def _score_blocks(X: Array) -> list[slice]:
+    """Blocks of rows that stay in the cache, each with a copy or two."""
+    step = max(1, BLOCK_CELLS // 2 // X.shape[1])
+    return [slice(at, min(at + step, len(X))) for at in range(0, len(X), step)]
 
 
 def _distance_block(X: Array, mean: Array, whitener: Array) -> Array:

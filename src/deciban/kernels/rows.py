@@ -13,7 +13,7 @@ WIDEST_SPAN = 65_536
 
 # Elementary operations of each label and of each exp, for the choice between numpy and compiled version.
 LABEL_WORK = 5
-EXP_WORK = 5
+EXP_WORK = 1.5
 
 EXP_UNITS = 10  # work of each exp, for chunks
 BLOCK_ROWS = 64  # rows of a block of compiled versions

@@ -15,24 +15,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import HyperparameterError, NotAvailableError
+from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
+from deciban.families import limits
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal
-from deciban.families.protocol import Rule
+from deciban.families.protocol import Input, Rule
 from deciban.kernels.choice import one_thread
 from deciban.latent import em
 from deciban.read.numbers import refuse_infinite
+from deciban.read.tables import dense_numbers
 from deciban.statistics import Array, Axis, Members
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedStats(em.ExpectedSums, GaussianStats):
     """Expected sums of the complete rows, given the observed values."""
+
+    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
+        raise NotAvailableError(
+            "a full or tied Gaussian of rows with gaps is fitted by EM: its sums hold expected values, so that rows "
+            "cannot be unlearnt or left out exactly. Nothing was changed.",
+            remedy="Fit again without these rows, fill the gaps, or use Gaussian('diagonal'), which can unlearn them. "
+            "To evaluate on learnt rows use k-fold (cross_val_predict).",
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +71,8 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
         Origin of the sums; near the first rows if None.
     reach : array-like of shape (n_features,), optional
         Not used: expected sums hold all rows.
+    limit : array-like of shape (n_features,), optional
+        Numbers of larger absolute value count as missing. If None, there is no limit.
     rule : {"map", "ml"}, default="map"
         Rule under which EM maximises. Every rule can read the sums it ends with.
     max_iter : int, default=1000
@@ -104,6 +116,9 @@ class GaussianWithGaps(em.FrozenEstimate, Gaussian):
 
     def check(self, X: Array, columns: Sequence[str], learning: bool = False) -> None:
         refuse_infinite(X, columns)
+
+    def encode(self, X: Input, columns: Sequence[str], stats: ExpectedStats | None = None) -> Array:  # type: ignore[override]
+        return limits.masked(dense_numbers(X, columns), self.limit)
 
     # -- sums --------------------------------------------------------------------------------------------------------
     def collect(self, X: Array, members: Members) -> ExpectedStats:

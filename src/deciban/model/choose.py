@@ -1,9 +1,6 @@
 """Families for the columns of a table: which, and why.
 
-A column of numbers gets the family with the highest leave-one-out density of its class. All candidates are compared in
-one measure: values that were rounded by the probability of the cell they stand for (else a density concentrated on a
-repeated value could be as high as it likes), others by density. Powers and logarithms include their slope, bins divide
-by their width.
+A column of numbers gets the family with the highest leave-one-out density of its class (`column_choice.py`).
 
 Whether numbers without gaps are one Gaussian block, in which columns may vary together, changes decisions; so labels
 decide, by the log loss of calibrated leave-one-out scores.
@@ -11,197 +8,36 @@ decide, by the log loss of calibrated leave-one-out scores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deciban.errors import DecibanError
-from deciban.evidence.scores import convert, log_posterior
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.gaussian import Gaussian
 from deciban.families.product import Block, Key, as_key
-from deciban.families.protocol import Density, Family, Rule
-from deciban.kernels.choice import SMALL_WORK
+from deciban.families.protocol import Family, Rule
 from deciban.model.calibration import Calibration, Form
 from deciban.model.candidates import clearly_worse
 from deciban.read.batches import Batch
 from deciban.read.labels import encode_labels
-from deciban.read.numbers import grid_of
 from deciban.read.reservoir import chosen_rows
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Members
 
 if TYPE_CHECKING:
+    from deciban.model.column_choice import Choice
     from deciban.read.schema import Schema
 
-BINS = (5, 10, 20, 40)
-MOST_DECIBANS = 100_000  # that a comparison names: larger figures come from single rows, and say no more
-GAIN = 2.0  # nats over all rows by which a richer candidate must be better
-ROWS_PER_BIN = 4  # and class: fewer do not show its height
-POINTS = (np.arange(9) - 4) / 9  # positions in a cell at which a density is averaged; the one in the middle is 0
 JUDGED = 4096  # of the first rows, on which families are compared
 WIDEST = 40  # columns of a block
-ROWS_OF_SCALE = 1024  # by which the scale of a column is judged when absurd numbers are looked for
 DISTINCT = 10  # values that a column of a block must have: fewer are steps, not measurements
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
 STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
 FORMS: list[Form] = ["none", "scale"]  # calibrations under which blocks are compared
 ASKED = "named by you"
-
-
-# -- one column of numbers -------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Choice:
-    """The family that fits a column best, and by how much."""
-
-    family: Family[Any]
-    name: str
-    decibans: float  # over the runner-up, all rows together
-    runner_up: str
-    rows: int  # compared
-    absurd: int = 0  # numbers that count as missing
-
-    @property
-    def reason(self) -> str:
-        """What was chosen, for people."""
-        why = "fits best" if self.decibans >= 0 else f"fits as well as {self.runner_up} and is simpler"
-        absurd = "" if not self.absurd else f"; absurd numbers count as missing ({self.absurd:,} of the first rows)"
-        return f"{self.name} ({why}){absurd}"
-
-    @property
-    def comparison(self) -> str:
-        """By how much, for people who ask."""
-        if abs(self.decibans) >= MOST_DECIBANS:  # one row far away from all others is enough
-            return f"more than {MOST_DECIBANS:,} decibans over {self.runner_up} in {self.rows:,} rows"
-        return f"{self.decibans:+,.0f} decibans over {self.runner_up} in {self.rows:,} rows".replace("-", "−")
-
-
-def choose_family(x: Array, members: Members, kind: str) -> Choice:
-    """Choose the candidate with the highest leave-one-out density; of equally good ones, the simpler.
-
-    Absurd numbers, such as 99999999 for an unknown age, count as missing.
-
-    >>> rng = np.random.default_rng(0)
-    >>> members = Members.hard(rng.integers(0, 2, 500), 2)
-    >>> choose_family(np.exp(rng.normal(3.0, 1.0, 500)), members, "number").name
-    'log-normal'
-    """
-    X = np.asarray(x, dtype=float)[:, None]
-    reach = absurd_reach(X)
-    if reach is not None:
-        X = np.where(np.abs(X) > reach, np.nan, X)
-    seen = X[~np.isnan(X)]
-    grid = grid_of(seen) if len(seen) else None
-    scores, weight = {}, members.row_weights()
-    families = candidates(X, members, kind, reach)
-    for name, family in families.items():
-        try:
-            scores[name] = density_score(family, X, members, weight, grid)
-        except DecibanError:  # not a candidate for these rows
-            continue
-    best = next(iter(scores))
-    for name in scores:
-        if scores[name] > scores[best] + GAIN:
-            best = name
-    second = max((name for name in scores if name != best), key=lambda name: scores[name], default=best)
-    gain = float(convert(scores[best] - scores[second], "decibans"))
-    return Choice(families[best], best, gain, second, len(seen), int((~np.isnan(x)).sum()) - len(seen))
-
-
-def candidates(X: Array, members: Members, kind: str, reach: Array | None = None) -> dict[str, Family[Any]]:
-    """Return the families that a column of numbers may have, the simpler ones first; `reach` if some are absurd."""
-    from deciban.families.binned import Binned
-    from deciban.families.poisson import Poisson
-    from deciban.families.transformed import Transformed
-
-    seen = X[~np.isnan(X)]
-    plain = Gaussian("diagonal") if reach is None else Transformed("none", reach=reach)
-    found: dict[str, Family[Any]] = {"normal": plain}
-    if kind == "number" and len(seen) and seen.min() > 0:
-        found["log-normal"] = Transformed("log", outside="gap", reach=reach)  # a zero in later rows counts as missing
-    found["normal after a power transform"] = Transformed("yeo-johnson", reach=reach)
-    if kind == "count" and reach is None:
-        found["Poisson"] = Poisson()
-    bins = best_bins(X, members)
-    found[f"split into {bins} ranges"] = Binned(bins)
-    return found
-
-
-def best_bins(X: Array, members: Members) -> int:
-    """Return how many bins predict the labels best, each row left out in turn; of equally good numbers the least."""
-    from deciban.families.binned import left_out_histograms
-
-    most = min(2 * len(np.unique(X)), len(X) // (ROWS_PER_BIN * members.K) + 1)
-    tried = [bins for bins in BINS if bins == BINS[0] or bins < most]
-    best, least, label_loss = BINS[0], np.inf, LabelLoss(members)
-    for bins, loss in zip(tried, label_loss.of_each(left_out_histograms(X[:, 0], members, tried))):
-        if loss < least - GAIN / len(X):
-            best, least = bins, loss
-    return best
-
-
-class LabelLoss:
-    """The mean log loss of the labels, by left-out scores and the proportions of the classes."""
-
-    def __init__(self, members: Members) -> None:
-        self.codes, self.weight = members.codes, members.row_weights()
-        with np.errstate(divide="ignore"):
-            self.log_prior = np.log(members.weights()) - np.log(self.weight.sum())
-
-    def of_each(self, scores: Sequence[Array]) -> list[float]:
-        """Return the mean losses of several scores, shape (n, K) each."""
-        with np.errstate(divide="ignore"):
-            posterior = log_posterior(np.concatenate(scores), self.log_prior)
-        own = posterior.reshape(len(scores), len(self.codes), -1)[:, np.arange(len(self.codes)), self.codes]
-        return [self.mean(-each) for each in own]
-
-    def of_rows(self, scores: Array) -> Array:
-        """Return the loss of each row by scores (n, K), shape (n,)."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(-log_posterior(scores, self.log_prior)[np.arange(len(self.codes)), self.codes])
-
-    def mean(self, losses: Array) -> float:
-        """Return the mean of losses (n,), by the weights of the rows."""
-        return float(np.average(losses, weights=self.weight))
-
-
-def density_score(family: Family[Any], X: Array, members: Members, weight: Array, grid: float | None) -> float:
-    """Return Σ w · log density, or probability of the cell, of each value in its own class without itself."""
-    from deciban.families.binned import Binned
-    from deciban.families.poisson import Poisson
-
-    stats: Any = family.collect(X, members)
-    family = family.choose(stats)
-    own = np.arange(len(X)), members.codes
-    density = family.estimate(stats, "mean")
-    each = family.leave_one_out(stats, X, members, "mean", density)[own] + np.reshape(density.log_base(X), -1)
-    if grid is not None and not isinstance(family, Poisson):
-        inside = (
-            0.0 if isinstance(family, Binned) else _within_cell(density, X, own, members.K, grid)
-        )  # no cell crosses an edge
-        each = np.minimum(each + np.log(grid) + inside, 0.0)
-    seen = ~np.isnan(X[:, 0])
-    return float(weight[seen] @ each[seen])
-
-
-def _within_cell(density: Density, X: Array, own: tuple[Array, Array], K: int, grid: float) -> Array:
-    """Return the log of the mean density over a cell, relative to the density at its middle."""
-
-    def at(steps: Array) -> Array:
-        moved = (X + grid * steps[:, None, None]).reshape(-1, 1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            scores = density.log_density(moved).reshape(len(steps), len(X), -1)[:, *own]
-            base = np.broadcast_to(density.log_base(moved), (len(moved),))
-        return scores + base.reshape(len(steps), -1)
-
-    # All points in one call if that is little work: a small table must not need the compiled kernels.
-    calls = 1 if len(POINTS) * len(X) * K <= SMALL_WORK // 8 else len(POINTS)
-    found = np.concatenate([at(steps) for steps in np.split(POINTS, calls)])
-    with np.errstate(invalid="ignore"):
-        relative = found - found[len(POINTS) // 2]
-    return np.log(np.mean(np.exp(np.minimum(np.nan_to_num(relative, nan=-np.inf), 700.0)), axis=0))
 
 
 # -- all columns of a table ------------------------------------------------------------------------------------------
@@ -218,12 +54,11 @@ def choose_blocks(
     names, codes = encode_labels(first.labels, len(first.table))
     rows = chosen_rows(len(codes), JUDGED)
     sample = Sample(first.table.take(rows), Members.hard(codes, len(names), first.weight).take(rows))
-    choices: dict[str, Choice] = {}
-    for name, kind in schema.kinds.items():
-        if name in taken:
-            continue
+    kinds = {name: kind for name, kind in schema.kinds.items() if name not in taken}
+    choices = sample.choices({name: kind for name, kind in kinds.items() if kind in NUMBERS})
+    for name, kind in kinds.items():
         if kind in NUMBERS:
-            choice = choices[name] = choose_family(sample.column(name), sample.members, kind)
+            choice = choices[name]
             blocks.append(Block((name,), choice.family, choice.reason, detail=choice.comparison))
         elif kind == "text":
             blocks.append(Block((name,), Text(), "texts: words"))
@@ -231,11 +66,9 @@ def choose_blocks(
             blocks.append(Block((name,), Categorical(), "categories" if kind == "category" else "yes or no"))
     if not together:
         return blocks
-    features = schema.features
-    whole = {
-        name: choice for name, choice in choices.items() if not np.isnan(first.table.pick([features.index(name)])).any()
-    }
-    block = best_block(sample, blocks, whole, "mean" if rule == "ml" else rule)
+    place = {name: at for at, name in enumerate(schema.features)}
+    whole = [name for name in choices if not np.isnan(first.table.pick([place[name]])).any()]
+    block = best_block(sample, blocks, choices, whole, "mean" if rule == "ml" else rule)
     if block is None or block.expert:
         return blocks if block is None else [*blocks, block]
     inside = [each for each in blocks if set(each.columns) <= set(block.columns)]
@@ -247,11 +80,30 @@ class Sample:
     """Rows on which families are compared."""
 
     def __init__(self, table: Table, members: Members) -> None:
+        from deciban.model.column_choice import LabelLoss
+
         self.table, self.members, self.label_loss = table, members, LabelLoss(members)
 
-    def column(self, name: str) -> Array:
-        """Return the numbers of a column."""
-        return self.table.pick([self.table.columns.index(name)])[:, 0]
+    def numbers(self, names: Iterable[str]) -> Array:
+        """Return the numbers of some columns, shape (n, D)."""
+        place, names = {name: at for at, name in enumerate(self.table.columns)}, list(names)
+        if not names:
+            return np.empty((len(self.table), 0))
+        return np.asarray(self.table.pick([place[name] for name in names]), dtype=float)
+
+    def choices(self, kinds: Mapping[str, str]) -> dict[str, Choice]:
+        """Choose the families of columns of numbers, by their kinds."""
+        from deciban.model.column_choice import choose_families
+
+        return dict(zip(kinds, choose_families(self.numbers(kinds), self.members, list(kinds.values()))))
+
+    def left_out_numbers(self, choices: Mapping[str, Choice], rule: Rule) -> dict[Key, Array]:
+        """Return leave-one-out scores of single columns without absurd numbers, shape (n, K) each."""
+        from deciban.model.column_choice import left_out_columns
+
+        families = {name: choice.family for name, choice in choices.items() if not choice.absurd}
+        found = left_out_columns(self.numbers(families), self.members, list(families.values()), rule)
+        return {(name,): scores for name, scores in zip(families, found)}
 
     def left_out(self, columns: Key, family: Family[Any], rule: Rule) -> Array:
         """Return leave-one-out scores of some columns, shape (n, K)."""
@@ -271,16 +123,23 @@ class Sample:
         return min(each, key=lambda losses: self.label_loss.mean(losses))
 
 
-def best_block(sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], rule: Rule) -> Block | None:
+def best_block(
+    sample: Sample, blocks: Sequence[Block], choices: Mapping[str, Choice], whole: Sequence[str], rule: Rule
+) -> Block | None:
     """Return the block of numbers that predicts labels best, as an expert if its columns separately are better.
 
-    None if no block is possible.
+    `whole` names the columns without gaps. None if no block is possible.
     """
-    offered = _offered_blocks(sample, choices)
+    from deciban.model.column_choice import GAIN
+
+    offered = _offered_blocks(sample, {name: choices[name] for name in whole})
     if not offered or sample.members.K < 2:
         return None
+    alone = sample.left_out_numbers(choices, rule)
     alone = {
-        block.columns: sample.left_out(block.columns, block.family, rule)
+        block.columns: alone[block.columns]
+        if block.columns in alone
+        else sample.left_out(block.columns, block.family, rule)
         for block in blocks
         if ability(block.family, HasCandidates) is None and not needs_all_rows(block.family)
     }
@@ -310,37 +169,18 @@ def _offered_blocks(sample: Sample, choices: Mapping[str, Choice]) -> list[tuple
     from deciban.families.poisson import Poisson
     from deciban.families.transformed import Transformed
 
-    many = tuple(name for name in choices if len(np.unique(sample.column(name))) > DISTINCT)[:WIDEST]
+    columns_of = zip(choices, sample.numbers(choices).T)
+    many = tuple(name for name, x in columns_of if len(np.unique(x)) > DISTINCT)[:WIDEST]
     smooth = tuple(name for name in many if not isinstance(choices[name].family, Binned | Poisson))
     found: list[tuple[Key, Family[Any]]] = []
     for columns in dict.fromkeys((smooth, many)):
         if len(columns) > 1 and len(sample.members) >= ROWS_PER_COLUMN * len(columns):
-            reach = absurd_reach(np.stack([sample.column(name) for name in columns], axis=1))
+            limit = np.array([choices[name].limit for name in columns])
             by = tuple(_transform(choices[name].family) for name in columns)
             for each in dict.fromkeys((("none",) * len(by), by)):
-                plain = reach is None and set(each) == {"none"}
-                one = Transformed(each, inner=Gaussian("auto"), outside="gap", reach=reach)  # type: ignore[arg-type]
-                found.append((columns, Gaussian("auto") if plain else one))
+                one = Transformed(each, inner=Gaussian("auto"), outside="gap", reach=limit)  # type: ignore[arg-type]
+                found.append((columns, Gaussian("auto", limit=limit) if set(each) == {"none"} else one))
     return found
-
-
-def absurd_reach(X: Array) -> Array | None:
-    """Return the limits beyond which numbers of each column are absurd; None if no column has such a number."""
-    from deciban.families.transformed import MOST_REACH, reach_of
-
-    if X.dtype.kind not in "fiub":
-        return None  # refused where the rows are encoded
-    ends = np.fmax.reduce(X, axis=0, initial=0), np.fmin.reduce(X, axis=0, initial=0)
-    largest = np.max(np.abs(np.asarray(ends, dtype=float)), axis=0)
-    some = np.asarray(X[chosen_rows(len(X), ROWS_OF_SCALE)], dtype=float)
-    some = np.sort(some, axis=0)  # missing values last
-    seen = len(some) - np.isnan(some).sum(axis=0)
-    low, middle, high = (some[(seen * k) // 4, np.arange(X.shape[1])] if len(some) else seen for k in (1, 2, 3))
-    suspects = np.flatnonzero(~(largest <= np.abs(middle) + 256 * (high - low)))  # cheaper than `reach_of` every column
-    reach = np.full(X.shape[1], 2.0**MOST_REACH)
-    reach[suspects] = [reach_of(some[:, j]) for j in suspects]
-    absurd = largest > reach
-    return np.where(absurd, reach, 2.0**MOST_REACH) if absurd.any() else None
 
 
 def _transform(family: Family[Any]) -> str:

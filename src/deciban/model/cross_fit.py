@@ -33,6 +33,7 @@ from deciban.families.protocol import Family
 from deciban.families.word_scores import source_of
 from deciban.model.calibration import PARTS, WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import clearly_worse, first_of_near_equals
+from deciban.model.column_group import ColumnGroup
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.model import Lesson, ModelStats, collect, estimate
@@ -44,6 +45,8 @@ SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
+SURPRISE = 0.02  # wrong rows to be expected beside those that were judged, where events are counted
+FINITE = 1e9  # nats; stands for infinite losses of labels that a model excludes
 ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
 
 
@@ -70,12 +73,19 @@ def folds_by_subtraction(predictor: Predictor, lesson: Lesson, fold: Array) -> I
     """Yield the scores of each fold, and leave-one-out scores of the other rows, by sums without the fold."""
     model, rows, members = predictor.model, lesson.rows, lesson.members
     columns = model.reader.columns
+    group = ColumnGroup.of(model, rows)
+    if group is not None:
+        model, rows = group.rest(model, rows)
     for k in np.unique(fold):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         left = without_fold(model.family, model.stats, collect(model.family, rows[test], members.take(test), columns))
         without = Predictor(replace(model, stats=left), estimate(model.family, left, model.rule, columns))
         left_out = left_out_blocks(without, rows[train], members.take(train))
-        yield Fold(train, test, left_out, without.block_scores(rows[test]))
+        scores = without.block_scores(rows[test])
+        if group is not None:
+            inside, outside = group.scores(train, test, members, model.rule)
+            left_out, scores = group.together(inside, left_out), group.together(outside, scores)
+        yield Fold(train, test, left_out, scores)
 
 
 def _folds_of_scores(blocks: Sequence[Array], fold: Array) -> Iterator[Fold]:
@@ -159,6 +169,8 @@ def select_calibration(
         each = candidates.fit(blocks, codes, lengths, *given)
         return Calibration.combined(list(each.values()), weights, len(blocks) - len(lengths))
     losses = {name: _losses(each, own, prior) for name, each in scores.items()}
+    if any(each is not None for each in lengths):
+        losses = {name: loss + _surprise(scores[name], own, prior) for name, loss in losses.items()}
     some_evidence = [form for form in candidates.forms if form != "prior"]
     best: Form = first_of_near_equals(some_evidence, [losses[form] for form in some_evidence])
     if losses["prior"].mean() < losses[best].mean():
@@ -243,6 +255,22 @@ def _losses(scores: Array, codes: Array, prior: Array) -> Array:
     with np.errstate(invalid="ignore"):
         log_p = log_posterior(scores, log_probability(prior))
     return np.asarray(-log_p[np.arange(len(codes)), codes])
+
+
+def _surprise(scores: Array, codes: Array, prior: Array) -> Array:
+    """Return what each row would cost with another label, times the share of such rows that is to be expected, (n,).
+
+    For counts of events, whose evidence grows with their number: where all judged rows are right, nothing contradicts
+    evidence of thousands of nats, and scores without calibration have the least loss. One wrong row among new ones
+    then costs more than all others together.
+    """
+    with np.errstate(invalid="ignore"):
+        log_p = log_posterior(scores, log_probability(prior))
+    others = np.where(np.arange(len(prior)) == codes[:, None], 0.0, prior)
+    total = others.sum(axis=1, keepdims=True)
+    shares_of_others = np.divide(others, total, out=np.zeros_like(others), where=total > 0)
+    cost = np.einsum("nk,nk->n", shares_of_others, np.minimum(-log_p, FINITE))
+    return np.asarray(cost * SURPRISE / len(codes))
 
 
 def _at(lengths: Lengths, rows: Array) -> list[Array | None]:

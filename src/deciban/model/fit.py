@@ -14,12 +14,13 @@ from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
+from deciban.families.limits import any_beyond, limits_of
 from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
-from deciban.model.choose import ASKED, absurd_reach, choose_blocks
+from deciban.model.choose import ASKED, choose_blocks
 from deciban.model.cross_fit import fit_calibration
 from deciban.model.experts import InteractionsLike, check_interactions, table_experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
+ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
 
@@ -56,6 +58,7 @@ class Request:
     key: Key | None = None  # of the ledger; None for no ledger
     kinds: Mapping[Any, Any] | None = None
     interactions: InteractionsLike = "auto"
+    first_of_many: bool = False  # further rows follow: arrays are not calibrated, and no column is left out
 
 
 def fit(
@@ -144,7 +147,8 @@ class Opening:
 
 def opened(request: Request, first: Batch, schema: Schema | None, together: bool = True) -> Opening:
     """Return what the first rows decide; with `together`, columns may be found to vary together."""
-    family, blocks = asked_family(request.families, first, schema, request.kinds, request.rule, together)
+    given = request.families, first, schema, request.kinds, request.rule, together
+    family, blocks = asked_family(*given, keep_constant=request.first_of_many)
     family = with_experts(family, request, first, schema)
     return Opening(family, blocks, calibration_method(request, family))
 
@@ -295,8 +299,12 @@ def asked_family(
     kinds: Mapping[Any, Any] | None,
     rule: Rule,
     together: bool = True,
+    keep_constant: bool = False,
 ) -> tuple[Family[Any], list[Block]]:
-    """Return the family that `families` means for these first rows, and its blocks with their reasons."""
+    """Return the family that `families` means for these first rows, and its blocks with their reasons.
+
+    Constant columns of an array are left out, unless `keep_constant`.
+    """
     table = first.table
     if isinstance(families, Family):
         return families, [Block((), families, ASKED)]
@@ -305,8 +313,17 @@ def asked_family(
         return product, [Block(key, family, ASKED) for key, family in zip(product.keys, product.families.values())]
     if isinstance(families, str) and families == "auto":
         if schema is None:
-            block = _block_of_array(table)
-            return block.family, [block]
+            labelled = first.labels is not None
+            block = _block_of_array(table, labelled)
+            if keep_constant or table.texts or table.sparse:
+                return block.family, [block]
+            varying = _varying_columns(table)
+            if len(varying) in (0, table.shape[1]):
+                return block.family, [block]
+            columns = tuple(table.columns[j] for j in varying)
+            block = replace(_block_of_array(Table.of(table.pick(varying)), labelled), columns=columns)
+            block = replace(block, reason=f"{block.reason}; {_constant_columns(table.shape[1] - len(varying))}")
+            return Product({columns: block.family}), [block]
         features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
         asked = {key: _family(value) for key, value in features.items() if not _is_kind(value)}
         chosen_blocks = choose_blocks(first, schema, asked, rule, together)
@@ -348,7 +365,7 @@ def gap_in_block(table: Table, together: Collection[Any]) -> bool:
 def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     """Return the family of rows without labels: a frame's columns by their types."""
     if not (table.framed and isinstance(families, str) and families == "auto"):
-        return asked_family(families, Batch(table, None), None, None, "mean")[0]
+        return asked_family(families, Batch(table, None), None, None, "mean", keep_constant=True)[0]
     from deciban.families.bernoulli import Bernoulli
     from deciban.families.categorical import Categorical
 
@@ -368,7 +385,8 @@ def by_type(families: FamiliesLike, table: Table) -> Family[Any]:
     return next(iter(found.values())) if len(found) == 1 and kinds[0] == "number" else Product(found)
 
 
-def _block_of_array(table: Table) -> Block:
+def _block_of_array(table: Table, labelled: bool) -> Block:
+    """Return the family of an array; in rows with labels, absurd numbers count as missing, also those learnt later."""
     if table.texts:
         from deciban.text import Text
 
@@ -378,15 +396,30 @@ def _block_of_array(table: Table) -> Block:
 
         return Block((), Multinomial(), "sparse input: counts of events")
     rows = table.pick()
+    limit = limits_of(rows)
+    absurd = limit is not None and any_beyond(rows, limit)
+    if not labelled and not absurd:
+        limit = None
     if _has_gaps(rows):
-        return Block((), Gaussian("diagonal"), "numbers with gaps: one Gaussian a column")
-    reach = absurd_reach(rows)
-    if reach is not None:
-        from deciban.families.transformed import Transformed
+        return Block((), Gaussian("diagonal", limit=limit), "numbers with gaps: one Gaussian a column")
+    why = (
+        f"numbers: one Gaussian block{', absurd numbers as missing' * absurd}; its structure by leave-one-out log loss"
+    )
+    return Block((), Gaussian("auto", limit=limit), why)
 
-        why = "numbers: one Gaussian block, absurd numbers as missing; its structure by leave-one-out log loss"
-        return Block((), Transformed("none", inner=Gaussian("auto"), outside="gap", reach=reach), why)
-    return Block((), Gaussian("auto"), "numbers: one Gaussian block, its structure by leave-one-out log loss")
+
+def _varying_columns(table: Table) -> list[int]:
+    """Return the positions of the columns of an array that hold different values; a missing value is one."""
+    rows = table.pick()
+    if rows.dtype.kind not in "fiub" or not len(rows):
+        return list(range(table.shape[1]))
+    head = np.flatnonzero((rows[:ROWS_OF_COLUMN] == rows[0]).all(axis=0))
+    constant = {int(j) for j in head if (rows[:, j] == rows[0, j]).all()}
+    return [j for j in range(table.shape[1]) if j not in constant]
+
+
+def _constant_columns(count: int) -> str:
+    return "a constant column is ignored" if count == 1 else f"{count:,} constant columns are ignored"
 
 
 def _family(value: Any) -> Any:
@@ -418,14 +451,17 @@ def _has_gaps(X: Any) -> bool:
 
 # -- calibration -----------------------------------------------------------------------------------------------------
 def calibration_method(request: Request, family: Family[Any]) -> str | None:
-    """Return the calibrator to fit; "auto" calibrates text, and mixes of families that deciban chose itself."""
+    """Return the calibrator to fit; "auto" calibrates text, and families that deciban chose itself."""
     if request.calibrate != "auto":
         return request.calibrate
     if needs_all_rows(family):
         return None  # no row can be left out exactly
     if not isinstance(family, Product):
         offers = ability(family, HasCandidates)
-        return None if offers is None else offers.calibration
+        if offers is not None:
+            return offers.calibration
+        chosen_here = isinstance(request.families, str) and not request.first_of_many
+        return _method_of_block(family) if chosen_here else None
     parts = [ability(part, HasCandidates) for (part,) in blocks_of(family)]
     own = next((part.calibration for part in parts if part is not None), None)
     if not isinstance(request.families, str):
@@ -456,9 +492,12 @@ def automatic_method(model: Model) -> str:
     if len(parts) > 1 or (isinstance(model.family, Product) and model.family.experts):
         return "blocks"
     offers = ability(parts[0][0], HasCandidates)
-    if offers is not None:
-        return offers.calibration
-    return "offsets" if ability(parts[0][0], Counts) is None else "length"
+    return _method_of_block(parts[0][0]) if offers is None else offers.calibration
+
+
+def _method_of_block(family: Family[Any]) -> str:
+    """Return the calibrator that suits a single block without candidates."""
+    return "offsets" if ability(family, Counts) is None else "length"
 
 
 def rechosen(model: Model, taken: Lesson) -> Family[Any]:

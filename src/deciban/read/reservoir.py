@@ -12,7 +12,8 @@ from deciban.read.labels import Labels
 from deciban.read.tables import Array, Table, stacked
 
 MOST_ROWS = 20_000  # calibration is fitted on the leave-one-out scores of so many rows
-RUN = 2**22  # rows whose numbers are held at a time
+RUN = 2**15  # rows whose numbers are computed at a time: they stay in the cache
+MARGIN = 1.25  # times as many rows as wanted are expected below the bound
 SLACK = 1.2  # times as many rows are held before the surplus is dropped
 
 
@@ -22,10 +23,13 @@ def draws(start: int, stop: int) -> Array:
     >>> draws(0, 3) % 1000
     array([535, 700, 679], dtype=uint64)
     """
-    mixed = np.arange(start + 1, stop + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = np.arange(start + 1, stop + 1, dtype=np.uint64)
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def chosen_rows(n: int, most: int = MOST_ROWS) -> Array:
@@ -36,15 +40,22 @@ def chosen_rows(n: int, most: int = MOST_ROWS) -> Array:
     """
     if n <= most:
         return np.arange(n)
-    kept, drawn = np.zeros(0, np.int64), np.zeros(0, np.uint64)
+    # Numbers are uniform, so that nearly always enough of them lie below a bound; only these are compared.
+    kept, drawn = _rows_below(n, np.uint64(min(MARGIN * most / n, 0.999) * 2.0**64))
+    if len(kept) < most:
+        kept, drawn = _rows_below(n, np.uint64(2**64 - 1))
+    return np.sort(kept[np.argpartition(drawn, most - 1)[:most]])
+
+
+def _rows_below(n: int, bound: np.uint64) -> tuple[Array, Array]:
+    """Positions of the rows of n whose numbers are at most a bound, and these numbers."""
+    kept, drawn = [], []
     for start in range(0, n, RUN):
         more = draws(start, min(start + RUN, n))
-        kept = np.concatenate([kept, np.arange(start, start + len(more))])
-        drawn = np.concatenate([drawn, more])
-        if len(kept) > most:
-            least = np.argpartition(drawn, most - 1)[:most]
-            kept, drawn = kept[least], drawn[least]
-    return np.sort(kept)
+        below = np.flatnonzero(more <= bound)
+        kept.append(below + start)
+        drawn.append(more[below])
+    return np.concatenate(kept), np.concatenate(drawn)
 
 
 class Reservoir:

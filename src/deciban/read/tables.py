@@ -49,9 +49,12 @@ class Origin:
 
     def take(self, rows: RowIndex) -> Origin:
         """The origin of some of the rows."""
-        if isinstance(self.rows, range) and isinstance(rows, slice):
+        if not isinstance(self.rows, range):
             return Origin(self.rows[rows], self.source)
-        return Origin(np.asarray(self.rows)[rows], self.source)
+        if isinstance(rows, slice):
+            return Origin(self.rows[rows], self.source)
+        # numpy would convert a range number by number
+        return Origin(np.arange(self.rows.start, self.rows.stop, self.rows.step)[rows], self.source)
 
     @contextmanager
     def locating(self) -> Iterator[None]:

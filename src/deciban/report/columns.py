@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from deciban.evidence.scores import convert
+from deciban.families.binned import Binned
+from deciban.families.product import blocks_of
 from deciban.model.joint_evidence import JointTerm
+from deciban.model.model import Model
 from deciban.model.nomogram import Pairs, nomogram, sampled_columns
 from deciban.model.predictor import Predictor
 from deciban.read.typed import TypedColumns, TypedTable
@@ -35,6 +38,7 @@ class ColumnScale:
     middle: int  # position of the typical value that a nomogram starts with
     position: int  # of the column in the model
     missing: Array | None  # (K,) decibans of a missing value; None if none may be missing
+    edges: tuple[float, ...] = ()  # of bins with constant density, each of which holds one of `values`
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +61,13 @@ def column_scales(predictor: Predictor, points: int) -> Scales:
     sampled = sampled_columns(predictor, SAMPLES)
     counts = () if model.reader.schema is None else model.reader.schema.columns
     whole = {name for one in counts if one.kind == "count" for name in one.features}
-    chosen = {j: _typical(values, points, names[j] in whole) for j, values in sampled.items()}
+    edges = _edges(model)
+    chosen = {
+        j: _binned(np.array(edges[j]), points, names[j] in whole)
+        if j in edges and len(edges[j]) <= points // 2
+        else _typical(values, points, names[j] in whole)
+        for j, values in sampled.items()
+    }
     if not chosen:
         return Scales([], np.zeros(K), np.zeros(K), names, "no column is a number or a category")
     found = nomogram(predictor, _table(predictor, chosen), chosen, joint=True)
@@ -72,7 +82,8 @@ def column_scales(predictor: Predictor, points: int) -> Scales:
         own = unit * found.evidence[j][:m] if j in found.evidence and not reason else None
         gap = None if j in found.complete else unit * found.missing[j]
         middle = _middle(sampled[j], kind, values)
-        columns.append(ColumnScale(names[j], kind, values, logs[:m], own, middle, j, gap))
+        bins = edges[j] if j in edges and kind == "number" and _each_has_a_value(edges[j], values) else ()
+        columns.append(ColumnScale(names[j], kind, values, logs[:m], own, middle, j, gap, bins))
     left_out = [names[j] for j in found.left_out]
     base = unit * (found.base + found.missing[found.left_out].sum(axis=0))  # columns without a scale are missing
     return Scales(columns, unit * found.offsets, base, left_out, reason, found.pairs, tuple(found.terms))
@@ -92,6 +103,31 @@ def _typical(values: Array, points: int, whole: bool) -> tuple[str, list[Any]]:
     margin = 0.04 * (high - low) or 1.0
     low = low if low >= 0 > low - margin else low - margin
     return "number", np.linspace(low, high + margin, points).tolist()
+
+
+def _edges(model: Model) -> dict[int, tuple[float, ...]]:
+    """The edges of the bins of each column that is a histogram."""
+    found: dict[int, tuple[float, ...]] = {}
+    for (family,), at in zip(blocks_of(model.family), model.positions):
+        if isinstance(family, Binned) and family.edges is not None:
+            found.update(zip((int(j) for j in at), map(tuple, family.edges)))
+    return found
+
+
+def _binned(edges: Array, points: int, whole: bool) -> tuple[str, list[Any]]:
+    """The kind of a histogram and its values: evenly spaced between the outermost edges, and one within each bin."""
+    whole = whole or bool((edges % 1 == 0.5).all())  # bins of whole numbers end halfway between two
+    if whole and edges[-1] - edges[0] <= MOST_COUNTS:
+        return "count", (np.arange(np.ceil(edges[0]), edges[-1]) + 0.0).tolist()
+    middles = edges[1:] / 2 + edges[:-1] / 2
+    last = np.nextafter(edges[-1], -np.inf)  # the edge itself is in the tail
+    values = np.r_[np.linspace(edges[0], last, points - len(middles)), middles]
+    return "number", np.unique(np.rint(values) + 0.0 if whole else values).tolist()
+
+
+def _each_has_a_value(edges: tuple[float, ...], values: list[Any]) -> bool:
+    at = np.searchsorted(edges, values, side="right")
+    return set(range(1, len(edges))) <= set(at.tolist())
 
 
 def _middle(sampled: Array, kind: str, values: list[Any]) -> int:

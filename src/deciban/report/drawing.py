@@ -27,6 +27,16 @@ def text_of(value: object, most: int = 60) -> str:
     return escape(short(value, most), quote=True)
 
 
+def class_text(name: object, most: int = 30) -> str:
+    """The name of a class within a sentence or a heading: shortened, and in quotes if it is a number.
+
+    >>> class_text("spam"), class_text(1)
+    ('spam', '“1”')
+    """
+    text = short(name, most)
+    return f"“{text}”" if text.strip("-+.,0123456789") == "" else text
+
+
 def number_text(value: float) -> str:
     """A number with four digits, and a minus sign.
 

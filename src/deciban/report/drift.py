@@ -20,8 +20,8 @@ from scipy.special import betaln, gammaln, logsumexp
 from deciban.errors import DecibanError
 from deciban.evidence.scores import convert
 from deciban.families.abilities import HasEvidence, ability
+from deciban.families.mapped import MappedFamily
 from deciban.families.product import blocks_of
-from deciban.families.transformed import Transformed
 from deciban.model.model import Model
 from deciban.report.contract import Classifier
 from deciban.statistics import Array, Axis
@@ -79,8 +79,8 @@ def drift(clf: Classifier, X: Any, y: Any) -> Drift:
 
 def _decibans(family: Any, a: Any, b: Any, together: Any) -> float | None:
     """Decibans for different parameters over equal ones; None if the family has no evidence of its rows."""
-    if isinstance(family, Transformed):  # the derivative of the map is in all three terms, and cancels
-        return _decibans(family.inner, a.inner, b.inner, together.inner)
+    if isinstance(family, MappedFamily):  # the derivative of the map is in all three terms, and cancels
+        return _decibans(family.inside(together.map), a.inner, b.inner, together.inner)
     known = ability(family, HasEvidence)
     if known is None:
         return None

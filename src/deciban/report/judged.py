@@ -49,7 +49,7 @@ def judge_rows(clf: Classifier, batches: Iterable[Batch], learnt: bool | None) -
     given = sampled()
     first = next(given)
     if learnt is None:
-        learnt = _is_learnt(clf, first)
+        learnt = is_learnt(clf, first)
     every = chain((first,), given)
     whole = evaluate_learnt(clf, every, {}) if learnt else joined([evaluated(clf, one, {}) for one in every])
     rows, labels, _ = sample.rows()
@@ -92,7 +92,7 @@ def joined(parts: Sequence[Evaluation]) -> Evaluation:
     )
 
 
-def _is_learnt(clf: Classifier, batch: Batch) -> bool:
+def is_learnt(clf: Classifier, batch: Batch) -> bool:
     """Whether the ledger holds the rows of a batch."""
     if clf.model_.ledger is None:
         return False

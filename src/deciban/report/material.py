@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from deciban.evidence.explanation import short
+from deciban.model.model import Model
 from deciban.read.batches import Batch
 from deciban.report.columns import Scales, column_scales
 from deciban.report.contract import Classifier
-from deciban.report.drawing import COLOURS
+from deciban.report.drawing import COLOURS, class_text
 from deciban.report.drift import Drift, drift
 from deciban.report.findings import FeatureEvidence, feature_evidence
 from deciban.report.judged import (
@@ -25,6 +26,7 @@ NUMBERS = 24_000  # of densities and scales of all columns; of words; of llrs: e
 MOST_CLASSES = 40  # listed; with their own curves MOST_CURVES
 MOST_CURVES = COLOURS
 MOST_LISTED = 400  # columns, in tables
+PLAIN_LABELS = ("label", "class", "target", "y")  # names of label columns that say nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +55,21 @@ def gather(
         features = feature_evidence(clf, judged.rows, judged.labels)
     return Material(
         clf,
-        title or f"Classifier of {shortened(model.classes)}",
+        title or _title(model),
         judged,
         column_scales(predictor, int(np.clip(2 * NUMBERS // (K * max(D, 1)), 9, 49))),
         words_by_evidence(predictor, min(3000, 2 * NUMBERS // (K + 2))),
         features,
         None if other is None else drift(clf, *other),
+    )
+
+
+def _title(model: Model) -> str:
+    """The heading of the page: what is predicted, and the classes."""
+    names = shortened(map(class_text, model.classes))
+    label = None if model.reader.schema is None else model.reader.schema.label
+    return (
+        f"Classifier of {names}" if label is None or label.lower() in PLAIN_LABELS else f"{short(label, 40)}: {names}"
     )
 
 

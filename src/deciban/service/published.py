@@ -54,6 +54,7 @@ def describe_model(published: Published) -> dict[str, Any]:
     counts, trusted = (grouping.sums(each).tolist() for each in (model.stats.rows, published.counts))
     total = sum(trusted) or 1.0
     kinds = {column.name: column.kind for column in schema.columns} if schema is not None else {}
+    reasons = {column.name: column.reason for column in schema.columns} if schema is not None else {}
     known = _category_names(model)
     return {
         "version": published.version,
@@ -63,6 +64,7 @@ def describe_model(published: Published) -> dict[str, Any]:
                 "name": name,
                 "kind": kinds.get(name, "text" if reader.form == "text" else "number"),
                 "names": known.get(name),
+                "values": reasons.get(name),
             }
             for name in reader.columns[:1000]
         ],

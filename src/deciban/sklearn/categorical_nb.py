@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classi
 from sklearn.utils.validation import _check_sample_weight, check_non_negative, validate_data
 
 from deciban import kernels
-from deciban.errors import DomainError, MergeError
+from deciban.errors import DomainError, MergeError, NotLearntError
 from deciban.kernels.choice import compiled
 from deciban.sklearn.dropin import Array
 from deciban.sklearn.naive_bayes import DiscreteNaiveBayes
@@ -315,6 +315,10 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
         alpha = self._check_alpha()
         with np.errstate(divide="ignore", invalid="ignore"):
             for x, table in zip(X.T, self.category_count_):
+                if (x >= table.shape[1]).any():
+                    raise NotLearntError(
+                        "leave_one_out is for learnt rows; a row has a category that was never learnt."
+                    )
                 term = np.log(table[codes, x] - 1 + alpha) - np.log(
                     table.sum(axis=1)[codes] - 1 + alpha * table.shape[1]
                 )

@@ -15,8 +15,7 @@ from deciban.errors import HyperparameterError, NotAvailableError
 from deciban.estimators.classifier import GenerativeClassifier
 from deciban.families.bernoulli import Bernoulli, BernoulliStats
 from deciban.families.categorical import Categorical, CategoricalStats
-from deciban.families.gaussian import Gaussian
-from deciban.families.gaussian.sums import DiagonalStats
+from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
 from deciban.families.multinomial import Multinomial, MultinomialStats
 from deciban.families.protocol import Family
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis
@@ -31,14 +30,15 @@ MADE = Reason("made of a fitted model of scikit-learn")
 def from_sklearn(estimator: Any) -> GenerativeClassifier:
     """Return a classifier of deciban with the model of a fitted estimator of scikit-learn.
 
-    Classifiers of naive Bayes keep their sums: the result learns, unlearns and adds. Discriminant analyses become known
-    densities, which answer and cannot learn.
+    Classifiers of naive Bayes keep their sums: the result learns, unlearns and adds. So do discriminant analyses of
+    deciban.sklearn without shrinkage; those of scikit-learn, which hold no sums, become known densities, which answer
+    and cannot learn.
 
     Parameters
     ----------
     estimator : GaussianNB, MultinomialNB, BernoulliNB, CategoricalNB, LinearDiscriminantAnalysis or \
 QuadraticDiscriminantAnalysis
-        A fitted estimator, or a drop-in. A linear discriminant analysis must have its `covariance_`.
+        A fitted estimator, or a drop-in. A linear discriminant analysis of scikit-learn must have its `covariance_`.
 
     Returns
     -------
@@ -70,7 +70,8 @@ QuadraticDiscriminantAnalysis
 def _with_sums(family: Family[Any], sums: Stats, rule: Any, estimator: Any, prior: Any) -> GenerativeClassifier:
     """Return a classifier of these sums."""
     axis = class_axis((), estimator.classes_.tolist())
-    stats = ModelStats({"class": axis}, np.asarray(estimator.class_count_, dtype=float), sums)
+    counts = estimator._moments.weight if isinstance(sums, GaussianStats) else estimator.class_count_
+    stats = ModelStats({"class": axis}, np.asarray(counts, dtype=float), sums)
     names = getattr(estimator, "feature_names_in_", None)
     reader = Reader(range(estimator.n_features_in_) if names is None else tuple(names))
     clf = GenerativeClassifier(family, rule=rule, prior=prior)
@@ -127,12 +128,30 @@ def _alpha(nb: Any) -> Any:
 
 
 def _from_linear(analysis: Any) -> GenerativeClassifier:
+    if _has_sums(analysis) and (analysis.priors is None or analysis.solver == "svd"):
+        return _from_moments(analysis, "tied")
     if not hasattr(analysis, "covariance_"):
         raise NotAvailableError("this analysis has no covariance_. Fit it with store_covariance=True.")
     return _known(analysis, [analysis.covariance_] * len(analysis.classes_))
 
 
+def _has_sums(analysis: Any) -> bool:
+    """Whether an analysis keeps sums from which its covariances follow without shrinkage."""
+    plain = not analysis.shrinkage and analysis.covariance_estimator is None and not getattr(analysis, "reg_param", 0)
+    return plain and getattr(analysis, "_moments", None) is not None
+
+
+def _from_moments(analysis: Any, structure: Any) -> GenerativeClassifier:
+    origin, sums = analysis._moments.about_mean()
+    labels = _labels(analysis, feature=Axis.of(len(origin)))
+    prior = "learnt" if analysis.priors is None else analysis.priors_.tolist()
+    family = Gaussian(structure, origin=origin)
+    return _with_sums(family, GaussianStats(labels, *sums, origin), "ml", analysis, prior)
+
+
 def _from_quadratic(analysis: Any) -> GenerativeClassifier:
+    if _has_sums(analysis):
+        return _from_moments(analysis, "full")
     covariances = [(R * s) @ R.T for R, s in zip(analysis.rotations_, analysis.scalings_)]
     return _known(analysis, covariances)
 

@@ -7,103 +7,22 @@ scikit-learn's own code runs. Directions (`scalings_`, `rotations_`) may differ 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
 import sklearn.discriminant_analysis as theirs
-from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban import kernels
-from deciban.families.gaussian import Gaussian
-from deciban.sklearn.dropin import Array, encode_labels
-from deciban.sklearn.evidence import Evidence, LeaveOneOut
-from deciban.statistics import Members
+from deciban.errors import NotAvailableError
+from deciban.sklearn.discriminant_sums import FLOATS, DiscriminantAnalysis, shrunk
+from deciban.sklearn.dropin import Array
+from deciban.sklearn.moments import Moments
 
-FLOATS = (np.float64, np.float32)
 LEAST = 1e-5  # ratio of eigenvalues below which the rows themselves are decomposed
 ROUNDING = 1e-13  # ratio of eigenvalues that counts as 0
-EPS = float(np.finfo(float).eps)
-LOST = 1e-11  # relative error of a variance from which on it is computed in two passes
-
-
-class Classes(NamedTuple):
-    """Moments of each class."""
-
-    names: Array  # (K,)
-    codes: Array  # (n,)
-    sizes: Array  # (K,) number of rows
-    mean: Array  # (K, D)
-    covariance: Array  # (K, D, D), divided by n
-
-
-class DiscriminantAnalysis(Evidence, LeaveOneOut):
-    """Fit from sums of products, and what both analyses add to scikit-learn's."""
-
-    _structure: str  # of the Gaussian that has the same leave-one-out scores
-
-    def _unsupported(self) -> str | None:
-        if self.covariance_estimator is not None:
-            return "covariance_estimator is given"
-        return "shrinkage='auto'" if isinstance(self.shrinkage, str) else None
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn means and covariances.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        estimator
-            The classifier.
-        """
-        fits = getattr(X, "dtype", None) in FLOATS and self._runs(X) and X.shape[0] > X.shape[1]
-        if fits and self._fit_by_kernels(X, y):
-            return self
-        return super().fit(X, y)  # type: ignore[misc]
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def _fit_by_kernels(self, X: Any, y: Any) -> bool:
-        """Fit; False where scikit-learn should fit, or raise its error or warning."""
-        if self.shrinkage is not None if self.solver == "svd" else X.dtype != np.float64:
-            return False
-        X, y = validate_data(self, X, y, ensure_min_samples=2, ensure_all_finite=False)
-        classes = moments(X, y)
-        if classes is None or (classes.sizes < 2).any() or len(classes.names) < 2:
-            return False
-        prior = classes.sizes / len(X) if self.priors is None else np.asarray(self.priors, dtype=X.dtype)
-        if prior.shape != classes.sizes.shape or (prior < 0).any() or abs(prior.sum() - 1) > 1e-5:
-            return False
-        if self.shrinkage:
-            spread = np.trace(classes.covariance, axis1=1, axis2=2) / X.shape[1]
-            shrunk = (1 - self.shrinkage) * classes.covariance + self.shrinkage * spread[:, None, None] * np.eye(
-                X.shape[1]
-            )
-            classes = classes._replace(covariance=shrunk)
-        return self._solve(X, classes, np.asarray(prior))
-
-    def _solve(self, X: Array, classes: Classes, prior: Array) -> bool:
-        """Set the fitted attributes; False if a covariance is too close to singular."""
-        raise NotImplementedError
-
-    def _log_prior(self, prior: Any = None) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(self.priors_) if prior is None else self._as_log_prior(prior)
-
-    def _left_out(self, X: Any, codes: Array) -> tuple[Array, Array]:
-        if self.shrinkage or self._unsupported() or getattr(self, "reg_param", 0.0):
-            return super()._left_out(X, codes)
-        X = np.asarray(validate_data(self, X, reset=False), dtype=float)
-        members = Members.hard(codes, len(self.classes_))
-        family = Gaussian(self._structure)  # type: ignore[arg-type]
-        stats = family.collect(X, members)
-        return family.leave_one_out(stats, X, members, "ml"), members.weights()
+UNDERFLOW = np.log(np.finfo(float).smallest_subnormal) - np.log(2)  # log probability that rounds to 0
 
 
 class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminantAnalysis):
@@ -159,47 +78,74 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
 
     _structure = "tied"
 
-    def _solve(self, X: Array, classes: Classes, prior: Array) -> bool:
-        K, (n, D) = len(classes.names), X.shape
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn means and the covariance.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows: a row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        LinearDiscriminantAnalysis
+            The classifier.
+        """
+        return super().fit(X, y) if sample_weight is None else self._learn(X, y, None, sample_weight, refit=True)
+
+    def _solve(self, dtype: Any, names: Array, moments: Moments, prior: Array, exact: bool) -> bool:
+        K, D = moments.mean.shape
         most = min(K - 1, D)
         if self.n_components is not None and self.n_components > most:
-            return False
-        covariance = np.tensordot(prior.astype(float), classes.covariance, 1)
-        found = {"svd": self._by_svd, "lsqr": self._by_lstsq, "eigen": self._by_eigen}[self.solver](
-            classes, prior.astype(float), covariance, n, most
-        )
+            if exact:
+                return False
+            raise ValueError("n_components cannot be larger than min(n_features, n_classes - 1).")
+        prior64 = prior.astype(float)
+        covariance = np.tensordot(prior64, self._shrunk(moments), 1)
+        solve = {"svd": self._by_svd, "lsqr": self._by_lstsq, "eigen": self._by_eigen}[self.solver]
+        found = solve(moments, prior64, covariance, most, exact)
         if found is None:
             return False
         coef, intercept, attributes = found
         if K == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-        attributes |= {"coef_": coef, "intercept_": intercept, "means_": classes.mean, "priors_": prior}
+        attributes |= {"coef_": coef, "intercept_": intercept, "means_": moments.mean, "priors_": prior}
         for name, value in attributes.items():
-            setattr(self, name, np.asarray(value, dtype=X.dtype))
+            setattr(self, name, np.asarray(value, dtype=dtype))
         if self.solver != "svd" or self.store_covariance:
             self.covariance_ = covariance
-        self.classes_ = classes.names
+        self.classes_ = names
         self._max_components = self._n_features_out = most if self.n_components is None else self.n_components
         return True
 
-    def _by_svd(self, classes: Classes, prior: Array, covariance: Array, n: int, most: int) -> Any:
-        within = np.tensordot(classes.sizes / n, classes.covariance, 1)
-        sd = np.sqrt(np.diagonal(within))
-        sd = np.where(sd == 0, 1.0, sd)
-        values, vectors = np.linalg.eigh(within / np.outer(sd, sd))
-        values, vectors = values[::-1], vectors[:, ::-1]
+    def _solve_few(self, X: Array, y: Array, names: Array, sizes: Array) -> bool:
+        if self.n_components is not None:
+            return False
+        self.classes_, self.priors_ = names, sizes / len(X)
+        self._max_components = self._n_features_out = min(len(names) - 1, X.shape[1])
+        self._solve_svd(X, y)
+        if len(names) == 2:
+            self.coef_, self.intercept_ = self.coef_[1:] - self.coef_[:1], self.intercept_[1:] - self.intercept_[:1]
+        return True
+
+    def _by_svd(self, moments: Moments, prior: Array, covariance: Array, most: int, exact: bool) -> Any:
+        n, (values, vectors) = moments.weight.sum(), principal(moments)
         zero = values <= ROUNDING * values[0]
-        if ((values < LEAST * values[0]) & ~zero).any() or (zero.any() and self.tol < 1e-6):
+        if exact and (((values < LEAST * values[0]) & ~zero).any() or (zero.any() and self.tol < 1e-6)):
             return None
         kept = ~zero & (values > self.tol**2)
-        scalings = vectors[:, kept] / sd[:, None] / np.sqrt(values[kept])
-        centre = prior @ classes.mean
-        between = np.sqrt(n * prior / (len(prior) - 1))[:, None] * (classes.mean - centre) @ scalings
+        scalings = vectors[:, kept] / np.sqrt(values[kept])
+        centre = prior @ moments.mean
+        between = np.sqrt(n * prior / (len(prior) - 1))[:, None] * (moments.mean - centre) @ scalings
         _, S, Vt = scipy.linalg.svd(between, full_matrices=False)
         rank = int((self.tol * S[0] < S).sum())
         components = most if self.n_components is None else self.n_components
         scalings = scalings @ Vt.T[:, :rank]
-        coef = (classes.mean - centre) @ scalings
+        coef = (moments.mean - centre) @ scalings
         with np.errstate(divide="ignore"):
             intercept = -0.5 * (coef**2).sum(axis=1) + np.log(prior)
         coef = coef @ scalings.T
@@ -210,39 +156,70 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
             {"scalings_": scalings, "xbar_": centre, "explained_variance_ratio_": share},
         )
 
-    def _by_lstsq(self, classes: Classes, prior: Array, covariance: Array, n: int, most: int) -> Any:
-        if not well_conditioned(np.linalg.eigvalsh(covariance)):
+    def _by_lstsq(self, moments: Moments, prior: Array, covariance: Array, most: int, exact: bool) -> Any:
+        if exact and not well_conditioned(np.linalg.eigvalsh(covariance)):
             return None
-        coef = scipy.linalg.lstsq(covariance, classes.mean.T)[0].T
-        return coef, intercepts(classes.mean, coef, prior), {}
+        coef = scipy.linalg.lstsq(covariance, moments.mean.T)[0].T
+        return coef, intercepts(moments.mean, coef, prior), {}
 
-    def _by_eigen(self, classes: Classes, prior: Array, covariance: Array, n: int, most: int) -> Any:
-        if self.shrinkage or not well_conditioned(np.linalg.eigvalsh(covariance)):
-            return None  # shrinkage of the total covariance is scikit-learn's
-        share = classes.sizes / n
-        offset = classes.mean - share @ classes.mean
-        total = np.tensordot(share, classes.covariance, 1) + (share[:, None] * offset).T @ offset
+    def _by_eigen(self, moments: Moments, prior: Array, covariance: Array, most: int, exact: bool) -> Any:
+        if exact and not well_conditioned(np.linalg.eigvalsh(covariance)):
+            return None
+        share = moments.weight / moments.weight.sum()
+        offset = moments.mean - share @ moments.mean
+        total = np.tensordot(share, moments.covariance, 1) + (share[:, None] * offset).T @ offset
+        if self.shrinkage:
+            total = shrunk(total[None], self.shrinkage)[0]
         values, vectors = scipy.linalg.eigh(total - covariance, covariance)
         components = most if self.n_components is None else self.n_components
         vectors = vectors[:, np.argsort(values)[::-1]]
         ratio = np.sort(values / values.sum())[::-1][:components]
-        coef = classes.mean @ vectors @ vectors.T
+        coef = moments.mean @ vectors @ vectors.T
         found = {"scalings_": vectors, "explained_variance_ratio_": ratio}
-        return coef, intercepts(classes.mean, coef, prior), found
+        return coef, intercepts(moments.mean, coef, prior), found
+
+    def _posterior(self, X: Any, prior: Any, logs: bool) -> Array:
+        if prior is not None or not logs or len(self.__dict__.get("classes_", ())) < 3 or not self._runs(X):
+            return super()._posterior(X, prior, logs)
+        check_is_fitted(self)
+        scores = np.ascontiguousarray(self.decision_function(X))
+        if scores.dtype != np.float64:
+            return super()._posterior(X, prior, logs)
+        kernels.log_softmax(scores, out=scores)
+        if scores.min(initial=0.0) < UNDERFLOW:  # in scikit-learn, probabilities that are 0 count as the least number
+            scores[scores < UNDERFLOW] = np.log(np.finfo(float).smallest_normal)
+        return scores
+
+    def _varying(self, X: Array, moments: Moments) -> tuple[Array, Moments]:
+        if self.solver != "svd":
+            return X, moments
+        values, vectors = principal(moments)
+        W = vectors[:, (values > ROUNDING * values[0]) & (values > self.tol**2)]
+        if W.shape[1] == len(W):
+            return X, moments
+        return X @ W, Moments(moments.weight, moments.mean @ W, W.T @ moments.scatter @ W)
+
+    def _refuse_left_out(self) -> None:
+        super()._refuse_left_out()
+        if self.priors is not None and self.solver != "svd":
+            raise NotAvailableError(
+                f"leave_one_out has no exact identity with solver={self.solver!r} and priors, which weight the "
+                "covariances of the classes. Use solver='svd'."
+            )
 
     def _log_likelihood(self, X: Any) -> Array:
         check_is_fitted(self)
         scores = self.decision_function(X)
         if len(self.classes_) == 2:
             scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        return scores - self._log_prior()
+        return self._less_prior(scores)
 
 
 class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscriminantAnalysis):
     """Quadratic discriminant analysis with scikit-learn's interface; a fit reads the rows once.
 
     A covariance estimator, shrinkage="auto", inputs of fewer than 50,000 values and nearly singular covariances are
-    left to scikit-learn.
+    left to scikit-learn. Rows with weights are learnt by `partial_fit`.
 
     Parameters
     ----------
@@ -285,25 +262,47 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
 
     _structure = "full"
 
-    def _solve(self, X: Array, classes: Classes, prior: Array) -> bool:
-        values, vectors = np.linalg.eigh(classes.covariance)
-        if not all(map(well_conditioned, values)):
+    def _solve(self, dtype: Any, names: Array, moments: Moments, prior: Array, exact: bool) -> bool:
+        covariance = self._shrunk(moments)
+        values, vectors = np.linalg.eigh(covariance)
+        if exact and not all(map(well_conditioned, values)):
             return False
         values, vectors = values[:, ::-1], vectors[:, :, ::-1]
         if self.solver == "svd":
             values = (1 - self.reg_param) * values + self.reg_param
-        if not (values > self.tol).all():
-            return False
+        full = (values > self.tol).all(axis=1)
+        if not full.all():
+            if exact:
+                return False
+            more = "shrinkage" if self.solver == "eigen" else "reg_param"
+            raise np.linalg.LinAlgError(
+                f"The covariance matrix of class {names[~full][0]} is not full rank. Learn more rows, or increase the "
+                f"value of `{more}` to reduce the collinearity."
+            )
         if self.store_covariance:
-            kept = classes.covariance
+            kept = covariance
             if self.solver == "svd":
                 kept = np.einsum("kij,kj,klj->kil", vectors, values, vectors)
-            self.covariance_ = list(kept.astype(X.dtype, copy=False))
-        self.classes_ = classes.names
+            self.covariance_ = list(kept.astype(dtype, copy=False))
+        self.classes_ = names
         self.priors_ = prior if self.priors is None else np.array(self.priors)
-        self.means_ = classes.mean.astype(X.dtype, copy=False)
-        self.scalings_ = list(values.astype(X.dtype, copy=False))
-        self.rotations_ = list(vectors.astype(X.dtype, copy=False))
+        self.means_ = moments.mean.astype(dtype, copy=False)
+        self.scalings_ = list(values.astype(dtype, copy=False))
+        self.rotations_ = list(vectors.astype(dtype, copy=False))
+        return True
+
+    def _solve_few(self, X: Array, y: Array, names: Array, sizes: Array) -> bool:
+        if (sizes < 2).any():
+            return False
+        classes = [X[y == name] for name in names]
+        found = [self._solve_svd(rows) for rows in classes]
+        if any((scaling > self.tol).sum() < X.shape[1] for scaling, _, _ in found):
+            return False
+        self.classes_, self.priors_ = names, sizes / float(len(X))
+        self.means_ = np.asarray([rows.mean(0) for rows in classes])
+        self.scalings_, self.rotations_, covariances = (list(each) for each in zip(*found))
+        if self.store_covariance:
+            self.covariance_ = covariances
         return True
 
     def _decision_function(self, X: Any) -> Array:
@@ -333,29 +332,16 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
         return softmax(scores, out=out).astype(scores.dtype, copy=False)
 
     def _log_likelihood(self, X: Any) -> Array:
-        return self._decision_function(X) - self._log_prior()
+        return self._less_prior(self._decision_function(X))
 
 
-def moments(X: Array, y: Array) -> Classes | None:
-    """Count, mean and covariance of each class; None if a sum is not finite or has lost its digits."""
-    found = encode_labels(y)
-    if found is None:
-        return None
-    names, codes = found
-    K = len(names)
-    origin = np.asarray(X[:4096], dtype=np.float64).mean(axis=0)
-    if not np.isfinite(origin).all():
-        return None
-    count = kernels.class_weights(codes, None, K)
-    first, second = kernels.class_scatter(X, codes, None, origin, K)
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        return None
-    shift = first / count[:, None]
-    covariance = second / count[:, None, None] - shift[:, :, None] * shift[:, None, :]
-    variance = np.diagonal(covariance, axis1=1, axis2=2)
-    if (EPS * shift**2 > LOST * variance).any():
-        return None
-    return Classes(names, codes, count, origin + shift, covariance)
+def principal(moments: Moments) -> tuple[Array, Array]:
+    """Variances within classes, descending, along the directions (D, D) of columns scaled to variance 1."""
+    within = moments.scatter.sum(axis=0) / moments.weight.sum()
+    sd = np.sqrt(np.diagonal(within))
+    sd = np.where(sd == 0, 1.0, sd)
+    values, vectors = np.linalg.eigh(within / np.outer(sd, sd))
+    return values[::-1], vectors[:, ::-1] / sd[:, None]
 
 
 def well_conditioned(values: Array) -> bool:

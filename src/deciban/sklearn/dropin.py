@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from abc import ABCMeta
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from deciban import kernels
+from deciban.errors import ModelFileError
 from deciban.kernels.choice import compiled
+from deciban.sklearn.attributes import SHAPES, check_fitted
 
 Array = NDArray[Any]
 
@@ -119,13 +122,36 @@ class DropIn(metaclass=DropInType):
 
         def __getattr__(self, name: str) -> Any: ...
 
+    def fitted_shapes(self) -> dict[str, str]:
+        """Return the shapes of the attributes that a model file holds, by name.
+
+        Returns
+        -------
+        dict
+            Description of each attribute, in the words of `deciban.store.attributes`.
+        """
+        return SHAPES[self._original_name(SHAPES)](self)
+
+    def check_fitted(self) -> None:
+        """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
+        check_fitted(self, self._original_name(SHAPES))
+
+    def _original_name(self, known: Container[str]) -> str:
+        """Return the name of the drop-in that this class is or inherits from."""
+        found = next((base.__name__ for base in type(self).__mro__ if base.__name__ in known), None)
+        if found is None:
+            raise ModelFileError(
+                f"{type(self).__name__} cannot be saved in a model file.", remedy="Use pickle or joblib for it."
+            )
+        return found
+
     def _unsupported(self) -> str | None:
         """Return the parameter that the kernels do not have, or None."""
         return None
 
-    def _runs(self, X: Any = None) -> bool:
-        """Whether the kernels serve these parameters and this input; the reason is logged if they do not."""
-        reason = self._unsuitable(X) or self._reason()
+    def _runs(self, X: Any = None, few: bool = False) -> bool:
+        """Whether deciban serves these parameters and this input, if `few` also a small one; else logs why."""
+        reason = self._unsuitable(X, few) or self._reason()
         if log.isEnabledFor(logging.INFO):
             engine = "deciban" if reason is None else f"scikit-learn, because {reason}"
             log.info("%s: %s", type(self).__name__, engine)
@@ -138,13 +164,15 @@ class DropIn(metaclass=DropInType):
             return "array_api_dispatch is on"
         return self._unsupported()
 
-    def _unsuitable(self, X: Any) -> str | None:
+    def _unsuitable(self, X: Any, few: bool = False) -> str | None:
         """Return why an input is left to scikit-learn, or None."""
         if X is None:
             return None
         shape = getattr(X, "shape", None)
         if shape is None or len(shape) != 2:
             return "the input is not an array"
+        if few:
+            return None
         size = getattr(X, "nnz", None)
         values = shape[0] * shape[1] if size is None else size
         return None if compiled(WORK * values) else "the input is small"

@@ -16,8 +16,8 @@ from deciban.sklearn.dropin import Array, DropIn, place_labels
 from deciban.statistics import Additive
 
 
-class Evidence(DropIn):
-    """Likelihood ratios, and posteriors under other class probabilities."""
+class Ratios(DropIn):
+    """Likelihood ratios between classes, or between the components of a mixture."""
 
     classes_: Array
 
@@ -29,15 +29,56 @@ class Evidence(DropIn):
         """Return the log class probabilities in the scores, or those given."""
         raise NotImplementedError
 
-    def _as_log_prior(self, prior: Any) -> Array:
-        """Check class probabilities, an array or {class: probability}; the rest is shared by classes not named."""
-        return log_probability(resolve_prior(prior, self.classes_))
+    def _names(self) -> Array:
+        return self.classes_
 
     def _position(self, name: Any) -> int:
-        found = np.flatnonzero(self.classes_ == name)
+        found = np.flatnonzero(self._names() == name)
         if not len(found):
-            raise UnknownLabelError(f"{name!r} is no class of this classifier; they are {self.classes_.tolist()}.")
+            raise UnknownLabelError(f"{name!r} is no class of this {type(self).__name__}: {self._names().tolist()}.")
         return int(found[0])
+
+    def llr(self, X: Any, positive: Any = None, negative: Any = None) -> Array:
+        """Return log-likelihood ratios, which do not depend on class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        positive, negative : label, default=None
+            The two classes. With two classes in all, the second over the first if not given. With more classes and
+            `negative` not given, against all others, in the proportions that were learnt.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Natural logarithms of the ratios.
+        """
+        check_is_fitted(self)
+        K = len(self._names())
+        if positive is None and K != 2:
+            raise HyperparameterError(f"there are {K} classes: name the class of the numerator.")
+        scores = self._log_likelihood(X)
+        top = 1 if positive is None else self._position(positive)
+        if negative is not None:
+            return scores[:, top] - scores[:, self._position(negative)]
+        others = np.flatnonzero(np.arange(K) != top)
+        weights = self._log_prior()[others]
+        return scores[:, top] - kernels.log_sum_exp(scores[:, others] + weights - np.logaddexp.reduce(weights))
+
+
+class Evidence(Ratios):
+    """Posteriors under other class probabilities than the learnt ones."""
+
+    def _less_prior(self, joint: Array) -> Array:
+        """Return joint log probabilities without the log prior; a class without rows has no density, -inf."""
+        own = self._log_prior()
+        none = np.isneginf(own)
+        return np.where(none, -np.inf, joint - np.where(none, 0.0, own)) if none.any() else joint - own
+
+    def _as_log_prior(self, prior: Any, names: Array | None = None) -> Array:
+        """Check class probabilities, an array or {class: probability}; the rest is shared by classes not named."""
+        return log_probability(resolve_prior(prior, self.classes_ if names is None else names))
 
     def predict(self, X: Any, prior: Any = None) -> Array:
         """Return the most probable class of each row.
@@ -98,34 +139,6 @@ class Evidence(DropIn):
         """
         return self._posterior(X, prior, logs=True)
 
-    def llr(self, X: Any, positive: Any = None, negative: Any = None) -> Array:
-        """Return log-likelihood ratios, which do not depend on class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        positive, negative : label, default=None
-            The two classes. With two classes in all, the second over the first if not given. With more classes and
-            `negative` not given, against all others, in the proportions that were learnt.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Natural logarithms of the ratios.
-        """
-        check_is_fitted(self)
-        K = len(self.classes_)
-        if positive is None and K != 2:
-            raise HyperparameterError(f"there are {K} classes: name the class of the numerator.")
-        scores = self._log_likelihood(X)
-        top = 1 if positive is None else self._position(positive)
-        if negative is not None:
-            return scores[:, top] - scores[:, self._position(negative)]
-        others = np.flatnonzero(np.arange(K) != top)
-        weights = self._log_prior()[others]
-        return scores[:, top] - kernels.log_sum_exp(scores[:, others] + weights - np.logaddexp.reduce(weights))
-
 
 class LeaveOneOut:
     """Leave-one-out answers of classifiers."""
@@ -177,15 +190,13 @@ class LeaveOneOut:
         given = getattr(self, "priors", None) is not None or getattr(self, "class_prior", None) is not None
         return not given and getattr(self, "fit_prior", True)
 
-    def _known_codes(self, y: Any) -> Array:
-        y = column_or_1d(y)
-        codes = place_labels(y, self.classes_)
-        if codes is None and y.dtype.kind == "f" and np.isin(y, self.classes_).all():
-            codes = np.searchsorted(self.classes_, y)
+    def _known_codes(self, y: Any, names: Array | None = None) -> Array:
+        y, names = column_or_1d(y), self.classes_ if names is None else names
+        codes = place_labels(y, names)
+        if codes is None and y.dtype.kind == "f" and np.isin(y, names).all():
+            codes = np.searchsorted(names, y)
         if codes is None:
-            raise UnknownLabelError(
-                f"y holds labels that this classifier does not know; it knows {self.classes_.tolist()}."
-            )
+            raise UnknownLabelError(f"y holds labels that this classifier does not know; it knows {names.tolist()}.")
         return codes
 
 

@@ -28,9 +28,8 @@ BLOCK = 2**20  # values of rows that are left out at once
 class GaussianNB(NaiveBayes, theirs.GaussianNB):
     """Gaussian naive Bayes with scikit-learn's interface; a fit reads the rows once.
 
-    Sums are kept in float64 also for float32 rows, and converted at the end. Rows of integers, inputs of fewer than
-    50,000 values, and classes that lie more than about 60 standard deviations from the others are left to
-    scikit-learn.
+    Sums are kept in float64 also for float32 rows, and converted at the end. Rows of integers, classes that lie more
+    than about 60 standard deviations from the others, and scores of fewer than 50,000 values are left to scikit-learn.
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         """
         if self._takes_more(X):
             return self._fit_values(X, y, None, sample_weight, refit=True)
-        if self._runs(X) and self._fit_by_kernels(X, y, None, sample_weight, refit=True):
+        if self._runs(X, few=True) and self._fit_by_kernels(X, y, None, sample_weight, refit=True):
             return self
         return super().fit(X, y, sample_weight)
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import sklearn.mixture as theirs
-from sklearn.mixture._gaussian_mixture import _compute_precision_cholesky
+from sklearn.cluster import KMeans, kmeans_plusplus
+from sklearn.mixture._gaussian_mixture import (
+    _compute_precision_cholesky,
+    _compute_precision_cholesky_from_precisions,
+)
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from deciban import kernels
+from deciban.errors import MissingValueError
+from deciban.families.gaussian.densities import NormalDensity
 from deciban.kernels.mixture import Pass, mixture_pass
-from deciban.sklearn.dropin import Array, DropIn
+from deciban.latent.gaussian_missing import GaussianWithGaps
+from deciban.sklearn.dropin import Array
+from deciban.sklearn.evidence import Ratios
+from deciban.statistics import Members
 
 LOST = 1e6  # squared distance of a component from the origin, in its own variances, from which on digits are lost
 
@@ -30,11 +41,27 @@ class Expectation:
         return np.asarray(self.mixture._estimate_weighted_log_prob(self.rows).argmax(axis=axis))
 
 
-class GaussianMixture(DropIn, theirs.GaussianMixture):
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What the rows of a fit have beyond scikit-learn's: weights, and missing values (NaN)."""
+
+    weight: Array | None  # (n,)
+    gappy: Array | None  # (n, D), NaN where a value is missing; None if none is
+
+    def mean(self, values: Array) -> np.floating[Any]:
+        """Return the weighted mean of a number of each row."""
+        return np.float64(np.average(values, weights=self.weight))
+
+
+NONE = Rows(None, None)
+
+
+class GaussianMixture(Ratios, theirs.GaussianMixture):
     """Gaussian mixture with scikit-learn's interface and starts; an EM iteration is one pass over the rows.
 
     Rows of float32, inputs of fewer than 50,000 values, and components more than 1,000 standard deviations from the
-    mean of the rows are left to scikit-learn.
+    mean of the rows are left to scikit-learn. A mixture is fitted by EM, whose sums depend on the estimate: rows can be
+    weighted, but neither added, unlearnt nor left out without another fit.
 
     Parameters
     ----------
@@ -60,6 +87,9 @@ class GaussianMixture(DropIn, theirs.GaussianMixture):
         Whether a fit starts from the last one.
     verbose, verbose_interval : int, default=0 and 10
         What is printed.
+    handle_missing : {"error", "ignore"}, default="error"
+        Whether missing values (NaN) are refused, as by scikit-learn, or integrated out, in fits and in answers. A row
+        without any value is refused in fits.
 
     Attributes
     ----------
@@ -82,21 +112,151 @@ class GaussianMixture(DropIn, theirs.GaussianMixture):
     >>> X = np.array([[1.0], [1.2], [0.9], [5.0], [5.1], [4.8]])
     >>> GaussianMixture(2, random_state=0).fit(X).means_.round(2).ravel().tolist()
     [4.97, 1.03]
+    >>> mixture = GaussianMixture(2, random_state=0).fit(X, sample_weight=[1, 1, 1, 2, 2, 2])
+    >>> mixture.weights_.round(2).tolist(), mixture.llr([[2.0]], 0, 1).round(1).tolist()
+    ([0.67, 0.33], [-252.8])
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **theirs.GaussianMixture._parameter_constraints,
+        "handle_missing": [StrOptions({"error", "ignore"})],
+    }
+    _rows: Rows = NONE  # of the fit that is running
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        weights_init: Any = None,
+        means_init: Any = None,
+        precisions_init: Any = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
+        handle_missing: str = "error",
+    ) -> None:
+        super().__init__(
+            n_components,
+            covariance_type=covariance_type,
+            tol=tol,
+            reg_covar=reg_covar,
+            max_iter=max_iter,
+            n_init=n_init,
+            init_params=init_params,
+            weights_init=weights_init,
+            means_init=means_init,
+            precisions_init=precisions_init,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+            verbose_interval=verbose_interval,
+        )
+        self.handle_missing = handle_missing
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the mixture by EM.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : Ignored
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows: a row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        GaussianMixture
+            The mixture.
+        """
+        self.fit_predict(X, y, sample_weight)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """Fit the mixture by EM, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : Ignored
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows: a row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Components.
+        """
+        if sample_weight is None and self.handle_missing == "error":
+            return super().fit_predict(X, y)
+        X = self._check(X, reset=True)
+        weight = None
+        if sample_weight is not None:
+            weight = np.asarray(_check_sample_weight(sample_weight, X, ensure_non_negative=True), dtype=float)
+        gaps = np.isnan(X)
+        self._rows = Rows(weight, X if gaps.any() else None)
+        try:
+            return super().fit_predict(filled(X, gaps, weight), y)
+        finally:
+            del self._rows
+
+    def _check(self, X: Any, reset: bool = False) -> Array:
+        finite = "allow-nan" if self.handle_missing == "ignore" else True
+        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite)
+
+    def _initialize_parameters(self, X: Array, random_state: Any, xp: Any = None) -> None:
+        weight = self._rows.weight
+        if weight is None:
+            super()._initialize_parameters(X, random_state, xp=xp)
+            return
+        (n, D), K = X.shape, self.n_components
+        resp = np.zeros((n, K))
+        if self.init_params == "kmeans":
+            means = KMeans(n_clusters=K, n_init=1, random_state=random_state).fit(X, sample_weight=weight)
+            resp[np.arange(n), means.labels_] = 1
+        elif self.init_params == "random":
+            resp = random_state.dirichlet(np.ones(K), size=n)
+        elif self.init_params == "random_from_data":
+            resp[random_state.choice(n, size=K, replace=False, p=weight / weight.sum()), np.arange(K)] = 1
+        else:
+            _, at = kmeans_plusplus(X, K, sample_weight=weight, random_state=random_state)
+            resp[at, np.arange(K)] = 1
+        self.means_ = X[:K]  # of the type that the means will have
+        start = NormalDensity(np.average(X, axis=0, weights=weight), np.zeros((K, D)), np.eye(D)[None], np.ones(K))
+        self._estimate(X, resp * weight[:, None], start)
+        if self.weights_init is not None:
+            self.weights_ = np.asarray(self.weights_init)
+        if self.means_init is not None:
+            self.means_ = np.asarray(self.means_init)
+        if self.precisions_init is not None:
+            given = self.precisions_init, self.covariance_type
+            self.precisions_cholesky_ = _compute_precision_cholesky_from_precisions(*given, xp=np)
 
     def _passes(self, X: Any) -> bool:
         return X.dtype == np.float64 and self.means_.dtype == np.float64 and self._runs(X)
 
     def _e_step(self, X: Array, xp: Any = None) -> tuple[Any, Any]:
-        if not self._passes(X):
+        if self._rows is NONE and not self._passes(X):
             return super()._e_step(X, xp=xp)
+        if self._rows.gappy is not None or not self._passes(X):
+            return self._plain_e_step(X)
         origin = self.weights_ @ self.means_ / self.weights_.sum()
         full = self.covariance_type in ("full", "tied")
         precision, log_det, shift = self._precision(), self._log_det(), self.means_ - origin
         linear = np.einsum("kuv,kv->ku", precision, shift) if full else precision * shift
         constant = (linear * shift).sum(axis=1)
         if not (constant < LOST).all():
-            return super()._e_step(X, xp=xp)
+            return self._plain_e_step(X)
         bias = np.log(self.weights_) + log_det - 0.5 * (X.shape[1] * np.log(2 * np.pi) + constant)
         if self.covariance_type == "tied":
             weights = linear
@@ -105,17 +265,28 @@ class GaussianMixture(DropIn, theirs.GaussianMixture):
             weights = np.concatenate([linear, precision[:, u, v] * np.where(u == v, -0.5, -1.0)], axis=1)
         else:
             weights = np.concatenate([linear, -0.5 * precision], axis=1)
-        sums = mixture_pass(X, None, origin, weights, bias, full)
+        weight = self._rows.weight
+        sums = mixture_pass(X, weight, origin, weights, bias, full)
         total = sums.total
         if self.covariance_type == "tied":  # the square term that all components share
             total -= 0.5 * float((precision[0] * _square(sums.sums.sum(axis=0), X.shape[1])).sum())
         if not np.isfinite(total):
-            return super()._e_step(X, xp=xp)
-        return np.float64(total / len(X)), Expectation(sums, origin, self, X)
+            return self._plain_e_step(X)
+        return np.float64(total / (len(X) if weight is None else weight.sum())), Expectation(sums, origin, self, X)
+
+    def _plain_e_step(self, X: Array) -> tuple[Any, Any]:
+        """E-step with a table of responsibilities."""
+        norm, log_resp = self._estimate_log_prob_resp(X if self._rows.gappy is None else self._rows.gappy)
+        return self._rows.mean(norm), log_resp
 
     def _m_step(self, X: Array, log_resp: Any, xp: Any = None) -> None:
         if not isinstance(log_resp, Expectation):
-            super()._m_step(X, log_resp, xp=xp)
+            if self._rows is NONE:
+                super()._m_step(X, log_resp, xp=xp)
+                return
+            shares = np.exp(log_resp)
+            shares = shares if self._rows.weight is None else shares * self._rows.weight[:, None]
+            self._estimate(X if self._rows.gappy is None else self._rows.gappy, shares, self._density())
             return
         D, (counts, sums, _) = X.shape[1], log_resp.sums
         nk = counts + 10 * np.finfo(np.float64).eps
@@ -139,7 +310,38 @@ class GaussianMixture(DropIn, theirs.GaussianMixture):
         self.weights_, self.covariances_ = nk / nk.sum(), covariances
         self.precisions_cholesky_ = _compute_precision_cholesky(covariances, self.covariance_type, xp=np)
 
+    def _estimate(self, X: Array, shares: Array, density: NormalDensity) -> None:
+        """M-step of rows with weights or missing values: from the sums that are expected under a density."""
+        sums = GaussianWithGaps().collect_under(np.asarray(X, dtype=float), Members.soft(shares), density)
+        nk = sums.weight + 10 * np.finfo(np.float64).eps
+        d, D = sums.first / nk[:, None], sums.first.shape[1]
+        covariances = sums.second / nk[:, None, None] - d[:, :, None] * d[:, None, :]
+        if self.covariance_type == "tied":
+            covariances = np.tensordot(nk / nk.sum(), covariances, 1)
+        elif self.covariance_type != "full":
+            covariances = np.diagonal(covariances, axis1=1, axis2=2)
+            covariances = covariances.mean(axis=1) if self.covariance_type == "spherical" else covariances
+        matrix = self.covariance_type in ("full", "tied")
+        dtype = self.means_.dtype
+        self.covariances_ = (covariances + self.reg_covar * (np.eye(D) if matrix else 1.0)).astype(dtype)
+        self.means_, self.weights_ = (sums.origin + d).astype(dtype), (nk / nk.sum()).astype(dtype)
+        self.precisions_cholesky_ = _compute_precision_cholesky(self.covariances_, self.covariance_type, xp=np)
+
+    def _density(self) -> NormalDensity:
+        """Densities of the components, which score rows with missing values by their marginals."""
+        K, D = self.means_.shape
+        origin = np.asarray(self.weights_ @ self.means_ / self.weights_.sum(), dtype=float)
+        root = np.asarray(self.precisions_cholesky_, dtype=float)  # a start may have no covariances_ yet
+        if self.covariance_type in ("full", "tied"):
+            inverse = np.linalg.inv(root.reshape(-1, D, D))
+            scale = inverse.transpose(0, 2, 1) @ inverse
+        else:
+            scale = np.broadcast_to(root.reshape(K, -1) ** -2.0, (K, D))[:, :, None] * np.eye(D)
+        return NormalDensity(origin, self.means_ - origin, scale, np.ones(K))
+
     def _estimate_log_prob(self, X: Array, xp: Any = None) -> Array:
+        if self.handle_missing == "ignore" and np.isnan(X).any():
+            return self._density().log_density(np.asarray(X, dtype=float)).astype(self.means_.dtype, copy=False)
         if not self._passes(X):
             return super()._estimate_log_prob(X, xp=xp)
         D = X.shape[1]
@@ -153,6 +355,76 @@ class GaussianMixture(DropIn, theirs.GaussianMixture):
         log_norm = np.zeros(self.means_.shape)
         log_norm[:, 0] = self._log_det() - 0.5 * D * np.log(2 * np.pi)
         return kernels.diagonal_scores(X, self.means_, 0.5 * self._precision(), log_norm)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+    def score_samples(self, X: Any) -> Array:
+        """Return the log density of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log densities; with handle_missing="ignore", of the values that are there.
+        """
+        if self.handle_missing == "error":
+            return super().score_samples(X)
+        check_is_fitted(self)
+        return np.logaddexp.reduce(self._estimate_weighted_log_prob(self._check(X)), axis=1)
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Components.
+        """
+        if self.handle_missing == "error":
+            return super().predict(X)
+        check_is_fitted(self)
+        return self._estimate_weighted_log_prob(self._check(X)).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each component.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Probabilities.
+        """
+        if self.handle_missing == "error":
+            return super().predict_proba(X)
+        check_is_fitted(self)
+        scores = self._estimate_weighted_log_prob(self._check(X))
+        return kernels.softmax(scores).astype(scores.dtype, copy=False)
+
+    def _log_likelihood(self, X: Any) -> Array:
+        return self._estimate_log_prob(self._check(X))
+
+    def _log_prior(self, prior: Any = None) -> Array:
+        return np.log(self.weights_)
+
+    def _names(self) -> Array:
+        return np.arange(self.n_components)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.handle_missing == "ignore"
+        return tags
 
     def _precision(self) -> Array:
         """(K, D, D), or (K, D) of diagonal covariances."""
@@ -175,3 +447,18 @@ def _square(sums: Array, D: int) -> Array:
     matrix = np.zeros((D, D))
     matrix[np.triu_indices(D)] = sums[D:]
     return matrix + np.triu(matrix, 1).T
+
+
+def filled(X: Array, gaps: Array, weight: Array | None) -> Array:
+    """Rows with the means of their columns in the place of missing values, from which EM starts."""
+    empty = gaps.all(axis=1)
+    if empty.any():
+        raise MissingValueError(f"row {np.flatnonzero(empty)[0]} has no value. Drop the row.")
+    if not gaps.any():
+        return X
+    there = ~gaps if weight is None else ~gaps * weight[:, None]
+    count = there.sum(axis=0)
+    if not count.all():
+        raise MissingValueError(f"column {np.flatnonzero(count == 0)[0]} has no value. Drop the column.")
+    known = np.where(gaps, 0.0, X)
+    return np.where(gaps, (known * there).sum(axis=0) / count, X).astype(X.dtype, copy=False)

@@ -28,7 +28,7 @@ class NaiveBayes(Evidence, Sums):
         check_is_fitted(self)
         scores = self._joint_log_likelihood(self._check_X(X))
         if prior is not None:
-            scores = scores - self._log_prior() + self._log_prior(prior)
+            scores = self._less_prior(scores) + self._log_prior(prior)
         if scores.dtype != np.float64 or not scores.flags.c_contiguous:
             posterior = (kernels.log_softmax if logs else kernels.softmax)(scores).astype(scores.dtype, copy=False)
         else:
@@ -37,7 +37,7 @@ class NaiveBayes(Evidence, Sums):
 
     def _log_likelihood(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._joint_log_likelihood(self._check_X(X)) - self._log_prior()
+        return self._less_prior(self._joint_log_likelihood(self._check_X(X)))
 
 
 class DiscreteNaiveBayes(NaiveBayes):

@@ -8,7 +8,7 @@ eigenvectors of the sums of products, in a tenth of the time. Solver "covariance
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,39 +19,11 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from deciban.errors import MergeError, NotAvailableError, NotLearntError
-from deciban.families.gaussian import Gaussian, GaussianStats
 from deciban.sklearn.dropin import Array, DropIn
-from deciban.statistics import Additive, Members
+from deciban.sklearn.moments import Moments
+from deciban.statistics import Additive
 
 LEAST = 2e-5  # ratio to the largest eigenvalue of the least eigenvalue, and of the least gap, that keeps ten digits
-NEGATIVE = 1e-9  # ratio to the largest eigenvalue below 0 that shows rows that were never learnt
-
-
-class Moments(NamedTuple):
-    """Weight and mean of rows, and their sums of products about it."""
-
-    weight: float
-    mean: Array  # (D,)
-    scatter: Array  # (D, D)
-
-    @classmethod
-    def of(cls, X: Array, weight: Array | None = None) -> Moments:
-        """Return the moments of rows."""
-        stats = Gaussian("full").collect(X, Members.one_group(len(X), weight))
-        assert isinstance(stats, GaussianStats)
-        stats = stats.whole()
-        means, scatter = stats.scatter()
-        return cls(float(stats.weight[0]), stats.origin + means[0], scatter[0])
-
-    def plus(self, other: Moments, sign: float = 1.0) -> Moments:
-        """Return the moments of both sets of rows; with sign -1, of the rows without the other ones."""
-        total = self.weight + sign * other.weight
-        if total <= 0:
-            return Moments(total, self.mean, np.zeros_like(self.scatter))
-        step = other.mean - self.mean
-        between = sign * self.weight * other.weight / total * np.outer(step, step)
-        mean = self.mean + sign * other.weight / total * step
-        return Moments(total, mean, self.scatter + sign * other.scatter + between)
 
 
 class PCA(DropIn, Additive, theirs.PCA):
@@ -122,18 +94,18 @@ class PCA(DropIn, Additive, theirs.PCA):
         n, D = X.shape
         suits = self._fit_svd_solver == "full" and n >= 2 * D and (isinstance(n_components, str) or n_components <= D)
         if suits and self._runs(X):
-            moments = Moments.of(X)
-            values, vectors = np.linalg.eigh(moments.scatter)
+            moments = Moments.of(X, np.zeros(n, dtype=np.intp), None, 1)
+            values, vectors = np.linalg.eigh(moments.scatter[0])
             if keeps_digits(values[::-1], D if isinstance(n_components, str) or n_components < 1 else n_components):
-                S, Vt = self._set_moments(moments._replace(weight=n), n_components, X.dtype, values, vectors)
+                S, Vt = self._set_moments(n, moments.mean[0], n_components, X.dtype, values, vectors)
                 return None, S, Vt, X, False, xp
         return super()._fit_full(X, n_components, xp, is_array_api_compliant)
 
     def _set_moments(
-        self, moments: Moments, n_components: Any, dtype: Any, values: Array, vectors: Array
+        self, n: float, mean: Array, n_components: Any, dtype: Any, values: Array, vectors: Array
     ) -> tuple[Array, Array]:
         """Set attributes from ascending eigenvalues of the scatter; return all singular values and directions."""
-        n, D = moments.weight, len(values)
+        D = len(values)
         values = np.maximum(values[::-1], 0.0)
         _, Vt = svd_flip(None, np.ascontiguousarray(vectors[:, ::-1].T), u_based_decision=False)
         variance = values / (n - 1)
@@ -145,7 +117,7 @@ class PCA(DropIn, Additive, theirs.PCA):
         rest = variance[n_components:]
         self.noise_variance_ = rest.mean().astype(dtype) if n_components < min(n, D) else 0.0
         self.n_samples_, self.n_components_ = n, n_components
-        self.mean_ = moments.mean.astype(dtype)
+        self.mean_ = mean.astype(dtype)
         self.components_ = Vt[:n_components].astype(dtype)
         self.explained_variance_ = variance[:n_components].astype(dtype)
         self.explained_variance_ratio_ = ratio[:n_components].astype(dtype)
@@ -196,10 +168,9 @@ class PCA(DropIn, Additive, theirs.PCA):
             If the sums show that a row was never learnt, or fewer than two rows are left. Nothing is changed.
         """
         check_is_fitted(self)
-        left = self._learnt().plus(self._moments_of(X, sample_weight, reset=False)[0], -1.0)
-        largest = float(np.abs(left.scatter).max(initial=0.0))
-        if left.weight <= 1 or np.linalg.eigvalsh(left.scatter)[0] < -NEGATIVE * largest:
-            raise NotLearntError("rows to unlearn were never learnt, or fewer than two rows would be left.")
+        left = self._learnt().without(self._moments_of(X, sample_weight, reset=False)[0])
+        if left.weight[0] <= 1:
+            raise NotLearntError("fewer than two rows would be left.")
         return self._resolve(left, self.mean_.dtype)
 
     def __add__(self, other: Self) -> Self:
@@ -216,7 +187,7 @@ class PCA(DropIn, Additive, theirs.PCA):
         """Moments of rows, and the type of the attributes of a fit to them."""
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
         weight = None if sample_weight is None else np.asarray(_check_sample_weight(sample_weight, X), dtype=float)
-        return Moments.of(X, weight), X.dtype
+        return Moments.of(X, np.zeros(len(X), dtype=np.intp), weight, 1), X.dtype
 
     def _learnt(self) -> Moments:
         """Moments of the learnt rows."""
@@ -226,19 +197,21 @@ class PCA(DropIn, Additive, theirs.PCA):
                 "Fit with svd_solver='covariance_eigh'."
             )
         S, Vt = (np.asarray(each, dtype=float) for each in self._spectrum)  # type: ignore[union-attr]
-        return Moments(float(self.n_samples_), np.asarray(self.mean_, dtype=float), (Vt.T * S**2) @ Vt)
+        mean, scatter = np.asarray(self.mean_, dtype=float), (Vt.T * S**2) @ Vt
+        return Moments(np.array([float(self.n_samples_)]), mean[None], scatter[None])
 
     def _resolve(self, moments: Moments, dtype: Any) -> Self:
         """Find the components of moments."""
-        D = len(moments.mean)
-        if moments.weight <= 1:
+        (n,), (mean,), (scatter,) = moments.weight.tolist(), moments.mean, moments.scatter
+        D = len(mean)
+        if n <= 1:
             raise NotAvailableError("components need two rows or more. Learn them together in the first call.")
-        most = min(D, int(np.ceil(moments.weight)))
+        most = min(D, int(np.ceil(n)))
         wanted = most if self.n_components is None else self.n_components
         if not isinstance(wanted, str) and wanted > most:
             raise NotAvailableError(f"n_components={wanted} is more than min(rows, columns)={most}. Learn more.")
         self._fit_svd_solver = "covariance_eigh"
-        self._spectrum = self._set_moments(moments, wanted, dtype, *np.linalg.eigh(moments.scatter))
+        self._spectrum = self._set_moments(n, mean, wanted, dtype, *np.linalg.eigh(scatter))
         return self
 
 

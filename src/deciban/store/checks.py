@@ -72,10 +72,13 @@ def structure(value: object) -> None:
         sizes(value)
 
 
-def pattern(value: object) -> None:
-    """Raise ModelFileError if a family reads words by a pattern for which `re` may take more than linear time."""
-    given = getattr(value, "pattern", TWO_OR_MORE) if isinstance(value, Family) else TWO_OR_MORE
-    if given not in (None, TWO_OR_MORE) and not is_linear(given):
+def pattern(cls: type, given_values: Mapping[str, Any]) -> None:
+    """Raise ModelFileError if a family is to read words by a pattern for which `re` may take more than linear time.
+
+    It is checked before the family is made, which compiles the pattern.
+    """
+    given = given_values.get("pattern") if issubclass(cls, Family) else None
+    if isinstance(given, str) and given != TWO_OR_MORE and not is_linear(given):
         raise ModelFileError(
             f"the pattern of words {given[:80]!r} may take very long on some texts.",
             remedy=Remedy(

@@ -259,6 +259,8 @@ class Decoder:
 
     def _names(self, node: Node, at: str, depth: int) -> Array:
         values = self.decode(node["values"], at, depth)
+        if type(values) not in (list, tuple):  # a range would be an array of a size that the file claims
+            raise self.wrong(at, "names that are not a list")
         flat = np.empty(len(values), dtype=object)
         flat[:] = values
         plain = {"object": flat, "str": flat.astype(str) if len(flat) else flat.astype("<U1")}[node["dtype"]]
@@ -345,10 +347,10 @@ class Decoder:
         }
         values = absent(cls) | values
         checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
+        if not self.trust_pattern:
+            checks.pattern(cls, values)
         made = cls(**values)
         checks.structure(made)
-        if not self.trust_pattern:
-            checks.pattern(made)
         if isinstance(made, Family | Density):
             self.decoded[at] = made
         return made

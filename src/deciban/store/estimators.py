@@ -12,6 +12,7 @@ from deciban.errors import HyperparameterError, ModelFileError
 from deciban.model.ledger import Secret
 from deciban.ranges import check_ranges
 from deciban.store import declared, registry
+from deciban.store.attributes import check_attributes
 from deciban.store.checks import of_declared_types, require
 
 PACKAGES = ("deciban.estimators", "deciban.topics", "deciban.sklearn")
@@ -31,10 +32,18 @@ class Estimator:
     @classmethod
     def of(cls, model: BaseEstimator) -> Estimator:
         """Return the record of a fitted estimator."""
-        fitted = {name: value for name, value in sorted(vars(model).items()) if _is_fitted(name)}
-        if not fitted:
+        shapes: dict[str, str] = getattr(model, "fitted_shapes", dict)()
+        fitted = {name: value for name, value in sorted(vars(model).items()) if _is_fitted(name) or name in shapes}
+        if not any(map(_is_fitted, fitted)):
             raise ModelFileError(f"this {type(model).__name__} is not fitted. Fit it, then save it.")
         check_parameters(model)
+        try:
+            check_attributes(model)
+        except ModelFileError as error:
+            what = str(error).partition(". ")[0]
+            raise ModelFileError(
+                f"this {type(model).__name__} cannot be saved: {what}. Fit it to other rows."
+            ) from None
         return cls(name_of(type(model)), model.get_params(deep=False), fitted)
 
     def restored(self, check: Callable[[], None] | None = None, key: Secret = None) -> Any:
@@ -48,14 +57,15 @@ class Estimator:
         cls = find(str(self.estimator))
         model = unfitted(cls, self.parameters)
         require(type(self.fitted) is dict, self.estimator, "fitted attributes")
+        known = declared.of_attributes(cls)
+        shapes: dict[str, str] = getattr(model, "fitted_shapes", dict)()
         for name, value in (absent | self.fitted).items():
             held = getattr(cls, str(name), None)
-            right = _is_fitted(name) and not isinstance(held, property) and not callable(held)
+            right = (_is_fitted(name) or name in shapes) and not isinstance(held, property) and not callable(held)
             require(right, str(name)[:80], "to be an attribute")
             setattr(model, name, value)
-        known = declared.of_attributes(cls)
-        held = vars(model)
-        of_declared_types(self.estimator, known, {name: held[name] for name in known if name in held})
+        of_declared_types(self.estimator, known, {name: vars(model)[name] for name in known if name in vars(model)})
+        check_attributes(model)
         return model
 
 

@@ -46,9 +46,8 @@ class CountAccumulator:
         self.add(X, members)
 
     def choose(self, X: TextRows, members: Members, rule: Rule) -> None:
-        """Let the family make its open choices; the sums are made only where it looks at them."""
-        by_sums = self.family.pseudo_count in ("evidence", "loo")
-        self.family = self.family.choose(self.total() if by_sums else None, (X, members), rule)  # type: ignore[arg-type]
+        """Let the family make its open choices; it does not look at the sums."""
+        self.family = self.family.choose(None, (X, members), rule)  # type: ignore[arg-type]
 
     def add(self, X: TextRows, members: Members) -> None:
         """Count a batch."""

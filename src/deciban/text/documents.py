@@ -7,9 +7,9 @@ never held twice. Readers are compiled, or plain Python for small inputs; large 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from deciban.text.kernels.streams import (
 )
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary, encoded, text_array
+from deciban.text.word_delta import DeltaNumbers
 
 if TYPE_CHECKING:
     from deciban.text.kernels.readers import NgramReader
@@ -248,9 +249,10 @@ class PlainReader:
     [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
     """
 
-    def __init__(self, tokens: Tokens, names: Iterable[str] = (), grow: bool = True) -> None:
-        self.tokens, self.grow, self.columns = tokens, grow, None
-        self.number = {name: at for at, name in enumerate(names)}
+    def __init__(self, tokens: Tokens, known: dict[str, int] | DeltaNumbers | None = None) -> None:
+        """With `known` numbers, no others are given."""
+        self.tokens, self.grow, self.columns = tokens, known is None, None
+        self.number: Any = {} if known is None else known
 
     @property
     def sizes(self) -> list[int]:
@@ -259,16 +261,31 @@ class PlainReader:
 
     def read(self, chunk: Chunk) -> list[Stream]:
         """Return the numbers of each document's features; without `grow`, new features have the number len(number)."""
-        features = self.tokens.analyse_all(_texts(chunk))
-        number, ids = self.number, []
-        if self.grow:
-            for names in features:
-                ids += [number.setdefault(name, len(number)) for name in names]
+        texts, number, outside = _texts(chunk), self.number, len(self.number)
+
+        def numbers(names: list[str]) -> list[int]:
+            if self.grow:
+                return [number.setdefault(name, len(number)) for name in names]
+            return [number.get(name, outside) for name in names]
+
+        if self.tokens.unit == "char_wb" and self.tokens.analyser is None:
+            each = self._within_words(texts, numbers)
         else:
-            outside = len(number)
-            for names in features:
-                ids += [number.get(name, outside) for name in names]
-        return [Stream(np.array(ids, np.int32), np.array([len(names) for names in features], np.int64))]
+            each = [numbers(names) for names in self.tokens.analyse_all(texts)]
+        ids = np.fromiter(chain.from_iterable(each), np.int32)
+        return [Stream(ids, np.array([len(some) for some in each], np.int64))]
+
+    def _within_words(self, texts: list[str], numbers: Callable[[list[str]], list[int]]) -> list[list[int]]:
+        """Return the numbers of each text's runs of characters within words; a word's runs are found once."""
+        known: dict[str, list[int]] = {}
+        found = []
+        for text in texts:
+            words = self.tokens.spaced_words(text)
+            for word in words:
+                if word not in known:
+                    known[word] = numbers(self.tokens.runs_within(word))
+            found.append([number for word in words for number in known[word]])
+        return found
 
 
 def _texts(chunk: Chunk) -> list[str]:
@@ -287,7 +304,7 @@ def _texts(chunk: Chunk) -> list[str]:
 def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Reader:
     """Make a reader of new features, or of the features of a vocabulary; `fast` asks for a compiled one."""
     if not (fast and tokens.compiled):
-        return PlainReader(tokens, () if vocabulary is None else vocabulary, vocabulary is None)
+        return PlainReader(tokens, None if vocabulary is None else _numbers(tokens, vocabulary))
     from deciban.text.kernels.hash_tables import WordTable
     from deciban.text.kernels.readers import CharacterReader, NgramReader, WordReader
 
@@ -308,6 +325,17 @@ def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Re
     if vocabulary is not None:
         _fill(reader, vocabulary)
     return reader
+
+
+def _numbers(tokens: Tokens, vocabulary: Vocabulary) -> dict[str, int] | DeltaNumbers:
+    """Return the column of each word; where a vocabulary came from a base, the dict of the base is kept for it."""
+    delta = vocabulary.delta
+    if delta is None:
+        return {name: at for at, name in enumerate(vocabulary)}
+    kind, readers = (tokens, False, False), delta.base.readers
+    reader = readers.take(kind, lambda: PlainReader(tokens, _numbers(tokens, delta.base)))
+    readers.put(kind, reader)  # a plain reader of a vocabulary does not change while it reads
+    return DeltaNumbers(reader.number, delta)
 
 
 def _fill(reader: NgramReader, vocabulary: Vocabulary) -> None:

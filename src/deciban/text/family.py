@@ -67,8 +67,8 @@ class Text(Family[TextStats]):
         What a word counts that occurs x times: "counts" (x), "binary" (1) or "log" (log(1 + x)); with "+idf" times its
         inverse document frequency, with "+unit" divided by the document's Euclidean length, as in "log+idf+unit".
     pseudo_count : float, "auto", "evidence" or "loo", default="auto"
-        Prior count of every word. "evidence" and "loo" choose it from the sums: by their marginal likelihood, or by
-        leaving out each count.
+        Prior count of every word. "evidence" and "loo" compute it from the present sums: by their marginal likelihood,
+        or by leaving out each count.
     ngrams : tuple of (int, int) or "auto", default=(1, 1)
         Fewest and most words (or characters) in a run. With "auto", pairs of words are counted if they help.
     unit : {"auto", "word", "char", "char_wb"}, default="auto"
@@ -269,7 +269,8 @@ class Text(Family[TextStats]):
 
         def make() -> tuple[Axis, Density]:
             words = word_sums(self, stats)
-            return words.axis, count_family(self, words.sums).estimate(words.sums, inner_rule)  # type: ignore[arg-type]
+            family = count_family(self.resolve(stats), words.sums)
+            return words.axis, family.estimate(words.sums, inner_rule)  # type: ignore[arg-type]
 
         table = LogTable(make)
         if rule == "map":
@@ -294,16 +295,17 @@ class Text(Family[TextStats]):
             The density with these probabilities: K × times classes, those of the first draw first.
         """
         words = word_sums(self, stats)
-        inner = count_family(self, words.sums).draw(words.sums, rng, times)  # type: ignore[arg-type]
+        inner = count_family(self.resolve(stats), words.sums).draw(words.sums, rng, times)  # type: ignore[arg-type]
         return TextDensity(self, np.concatenate([_mean_lengths(stats)] * times), words.axis, inner)
 
     def leave_one_out(
         self, stats: TextStats, X: TextRows, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
         # a document's own words lose its counts, and leave the vocabulary if no other document has them
-        scores = LeaveOneOut(self, stats, X, members, rule)
+        text = self.resolve(stats)
+        scores = LeaveOneOut(text, stats, X, members, rule)
         if stats.counts.size <= LARGE_MODEL or X.counts.any(self.tokens):
-            return scores(self)
+            return scores(text)
         return scores.in_parts()
 
     def left_out_words(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeftOutWords | None:
@@ -325,7 +327,7 @@ class Text(Family[TextStats]):
         LeftOutWords or None
             The source; None where scores are not sums over words with a probability each.
         """
-        return LeftOutWords(self, stats, X, members, rule) if by_word(self, rule) else None
+        return LeftOutWords(self.resolve(stats), stats, X, members, rule) if by_word(self, rule) else None
 
     # -- choices -------------------------------------------------------------------------------------------------------
     @property
@@ -442,15 +444,18 @@ class Text(Family[TextStats]):
 
     def choose(self, stats: TextStats, rows: tuple[TextRows, Members] | None = None, rule: Rule = "mean") -> Text:
         # labels judge candidates before rows are summed; what they left open becomes the usual choice
-        chosen = self
-        if self.open:
-            chosen = choices.usual(self) if rows is None else self.without_labels(*rows)
-        if chosen.pseudo_count not in ("evidence", "loo"):
-            return chosen
-        sums = word_sums(chosen, stats).sums
-        base = base_measure(word_totals(sums)) if chosen.base == "pooled" else None
-        prior = Multinomial(chosen.pseudo_count, base=base).resolve(sums)  # type: ignore[arg-type]
-        return replace(chosen, pseudo_count=prior.pseudo_count)
+        if not self.open:
+            return self
+        return choices.usual(self) if rows is None else self.without_labels(*rows)
+
+    def resolve(self, stats: TextStats) -> Text:
+        if self.pseudo_count not in ("evidence", "loo"):
+            return self
+        sums = word_sums(self, stats).sums
+        V = sums.counts.shape[1]
+        base = base_measure(word_totals(sums)) / V if self.base == "pooled" else None
+        found: Any = Multinomial(self.pseudo_count, base=base).resolve(sums).pseudo_count  # type: ignore[arg-type]
+        return replace(self, pseudo_count=found if base is None else found / V)  # their mean
 
     def chosen_by_labels(self) -> list[str]:
         """Return the choices that labels make, by the log loss of the label.

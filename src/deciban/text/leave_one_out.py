@@ -93,7 +93,7 @@ class LeaveOneOut:
     def __call__(self, candidate: Text, rows: Array | None = None) -> Array:
         """Return the log densities of these rows, or of all, shape (m, K); 0 for missing documents."""
         removal, here = self._removal(rows)
-        scores = removal.scores(candidate)
+        scores = removal.scores(candidate.resolve(self.stats))
         if here is None:
             return scores
         every = np.zeros((len(self.X) if rows is None else len(rows), scores.shape[1]))

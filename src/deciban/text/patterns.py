@@ -17,10 +17,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 op: Any = import_module("re._constants")  # the parse tree of `re` has no public module
 parser: Any = import_module("re._parser")
 FEW = 64  # a repeat of at most this length is short; so many ways to match short repeats and alternatives are allowed
+MOST_CLASSES = 32  # classes of characters of a pattern that are compared: finding their characters takes 10 ms each
 LONGEST = 1_000  # characters of a pattern
+CHARACTERS = 0x110000  # code points of Unicode
 CHARACTER = (op.LITERAL, op.NOT_LITERAL, op.ANY, op.IN)
 GROUPS = (op.SUBPATTERN, op.ATOMIC_GROUP)
 REPEATS = (op.MAX_REPEAT, op.POSSESSIVE_REPEAT)
@@ -53,6 +58,7 @@ class _Reader:
     def __init__(self, flags: int) -> None:
         self.flags = flags & ~(re.DEBUG | re.VERBOSE | re.LOCALE)
         self.ways = 1  # in which short repeats and alternatives can match
+        self.members: dict[str, NDArray[np.uint8]] = {}  # class of characters → a bit for each character in it
 
     def safe(self, items: Sequence[Any]) -> bool:
         """Whether a sequence of items takes linear time."""
@@ -133,7 +139,18 @@ class _Reader:
 
     def _meet(self, a: str, b: str) -> bool:
         """Whether a character is in both of two classes."""
-        return re.search(f"(?={a}){b}", _all_characters(), self.flags) is not None
+        return bool((self._members(a) & self._members(b)).any())
+
+    def _members(self, each: str) -> NDArray[np.uint8]:
+        """Return the characters of a class, a bit for each."""
+        if each not in self.members:
+            if len(self.members) == MOST_CLASSES:
+                raise _UnknownError
+            found = np.zeros(CHARACTERS, bool)
+            for run in re.finditer(f"{each}+", _all_characters(), self.flags):
+                found[run.start() : run.end()] = True
+            self.members[each] = np.packbits(found)
+        return self.members[each]
 
     def _class(self, item: Any) -> str:
         """Return the class of characters of an item, as a pattern."""
@@ -174,4 +191,4 @@ def _spelt(members: Sequence[Any]) -> str:
 
 @cache
 def _all_characters() -> str:
-    return "".join(map(chr, range(0x110000)))
+    return "".join(map(chr, range(CHARACTERS)))

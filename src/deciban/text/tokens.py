@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,6 +21,17 @@ Unit = Literal["word", "char", "char_wb"]
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
 LONGEST_RUN = 1000  # words or characters
 _SPACES = re.compile(r"\s\s+")
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a regular expression; a HyperparameterError if it is none."""
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError, TypeError) as error:
+        raise HyperparameterError(
+            f"pattern={pattern!r:.200} is not a regular expression that `re` can compile ({error}).",
+            remedy="Correct it, or leave it out to find words by their script.",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class Tokens:
             raise HyperparameterError(f"strip_accents must be None, 'unicode' or 'ascii', not {self.strip_accents!r}.")
         if self.unit != "word" and (self.stop_words is not None or self.stem is not None):
             raise HyperparameterError(f"stop words and stems are for words, not for unit={self.unit!r}.")
-        if self.pattern is not None and re.compile(self.pattern).groups > 1:
+        if self.pattern is not None and _compiled(self.pattern).groups > 1:
             raise HyperparameterError("More than 1 capturing group in token pattern; it may have one, for the word.")
         if self.stop_words is not None and not isinstance(self.stop_words, str):
             object.__setattr__(self, "stop_words", frozenset(self.stop_words))
@@ -92,17 +103,31 @@ class Tokens:
             if self.stop_words is not None or self.stem is not None:
                 each = ([word for word in self.labels(words) if word is not None] for words in each)  # type: ignore[assignment]
             return list(each) if high == 1 else [_runs_of_words(words, low, high) for words in each]
-        spaced = (_SPACES.sub(" ", text) for text in prepared)
         if self.unit == "char":
+            spaced = (_SPACES.sub(" ", text) for text in prepared)
             return [
                 [text[i : i + n] for n in range(low, high + 1) for i in range(len(text) - n + 1)] for text in spaced
             ]
-        return [[run for word in text.split() for run in _runs_within(f" {word} ", low, high)] for text in spaced]
+        return [[run for _, runs in self.words_with_runs(text) for run in runs] for text in texts]
 
     def words_with_runs(self, text: str) -> list[tuple[str, list[str]]]:
         """Return each word of a text, up to spaces, with the runs of characters within it."""
-        words = _SPACES.sub(" ", self.prepare(text)).split()
-        return [(word, list(_runs_within(f" {word} ", *self.ngrams))) for word in words]
+        return [(word, self.runs_within(word)) for word in self.spaced_words(text)]
+
+    def spaced_words(self, text: str) -> list[str]:
+        """Return the words of a text up to spaces."""
+        return _SPACES.sub(" ", self.prepare(text)).split()
+
+    def runs_within(self, word: str) -> list[str]:
+        """Return the runs of characters within a word and the spaces around it."""
+        window, (low, high) = f" {word} ", self.ngrams
+        runs: list[str] = []
+        for n in range(low, high + 1):
+            runs.append(window[:n])
+            runs += [window[i : i + n] for i in range(1, len(window) - n + 1)]
+            if len(window) <= n:
+                break
+        return runs
 
     def prepare(self, text: str) -> str:
         """Return a text in lower case, without accents and with separated scripts, as asked for."""
@@ -121,14 +146,6 @@ class Tokens:
 
 def _runs_of_words(words: list[str], low: int, high: int) -> list[str]:
     return [" ".join(words[i : i + n]) for n in range(low, high + 1) for i in range(len(words) - n + 1)]
-
-
-def _runs_within(window: str, low: int, high: int) -> Iterator[str]:
-    for n in range(low, high + 1):
-        yield window[:n]
-        yield from (window[i : i + n] for i in range(1, len(window) - n + 1))
-        if len(window) <= n:
-            return
 
 
 def without_marks(text: str) -> str:

@@ -7,7 +7,6 @@ growing          the same, and `unk` is what a new word was before it was learnt
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -21,9 +20,11 @@ from deciban.kernels.choice import compiled, readable
 from deciban.read.typed import taken
 from deciban.statistics import Array
 from deciban.text.kernels.ordering import alphabetical
+from deciban.text.word_delta import WordDelta, found, place
 
 Kind = Literal["learnt", "given", "growing"]
 FEW_WORDS = 1_000  # new words up to which a sorted vocabulary is not sorted again
+FEW_PER_WORD = 256  # a vocabulary this many times smaller is looked up word by word
 RUN = 2**16  # words hashed at a time
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 WORK_PER_WORD = 10  # elementary operations of one lookup
@@ -68,6 +69,7 @@ class Vocabulary:
 
     names: pa.LargeStringArray  # (V,)
     kind: Kind = "given"
+    delta: WordDelta | None = None  # how it differs from a base, where it came from one by few changes
     readers: ReaderPool = field(default_factory=ReaderPool, init=False, repr=False)
 
     @classmethod
@@ -123,6 +125,9 @@ class Vocabulary:
 
     __hash__ = None  # type: ignore[assignment]  # would take as long as a comparison
 
+    def __reduce__(self) -> Any:
+        return Vocabulary, (self.names, self.kind)  # without the base
+
     def __repr__(self) -> str:
         return f"Vocabulary({shortlist(self.names[:5].to_pylist() + [''] * (len(self) - 5))}; {self.kind})"
 
@@ -137,10 +142,12 @@ class Vocabulary:
         """Return the column that each word of another vocabulary has here, −1 for words outside."""
         if self == other:
             return np.arange(len(self))
+        if len(other) * FEW_PER_WORD < len(self) and not (self.unk or other.unk):
+            return np.array(found(self.names, other.names.to_pylist()), np.intp)
         if compiled(WORK_PER_WORD * (len(self) + len(other))):
-            found = _merged_positions(self.names, other.names)
-            if found.min(initial=0) >= 0 or not (self.unk or other.unk):  # learnt words are sorted
-                return found
+            places = _merged_positions(self.names, other.names)
+            if places.min(initial=0) >= 0 or not (self.unk or other.unk):  # learnt words are sorted
+                return places
         return self.ids(other.names)
 
     def union(self, other: Vocabulary) -> Vocabulary:
@@ -149,7 +156,7 @@ class Vocabulary:
         if not len(new):
             return self
         if len(new) <= FEW_WORDS:
-            return Vocabulary(_inserted(self.names, new), self.kind)
+            return Vocabulary(_inserted(self.names, new), self.kind, self._delta(added=new.to_pylist()))
         both = pa.concat_arrays([self.names, new])
         return Vocabulary(taken(both, in_order(both)), self.kind)
 
@@ -169,7 +176,15 @@ class Vocabulary:
 
     def take(self, index: Array) -> Vocabulary:
         """Return a selection of the words, in the order given."""
-        return Vocabulary(taken(self.names, np.asarray(index)), self.kind)
+        index = np.asarray(index)
+        delta, names = None, taken(self.names, index)
+        if 0 < len(self) - len(index) <= FEW_WORDS and not self.unk and bool((index[1:] > index[:-1]).all()):
+            delta = self._delta(removed=taken(self.names, np.delete(np.arange(len(self)), index)).to_pylist())
+        return Vocabulary(names, self.kind, delta)
+
+    def _delta(self, added: Iterable[str] = (), removed: Iterable[str] = ()) -> WordDelta | None:
+        """Return the delta of this vocabulary after further changes; None if it is not worth while."""
+        return None if self.unk else (self.delta or WordDelta(self)).changed(added, removed)
 
 
 class NameBuffer:
@@ -274,7 +289,7 @@ def _hashes(text: Array, offsets: Array) -> Array:
 
 def _inserted(names: pa.LargeStringArray, few: pa.LargeStringArray) -> pa.LargeStringArray:
     """Insert a few new words into sorted names."""
-    places = [bisect_left(names, word, key=pa.LargeStringScalar.as_py) for word in few.to_pylist()]
+    places = [place(names, word) for word in few.to_pylist()]
     ends = [0, *places, len(names)]
     parts = [names[ends[0] : ends[1]]]
     for at in range(len(few)):

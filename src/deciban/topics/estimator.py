@@ -56,7 +56,18 @@ class FittedTopics:
     held_out_: bool
     documents_: int
     tokens_: float
+    n_features_in_: int
+    feature_names_in_: Array
     steps_: int  # batches learnt, of a TopicModel
+    method_: str
+    counts_: Array  # (V, K)
+    samples_: Array  # (samples, V, K)
+    alpha_: Array  # (K,)
+    beta_: float
+    components_: Array  # (K, V), of a PLSA; a property of a TopicModel
+    weights_: Array  # (K,), of a PLSA
+    power_: float
+    log_likelihood_: float
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

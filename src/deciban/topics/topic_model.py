@@ -368,7 +368,7 @@ class TopicModel(TopicEstimator):
         return [fold_in_documents(documents, counts, self.alpha_, self.beta_, pool) for counts in states]
 
     @property
-    def components_(self) -> Array:
+    def components_(self) -> Array:  # type: ignore[override]
         """Probabilities p(w|t), as `topics_`, shape (n_components, n_words); expected counts are `counts_`."""
         return self.topics_
 

@@ -7,7 +7,7 @@ values near 1e8 with a standard deviation of 1 keep their digits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.special import betaln, gammaln
 
 from deciban import kernels
 from deciban.errors import HyperparameterError
+from deciban.families import limits
 from deciban.families.protocol import Density
 from deciban.kernels.parallel import row_scores
 from deciban.linalg import EPS, whiten
@@ -89,6 +90,7 @@ class MatrixDensity(Density):
         "dof": "K positive",
         "whitener": "S D D real",
         "log_det": "S real",
+        "limit": "D positive",
     }
 
     origin: Array  # (D,)
@@ -100,6 +102,8 @@ class MatrixDensity(Density):
     log_det: Array | None = None  # of `scale`, if known
     constants: tuple[bool, Array] | None = field(init=False, repr=False)  # `_constants`, where the whitener is known
     linear: tuple[Array, Array] | None = field(init=False, repr=False)  # `_discriminant`, where classes share Σ
+    _: KW_ONLY
+    limit: Array | None = None  # (D,) numbers of larger absolute value count as missing
 
     def __post_init__(self) -> None:
         constants, linear, whitener = None, None, self.whitener
@@ -150,10 +154,14 @@ class MatrixDensity(Density):
 
     def log_density(self, X: Array) -> Array:
         """Return the scores, shape (n, K); missing values are integrated out."""
+        large = X.size > limits.SMALL and len(self.scale) > 0
+        X = X if large else limits.masked(X, self.limit)
         whitener, log_det = self._root()
         far, norm = self._constants(whitener, log_det) if self.constants is None else self.constants
         distance = distances(X, self.origin, self.shift, whitener, far)
         gaps = np.isnan(distance[:, 0])
+        if large and self.limit is not None:
+            gaps = ~(distance[:, 0] < limits.least_square(self.limit, self.mean[0], self.scale[0].diagonal()))
         if self.dof is None:  # as `elliptical`, but in place: allocation would cost more
             scores = np.multiply(distance, -0.5 * self.divisor, out=distance)
             scores += norm
@@ -175,15 +183,16 @@ class MatrixDensity(Density):
         if self.linear is None:
             return self.log_density(X)
         weights, bias = self.linear
-        scores = kernels.linear_scores(X, weights, bias, self.origin)
+        scores = kernels.linear_scores(X, weights, bias, self.origin, self.limit)
         gaps = np.flatnonzero(np.isnan(scores[:, 0]))
         if len(gaps):
             self._fill_gaps(scores, X, gaps)
         return scores
 
     def _fill_gaps(self, scores: Array, X: Array, gaps: Array) -> None:
-        """Score rows with missing values, those with the same features together."""
-        patterns, which = np.unique(np.isnan(X[gaps]), axis=0, return_inverse=True)
+        """Score rows with missing values, those with the same features together; other rows among them stay."""
+        some = limits.masked(X[gaps], self.limit)
+        patterns, which = np.unique(np.isnan(some), axis=0, return_inverse=True)
         for at, missing in enumerate(patterns):
             rows, seen = gaps[which == at], np.flatnonzero(~missing)
             if not len(seen):
@@ -195,7 +204,8 @@ class MatrixDensity(Density):
         """Return the marginal density of some features: sub-vector and sub-matrix, the same degrees of freedom."""
         features = np.asarray(features)
         scale = self._scale()[:, features[:, None], features]
-        return type(self)(self.origin[features], self.shift[:, features], scale, self.divisor, self.dof)
+        limit = None if self.limit is None else self.limit[features]
+        return type(self)(self.origin[features], self.shift[:, features], scale, self.divisor, self.dof, limit=limit)
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw normal rows, scaled by a chi-square variate for Student densities."""
@@ -291,11 +301,13 @@ def axis_scores(squares: Array, variance: Array, dof: Array | None, seen: Array 
 class AxisDensity(Density):
     """Means and squared scales of single features."""
 
-    shapes: ClassVar = {"origin": "D real", "shift": "K D real", "variance": "K D positive"}
+    shapes: ClassVar = {"origin": "D real", "shift": "K D real", "variance": "K D positive", "limit": "D positive"}
 
     origin: Array  # (D,)
     shift: Array  # (K, D) mean − origin
     variance: Array  # (K, D); squared scale of a Student density
+    _: KW_ONLY
+    limit: Array | None = None  # (D,) numbers of larger absolute value count as missing
 
     @property
     def K(self) -> int:
@@ -316,7 +328,10 @@ class AxisDensity(Density):
     def select(self, features: Array) -> AxisDensity:
         """Return the density of some features."""
         at = np.asarray(features)
-        return replace(self, origin=self.origin[at], shift=self.shift[:, at], variance=self.variance[:, at])
+        limit = None if self.limit is None else self.limit[at]
+        return replace(
+            self, origin=self.origin[at], shift=self.shift[:, at], variance=self.variance[:, at], limit=limit
+        )
 
     def squares(self, X: Array, k: int) -> Array:
         """Return squared residuals from the mean of class k, shape (n, D)."""
@@ -324,6 +339,7 @@ class AxisDensity(Density):
 
     def dense_scores(self, X: Array, dof: Array, pooled: bool) -> Array:
         """Return Student scores, shape (n, K), by blocks of rows and by classes."""
+        X = limits.masked(X, self.limit)
         if (dof == dof[:, :1]).all():  # no value was missing
             dof = dof[:, :1]
         return row_scores(lambda rows: self._block_scores(rows, dof, pooled), X, self.K, 80 * self.shift.size)
@@ -371,6 +387,15 @@ class DiagonalNormal(AxisDensity):
         """Return the scores, shape (n, K)."""
         if not isinstance(X, np.ndarray):
             return np.asarray(self.log_norm.sum(axis=1) - 0.5 * self.distances(X))
+        large = X.size > limits.SMALL
+        scores = self._scores(X if large else limits.masked(X, self.limit))
+        if large and self.limit is not None:
+            least = 0.5 * limits.least_square(self.limit, self.mean[0], self.variance[0])
+            some = np.flatnonzero(~(scores[:, 0] > np.maximum(self.log_norm[0], 0.0).sum() - least))
+            scores[some] = self._scores(limits.masked(X[some], self.limit))
+        return scores
+
+    def _scores(self, X: Array) -> Array:
         half, log_norm = self.half, self.log_norm
         return from_origin(
             X, self.origin, self.far, lambda rows, at: kernels.diagonal_scores(rows, self.shift + at, half, log_norm)
@@ -381,7 +406,7 @@ class DiagonalNormal(AxisDensity):
         if not self.tied or not isinstance(X, np.ndarray):
             return self.log_density(X)
         weights, bias = _discriminant(self.shift, lambda m: m / self.variance)
-        scores = kernels.linear_scores(X, weights, bias, self.origin)
+        scores = kernels.linear_scores(X, weights, bias, self.origin, self.limit)
         gaps = np.flatnonzero(np.isnan(scores[:, 0]))
         if len(gaps):
             scores[gaps] = self.log_density(X[gaps])
@@ -389,7 +414,7 @@ class DiagonalNormal(AxisDensity):
 
     def parts(self, X: Matrix) -> Array:
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
-        X = X if isinstance(X, np.ndarray) else X.toarray()
+        X = limits.masked(X if isinstance(X, np.ndarray) else X.toarray(), self.limit)
         parts = [elliptical(self.squares(X, k) / v, np.log(v), None, 1) for k, v in enumerate(self.variance)]
         return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))
 
@@ -419,8 +444,7 @@ class DiagonalStudent(AxisDensity):
 
     def select(self, features: Array) -> DiagonalStudent:
         """Return the density of some features."""
-        at = np.asarray(features)
-        return DiagonalStudent(self.origin[at], self.shift[:, at], self.variance[:, at], self.dof[:, at])
+        return replace(super().select(features), dof=self.dof[:, np.asarray(features)])  # type: ignore[return-value]
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""
@@ -442,7 +466,7 @@ class DiagonalStudent(AxisDensity):
 
     def parts(self, X: Matrix) -> Array:
         """Return the log density of each value, shape (n, K, D); 0 where it is missing."""
-        X = X if isinstance(X, np.ndarray) else X.toarray()
+        X = limits.masked(X if isinstance(X, np.ndarray) else X.toarray(), self.limit)
         each = enumerate(zip(self.variance, self.dof))
         parts = [elliptical(self.squares(X, k) / v, np.log(v), f, 1) for k, (v, f) in each]
         return np.asarray(np.nan_to_num(np.stack(parts, axis=1), nan=0.0, neginf=-np.inf))

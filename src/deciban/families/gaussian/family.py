@@ -11,17 +11,26 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from deciban.errors import HyperparameterError, MissingValueError, NotAvailableError, PrecisionWarning, column_error
+from deciban.errors import (
+    DecibanError,
+    HyperparameterError,
+    MissingValueError,
+    NotAvailableError,
+    PrecisionWarning,
+    column_error,
+)
+from deciban.families import limits
 from deciban.families.abilities import (
     HasChoices,
     HasDraws,
     HasEvidence,
     HasFrame,
+    HasLeftOutFeatures,
     HasLogPrior,
     HasPosterior,
     SharesParameters,
 )
-from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density
+from deciban.families.gaussian.densities import AxisDensity, DiagonalNormal, MatrixDensity, NormalDensity, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior, Prior
 from deciban.families.gaussian.structure import AUTO_FEATURES, choose_structure
 from deciban.families.gaussian.sums import (
@@ -63,7 +72,15 @@ _NO_PRODUCTS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(
-    Family[AnyGaussianStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasChoices, HasFrame, SharesParameters
+    Family[AnyGaussianStats],
+    HasEvidence,
+    HasPosterior,
+    HasDraws,
+    HasLogPrior,
+    HasChoices,
+    HasFrame,
+    HasLeftOutFeatures,
+    SharesParameters,
 ):
     """Normal distribution of real numbers; structures differ in the parameters that covariances share.
 
@@ -96,6 +113,9 @@ class Gaussian(
     reach : array-like of shape (n_features,), optional
         Distance from the origin beyond which the sums of a row are kept without rounding. If None, 2¹⁰ times the
         median distance of the first rows; no limit if an origin is given.
+    limit : array-like of shape (n_features,), optional
+        Numbers of larger absolute value count as missing. With sums of products, a row that has one is not learnt. If
+        None, there is no limit; a default fit sets one.
 
     Examples
     --------
@@ -108,7 +128,13 @@ class Gaussian(
     Marginal(mean 176, sd 3.387)
     """
 
-    shapes: ClassVar = {"mean": "D | 1 real", "scale": "D | D D | 1 real", "origin": "D real", "reach": "D positive"}
+    shapes: ClassVar = {
+        "mean": "D | 1 real",
+        "scale": "D | D D | 1 real",
+        "origin": "D real",
+        "reach": "D positive",
+        "limit": "D positive",
+    }
 
     structure: Structure = "full"
     _: KW_ONLY
@@ -122,6 +148,7 @@ class Gaussian(
     # sums about different origins can be added, so that families that differ in these alone are equal
     origin: Array | None = field(default=None, compare=False)  # (D,)
     reach: Array | None = field(default=None, compare=False)  # (D,)
+    limit: Array | None = None  # (D,)
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -139,10 +166,12 @@ class Gaussian(
         for name in ("mean", "scale", "origin", "reach"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=float)))
+        if self.limit is not None:
+            object.__setattr__(self, "limit", limits.checked(self.limit, "limit"))
 
     def __repr__(self) -> str:
         """Name the hyper-parameters that differ from their defaults, without arrays."""
-        plain = [f for f in fields(self) if f.name not in ("structure", "mean", "scale", "origin", "reach")]
+        plain = [f for f in fields(self) if f.name not in ("structure", *self.shapes)]
         shown = [f"{f.name}={getattr(self, f.name)!r}" for f in plain if getattr(self, f.name) != f.default]
         return f"Gaussian({', '.join([repr(self.structure), *shown])})"
 
@@ -194,12 +223,12 @@ class Gaussian(
 
     def collect(self, X: Matrix, members: Members) -> AnyGaussianStats:
         if self._complete:
-            return collect_full(X, members, self._frame)
+            return collect_full(X, members, self._frame, self.limit)
         if self.structure == "auto" and not sp.issparse(X) and X.shape[1] <= AUTO_FEATURES:
-            sums = collect_full(X, members, self._frame)
+            sums = collect_full(X, members, self._frame, self.limit)
             if not np.isnan(sums.first).any():  # with missing values, only diagonal structures are candidates
                 return sums
-        return collect_diagonal(X, members, self._frame)
+        return collect_diagonal(X, members, self._frame, self.limit)
 
     def choose(
         self, stats: AnyGaussianStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
@@ -242,8 +271,9 @@ class Gaussian(
         scale = self.scale
         if scale is not None:
             scale = scale[np.ix_(at, at)] if scale.ndim == 2 else scale[at]
-        mean, origin, reach = (None if each is None else each[at] for each in (self.mean, self.origin, self.reach))
-        return replace(self, mean=mean, scale=scale, origin=origin, reach=reach)
+        arrays = {name: getattr(self, name) for name in ("mean", "origin", "reach", "limit")}
+        kept = {name: None if each is None else each[at] for name, each in arrays.items()}
+        return replace(self, scale=scale, **kept)
 
     def keep_choices(self, chosen: Gaussian, with_rows: bool) -> Gaussian:
         if with_rows or self.structure != "auto":
@@ -274,7 +304,7 @@ class Gaussian(
     def estimate(self, stats: AnyGaussianStats, rule: Rule) -> Density:
         posterior = self._posterior(stats, rule)
         separation = posterior.separation()
-        density = posterior.density(rule)
+        density = self._limited(posterior.density(rule))
         if EPS * separation > LOST_DIGITS:
             sds = np.sqrt(separation)
             warnings.warn(
@@ -285,12 +315,63 @@ class Gaussian(
             )
         return density
 
+    def _limited(self, density: MatrixDensity | AxisDensity) -> Density:
+        """Return a density to which numbers beyond the limit are missing."""
+        return density if self.limit is None else replace(density, limit=self.limit)
+
     def leave_one_out(
         self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
+        if self.limit is not None and isinstance(X, np.ndarray):
+            X, learnt, every = *self.learnt(stats, X, members), X
+            if len(X) < len(every):  # the other rows are not in the sums
+                near = limits.rows_within(every, self.limit)
+                scores = (self.estimate(stats, rule) if density is None else density).log_density(every)
+                scores[near] = self.leave_one_out(stats, X, learnt, rule)
+                return scores
         far = far_rows(X, stats.frame)
         without = sums_without_each(self, stats, X[far], members.take(far)) if len(far) else ()
         return self.score_left_out(stats.whole(), far, without, X, members, rule)
+
+    def learnt(self, stats: AnyGaussianStats, X: Array, members: Members) -> tuple[Array, Members]:
+        """Return the rows as they are summed: absurd numbers are missing, or rows with such a number are left out.
+
+        Parameters
+        ----------
+        stats : GaussianStats or DiagonalStats
+            Sums, with or without products.
+        X : ndarray of shape (n_samples, n_features)
+            Rows.
+        members : Members
+            The class and the weight of each row.
+
+        Returns
+        -------
+        X : ndarray
+            The rows that are summed.
+        members : Members
+            Their members.
+        """
+        if isinstance(stats, DiagonalStats):
+            return limits.masked(X, self.limit), members
+        return limits.taken(X, members, limits.rows_within(X, self.limit))
+
+    def left_out_features(self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule) -> Array:
+        if self.structure != "diagonal" or sp.issparse(X):
+            raise NotAvailableError("features are independent of each other under structure='diagonal' only.")
+        X = limits.masked(np.asarray(X), self.limit)
+        whole, own = stats.whole(), members.own_codes()
+        posterior = self._posterior(whole, rule)
+        scores = posterior.density(rule).parts(X)  # type: ignore[attr-defined]
+        scores[np.arange(len(own)), own] = posterior.left_out_own(X, members, rule)  # type: ignore[union-attr]
+        far, prior = far_rows(X, stats.frame), self.resolve(whole)
+        without = sums_without_each(self, stats, X[far], members.take(far))
+        for at, left in zip(far, without):  # the digits of the other rows would be lost
+            try:
+                scores[at] = prior.estimate(left, rule).parts(X[at : at + 1])[0]  # type: ignore[attr-defined]
+            except DecibanError:  # the class has no density without the row
+                scores[at, own[at]] = -np.inf
+        return np.asarray(scores)
 
     def score_left_out(
         self,
@@ -364,7 +445,8 @@ class Gaussian(
         return Posterior(self._certainty(stats).marginals())
 
     def draw(self, stats: AnyGaussianStats, rng: np.random.Generator, times: int = 1) -> Density:
-        return self._certainty(stats).draw(rng, times)
+        found = self._certainty(stats)
+        return self._limited((found.for_scores() if self.scale is None else found).draw(rng, times))
 
     def _certainty(self, stats: AnyGaussianStats) -> MatrixPosterior | CellPosterior:
         """Return the posterior, corrected where its target was derived from the same sums."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, multigammaln
@@ -250,6 +251,16 @@ class MatrixPosterior:
         matrix = self.psi + found.more * prior.strength * prior.matrix
         return replace(self, nu=found.dof + D - 1, psi=matrix * (found.dof / found.rows)[:, None, None])
 
+    def for_scores(self) -> MatrixPosterior:
+        """Return the corrected posterior from which densities are drawn, so that intervals of scores cover.
+
+        With S ~ Wishart(Σ, d), the squared distance u'Σ⁻¹u is u'S⁻¹u·χ² of d − D + 1 degrees of freedom, and |Σ|/|S| is
+        what an inverse Wishart with ν = d draws. The first would need ν = d − D + 1; a score has both: ν is their mean.
+        `corrected` has ν = d + D − 1, with which each variance by itself has d degrees of freedom.
+        """
+        D = self.mean.shape[1]
+        return replace(self, nu=np.maximum(self.nu - 1.5 * (D - 1), D - 0.5))
+
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -395,6 +406,15 @@ class CellPosterior:
             _leave(self, Z - self.stats.origin, own[rows], weight[rows, None], rule, scores[rows])
         return scores
 
+    def left_out_own(self, X: Array, members: Members, rule: Rule) -> Array:
+        """Return the score of each value in the class of its row, without the row, shape (n, D); 0 where missing."""
+        own, weight = members.own_codes(), members.row_weights()[:, None]
+        left = _Left.of(self, X - self.stats.origin, own, own, weight)
+        divisor, dof = self.read(rule, left.kappa, left.nu)
+        parts = elliptical(left.squares / (left.psi / divisor), np.log(left.psi / divisor), dof, 1)
+        parts = np.where(left.lost, -np.inf, parts)
+        return np.asarray(parts if left.mask is None else np.where(left.mask, parts, 0.0))
+
     def draw(self, rng: np.random.Generator, times: int = 1) -> DiagonalNormal:
         """Draw variances from their inverse-gamma posteriors, then means given the variances."""
         shape = (times, *self.mean.shape)
@@ -417,6 +437,10 @@ class CellPosterior:
             return self
         pseudo = prior.strength * (prior.variances.sum(keepdims=True) if self.pooled else prior.variances)
         return replace(self, nu=found.dof, psi=(self.psi + found.more * pseudo) * (found.dof / found.rows))
+
+    def for_scores(self) -> CellPosterior:
+        """Return the corrected posterior from which densities are drawn: this one, whose features are independent."""
+        return self
 
     def separation(self) -> float:
         """Return the largest squared distance of a mean from the origin, in variances."""
@@ -496,38 +520,55 @@ def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, ru
     return True
 
 
+class _Left(NamedTuple):
+    """The posterior of each row's own class without the row."""
+
+    squares: Array  # (n, D) squared residuals of the row; 0 where missing
+    kappa: Array  # (n, D or 1)
+    nu: Array  # (n, D or 1)
+    psi: Array  # (n, D or 1)
+    mask: Array | None  # (n, D) whether a value is there; None if all are
+    lost: Array  # (n, D or 1) whether no other row determines the density: it has none without a prior
+
+    @classmethod
+    def of(cls, posterior: CellPosterior, Z: Array, own: Array, share: Array, w: Array) -> _Left:
+        """Subtract rows, which are given from the origin; `share` is the class whose variance they share."""
+        seen = ~np.isnan(Z)
+        mask = None if seen.all() else seen
+        weight = w if mask is None else w * seen
+        kappa, psi = posterior.kappa[own], posterior.psi[share]
+        left = kappa - weight
+        alone = left <= ALONE * kappa  # no other row has a value here
+        step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
+        u = Z - posterior.mean[own]
+        if mask is not None:
+            u[~seen] = 0.0
+        squares = u * u
+        removed, gone = weight * step * squares, weight
+        if posterior.pooled:
+            removed = removed.sum(axis=1, keepdims=True)
+            gone = np.broadcast_to(weight, Z.shape).sum(axis=1, keepdims=True)
+        rest, nu = psi - removed, posterior.nu[share] - gone
+        lost = np.zeros((1, 1), dtype=bool)
+        if posterior.prior is None:
+            constant = (rest <= ALONE * psi) & (gone > 0)
+            lost = alone | constant
+            rest[constant], left[alone], nu = 1.0, 1.0, np.where(nu > 0, nu, 1.0)
+        else:
+            np.maximum(rest, EPS * psi, out=rest)  # the prior keeps ψ positive, also after rounding
+        return cls(squares * step**2, left, nu, rest, mask, lost)
+
+
 def _leave(posterior: CellPosterior, Z: Array, own: Array, w: Array, rule: Rule, scores: Array) -> None:
     """Overwrite the scores that change: of the row's own class, and of all classes if variances are tied."""
-    share = np.zeros_like(own) if posterior.tied else own
-    seen = ~np.isnan(Z)
-    mask = None if seen.all() else seen
-    weight = w if mask is None else w * seen
-    kappa, psi = posterior.kappa[own], posterior.psi[share]
-    left = kappa - weight
-    alone = left <= ALONE * kappa  # no other row has a value here
-    step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
-    u = Z - posterior.mean[own]
-    if mask is not None:
-        u[~seen] = 0.0
-    squares = u * u
-    removed, gone = weight * step * squares, weight
-    if posterior.pooled:
-        removed = removed.sum(axis=1, keepdims=True)
-        gone = np.broadcast_to(weight, Z.shape).sum(axis=1, keepdims=True)
-    rest, nu = psi - removed, posterior.nu[share] - gone
-    undefined = np.zeros(len(own), dtype=bool)
-    if posterior.prior is None:
-        constant = (rest <= ALONE * psi) & (gone > 0)
-        undefined = alone.any(axis=1) | constant.any(axis=1)
-        rest[constant], left[alone], nu = 1.0, 1.0, np.where(nu > 0, nu, 1.0)
-    else:
-        np.maximum(rest, EPS * psi, out=rest)  # the prior keeps ψ positive, also after rounding
+    left = _Left.of(posterior, Z, own, np.zeros_like(own) if posterior.tied else own, w)
+    undefined = np.broadcast_to(left.lost.any(axis=1), own.shape)
     if posterior.tied:
         kept = scores[undefined]
-        _rescore_all(posterior, Z, rest, nu, mask, rule, scores)
+        _rescore_all(posterior, Z, left.psi, left.nu, left.mask, rule, scores)
         scores[undefined] = kept
-    divisor, dof = posterior.read(rule, left, nu)
-    mine = axis_scores(squares * step**2, rest / divisor, dof, mask, posterior.pooled)
+    divisor, dof = posterior.read(rule, left.kappa, left.nu)
+    mine = axis_scores(left.squares, left.psi / divisor, dof, left.mask, posterior.pooled)
     scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
 
 

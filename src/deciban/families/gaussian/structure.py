@@ -65,6 +65,8 @@ def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Ga
 def choose_structure(family: Gaussian, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule) -> Gaussian:
     """Return the candidate with the least loss."""
     whole = stats.whole()
+    if family.limit is not None and isinstance(X, np.ndarray):
+        X, members = family.learnt(stats, X, members)
     X, members, weight = _judged(whole, X, members)
     fallback = replace(family, structure="diagonal" if members.K == 1 else "tied diagonal")
     best, least = fallback, np.inf

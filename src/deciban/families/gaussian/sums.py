@@ -20,6 +20,7 @@ import numpy as np
 
 from deciban import kernels
 from deciban.errors import DecibanError
+from deciban.families import limits
 from deciban.families.protocol import classes_of
 from deciban.linalg import EPS
 from deciban.read.numbers import Matrix
@@ -47,6 +48,10 @@ class Frame(NamedTuple):
     def placed(self) -> bool:
         """Whether the origin was chosen."""
         return not len(self.reach) or bool(self.reach[0] >= 0)
+
+    def inside(self, limit: Array) -> Frame:
+        """Return the frame in which a row with a number beyond the limit is far, too."""
+        return Frame(self.origin, np.clip(limit - np.abs(self.origin), 0.0, self.reach))
 
     @classmethod
     def without_limit(cls, origin: Array) -> Frame:
@@ -483,30 +488,43 @@ def _with_values(X: Array, members: Members) -> tuple[Array, Members]:
     return X[kept], members.take(kept)
 
 
-def collect_full(X: Array, members: Members, frame: Frame | None) -> GaussianStats:
-    """Collect sums of deviations and of their products."""
+def collect_full(X: Array, members: Members, frame: Frame | None, limit: Array | None = None) -> GaussianStats:
+    """Collect sums of deviations and of their products; rows with a number beyond `limit` are left out."""
     X, members = _with_values(X, members)
     frame = first_frame(X, members) if frame is None else frame
+    if limit is not None and (members.shares is not None or not frame.placed):
+        X, members, limit = *limits.learnt_rows(X, members, limit), None
     if not frame.placed:
         K, D = members.K, X.shape[1]
         none = np.zeros(K), np.zeros((K, D)), np.zeros((K, D, D))
         return GaussianStats.of(none, _counted(members), X, members, frame)
-    *sums, far = members.scatter_within(X, *frame)
-    return GaussianStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
+    *sums, far = members.scatter_within(X, *(frame if limit is None else frame.inside(limit)))
+    if limit is None or not len(far):
+        return GaussianStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
+    near = GaussianStats(_labels(X, members), *sums, *frame)
+    others = limits.taken(X[far], members.take(far), limits.rows_within(X[far], limit))
+    limits.warn_if_many(len(far) - len(others[0]), len(X))
+    return near + collect_full(*others, frame)
 
 
-def collect_diagonal(X: Matrix, members: Members, frame: Frame | None) -> DiagonalStats:
-    """Collect sums of deviations and of their squares.
+def collect_diagonal(X: Matrix, members: Members, frame: Frame | None, limit: Array | None = None) -> DiagonalStats:
+    """Collect sums of deviations and of their squares; numbers beyond `limit` count as missing.
 
     In a sparse table every zero is a value, the origin is zero, and no row is far.
     """
     if isinstance(X, np.ndarray):
         frame = first_frame(X, members) if frame is None else frame
+        if limit is not None and (members.shares is not None or not frame.placed):
+            X, limit = limits.learnt_values(X, limit), None
         if not frame.placed:
             none = np.zeros((3, members.K, X.shape[1]))
             return DiagonalStats.of((none[0], none[1], none[2]), _counted(members), X, members, frame)
-        *sums, far = members.moments_within(X, *frame)
-        return DiagonalStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
+        *sums, far = members.moments_within(X, *(frame if limit is None else frame.inside(limit)))
+        if limit is None or not len(far):
+            return DiagonalStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
+        near = DiagonalStats(_labels(X, members), *sums, *frame)
+        limits.warn_if_many(int(limits.beyond(X[far], limit).any(axis=1).sum()), len(X))
+        return near + collect_diagonal(limits.masked(X[far], limit), members.take(far), frame)
     if members.codes is None:
         first, second = members.total(X), members.total(X.multiply(X).tocsr())
     else:

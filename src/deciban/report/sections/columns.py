@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from deciban.report.drawing import (
 )
 from deciban.report.findings import block_models
 from deciban.report.material import MOST_CURVES, MOST_LISTED, Material
+from deciban.statistics import Array
 
 MOST_FEATURES = 20
 FIGURE_BYTES = 220_000  # of the densities of columns
@@ -87,10 +89,27 @@ def columns_section(material: Material, share: float) -> str:
     return f"{table}{title}{legend}{more}<div class='figures'>{''.join(figures)}</div>{note}"
 
 
+def _top(column: ColumnScale, heights: Array) -> float:
+    """The height of a figure of densities: narrow peaks may reach beyond it."""
+    if not column.edges:
+        return float(np.quantile(heights[np.isfinite(heights)], 0.995))
+    x = np.array(column.values, dtype=float)
+    along, curves = bin_steps(column.edges, x, heights)
+    even = np.linspace(x[0], x[-1], 400)
+    return float(max(np.quantile(np.interp(even, along, curve), 0.99) for curve in curves.T))
+
+
+def bin_steps(edges: Sequence[float], x: Array, heights: Array) -> tuple[Array, Array]:
+    """Corners of the densities of bins: both ends of each bin, with the density at a value within it."""
+    ends = np.array(edges)
+    within = np.searchsorted(x, ends[:-1])  # the first value in each bin
+    return np.repeat(ends, 2)[1:-1], np.repeat(heights[within], 2, axis=0)
+
+
 def _density_figure(column: ColumnScale, names: Any, ident: str) -> str:
     K = len(names)
     heights = np.exp(np.clip(column.log_density[:, :K], -700, 700))
-    top = float(np.quantile(heights[np.isfinite(heights)], 0.995)) if column.kind == "number" else float(heights.max())
+    top = _top(column, heights) if column.kind == "number" else float(heights.max())
     top = max(top * 1.08, 1e-300)
     discrete = column.kind != "number"
     ylabel = "probability" if discrete else "density"
@@ -110,7 +129,8 @@ def _density_figure(column: ColumnScale, names: Any, ident: str) -> str:
     else:
         x = np.array(column.values, dtype=float)
         frame = Frame((float(x[0]), float(x[-1])), (0.0, top), 360, 200)
-        body = "".join(frame.line(x, heights[:, k], k) for k in range(K))
+        along, curves = bin_steps(column.edges, x, heights) if column.edges else (x, heights)
+        body = "".join(frame.line(along, curves[:, k], k) for k in range(K))
         axes = frame.axes(column.name, ylabel, ticks(*frame.x), ticks(0.0, top, 4))
         at = range(0, m, max(1, m // 8))
     rows = [(value_text(column.values[i]), *(number_text(float(h)) for h in heights[i])) for i in at]

@@ -110,15 +110,17 @@ def _word_tables(found: WordDrift) -> str:
     """Words that became more and less frequent."""
     clear = int((found.decibans >= CLEAR).sum())
     column = f" of {short(found.column, 40)}" if found.column else ""
+    title = f"<h3>{text_of(f'Words{column}', 60)}</h3>"
+    if not clear:
+        return f"{title}<p>None of {found.total:,} words has {CLEAR} dban or more for another frequency, given the class.</p>"
     text = (
-        f"Words{column} whose frequency, given the class, is another in the second file. Expected: the amount if "
-        f"frequencies were those learnt. {count(clear, 'word')} of {found.total:,} "
-        f"{'has' if clear == 1 else 'have'} {CLEAR} dban or more."
+        f"Words{column} whose frequency, given the class, is another in the second file: {count(clear, 'word')} of "
+        f"{found.total:,}, with {CLEAR} dban or more. Expected: the amount if frequencies were those learnt."
     )
-    made = f"<h3>{text_of(f'Words{column}', 60)}</h3><p>{text_of(text, 400)}</p>"
+    made = f"{title}<p>{text_of(text, 400)}</p>"
     more = found.found > found.expected
     for heading, side in (("More frequent", more), ("Less frequent", ~more)):
-        at = np.flatnonzero(side & (found.decibans > 0))[:WORDS_SHOWN]
+        at = np.flatnonzero(side & (found.decibans >= CLEAR))[:WORDS_SHOWN]
         largest = float(found.decibans[at].max(initial=1.0))
         rows = [
             (found.words[i], decibans_text(found.decibans[i] / convert(1.0, "decibans")), bar_cell(float(found.decibans[i]), largest),

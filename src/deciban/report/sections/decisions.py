@@ -16,6 +16,7 @@ from deciban.report.drawing import (
     LARGE,
     Frame,
     cards,
+    class_text,
     figure,
     legend_of,
     rounded,
@@ -113,8 +114,8 @@ def _histogram(evaluation: Evaluation, k: int, ratio: Array, is_own: Array, numb
     scale = float(frame.across(1.0)) - float(frame.across(0.0))
     mark = f'<line class="mark" y1="10" y2="{frame.height - frame.bottom}" data-threshold="{frame.left} {edges[0]:.4f} {scale:.6f} {frame.width - 10} {number}"/>'
     name, rest = (
-        short(evaluation.classes[k], 30),
-        "the rest" if len(evaluation.classes) > 2 else short(evaluation.classes[1 - k], 30),
+        class_text(evaluation.classes[k]),
+        "the rest" if len(evaluation.classes) > 2 else class_text(evaluation.classes[1 - k]),
     )
     rows = [
         (f"{edges[i]:.1f} to {edges[i + 1]:.1f}", f"{found.h1[i]:,}", f"{found.h0[i]:,}") for i in range(len(found.h1))

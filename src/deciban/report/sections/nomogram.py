@@ -105,8 +105,9 @@ def nomogram_section(material: Material, data: dict[str, Any], share: float) -> 
         f"<p>{text}</p>"
         f"<div class='controls'>{choice}<div><label for='nomogram-prior'>Prior odds</label>"
         f"<input id='nomogram-prior' type='range' min='-60' max='60' step='any' value='{start}'>"
-        f"<output id='nomogram-prior-text' for='nomogram-prior'></output></div></div>{rows}{together}"
+        f"<output id='nomogram-prior-text' for='nomogram-prior'></output></div></div>"
         "<div class='sum' role='status'><span id='nomogram-sum'></span> → P = <span id='nomogram-probability'></span></div>"
+        f"{rows}{together}"
         f"<p class='quiet'>{escape(' '.join(notes))}</p>"
     )
 

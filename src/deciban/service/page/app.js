@@ -1,7 +1,7 @@
 import { get, post, session, teach, upload } from "/page/service.js";
-import { $, bars, cells, decibans, download, element, fill, odds, percent, rowText, written } from "/page/view.js";
+import { $, bars, cells, decibans, download, element, fill, named, odds, percent, rowText, written } from "/page/view.js";
 
-const state = { model: null, row: null, explained: null, predicted: null, prior: null, costs: {}, version: 0, lesson: null, offered: false, unsure: null, turn: 0 };
+const state = { model: null, row: null, explained: null, predicted: null, prior: null, costs: {}, version: 0, lesson: null, offered: false, unsure: null, turn: 0, all: false };
 const MOST_FIELDS = 60;
 const MOST_FILE = 8 * 2 ** 20;
 
@@ -37,12 +37,20 @@ async function loadModel() {
   state.version = Math.max(state.version, model.version);
   document.title = `${model.name} – deciban`;
   $("title").textContent = model.name;
-  const names = model.classes.slice(0, 6).map((one) => one.name).join(", ");
-  $("summary").textContent = `Tells ${model.classes.length} classes apart (${names}${model.classes.length > 6 ? ", …" : ""}). Learnt from ${model.rows.toLocaleString("en")} rows; ${model.lessons.toLocaleString("en")} ${model.lessons === 1 ? "lesson" : "lessons"} since. Calibration: ${model.calibration}.`;
+  $("summary").textContent = summary(model);
+  $("origin").textContent = `Learnt from ${model.rows.toLocaleString("en")} rows; lessons and changes here: ${model.lessons.toLocaleString("en")}. Calibration: ${model.calibration}.`;
   $("token-field").hidden = !model.tokens;
   if (first) makeFields(model);
   showClasses(model);
   showUnsureCount(model.unsure);
+}
+
+function summary(model) {
+  const names = model.classes.map((one) => named(one.name));
+  const what = model.form === "table" && model.label ? `Predicts ${model.label}: tells` : "Tells";
+  if (names.length === 2) return `${what} ${names[0]} from ${names[1]}, and shows why.`;
+  if (names.length === 1) return `Knows one class, ${names[0]}. Teach a second one.`;
+  return `${what} ${names.length} classes apart, and shows why: ${names.slice(0, 6).join(", ")}${names.length > 6 ? ", …" : ""}.`;
 }
 
 function makeFields(model) {
@@ -61,13 +69,15 @@ function makeFields(model) {
     const input = element("input", { id, name: column.name, autocomplete: "off" });
     const parts = [element("label", { for: id, textContent: column.name }), input];
     if (column.kind === "number" || column.kind === "count") input.inputMode = "decimal";
+    if (column.values && column.kind !== "text") input.placeholder = column.values.replace(/^(whole )?numbers? from /, "").replace(/^\d+ names: /, "");
     if (column.names) {
       input.setAttribute("list", `${id}-names`);
       parts.push(element("datalist", { id: `${id}-names` }, ...column.names.map((name) => element("option", { value: name }))));
     }
     return element("div", { class: column.kind === "text" ? "wide" : "" }, ...parts);
   });
-  fill($("fields"), paste, ...fields);
+  const wide = (field) => field.className === "wide"; // texts come last, so that the others fill their lines
+  fill($("fields"), paste, ...fields.filter((field) => !wide(field)), ...fields.filter(wide));
 }
 
 function pasteLine(event) {
@@ -129,12 +139,13 @@ async function classify(row, offered = false) {
   state.prior = null;
   state.costs = {};
   state.pair = null;
+  state.all = false;
   $("taught").hidden = true;
   const given = await attempt(() => ask(row));
   if (!given) return;
   state.pair = [given.explained.over, given.explained.against];
   Object.assign(state, given);
-  $("answer").hidden = $("teach").hidden = false;
+  showSections(true);
   $("asked").hidden = !given.predicted.asked;
   $("asked").textContent = `This row is in the random sample of one in ${state.model.asked_one_in}. Please teach its class, even if the prediction is right: the live figures rest on these rows.`;
   showCosts();
@@ -144,16 +155,35 @@ async function classify(row, offered = false) {
   countLessons();
 }
 
+function showSections(answered) {
+  $("answer").hidden = $("teach").hidden = !answered;
+  $("steps").hidden = answered;
+}
+
+// The value of a part; of a word, only how often it occurs if that is more than once.
+function valueOf(part) {
+  const columns = state.model.form === "table" ? state.model.columns.filter((column) => column.kind === "text") : [];
+  const word = state.model.form === "text" || state.model.form === "mail" || columns.some((column) => part.name.startsWith(`${column.name}: `));
+  return word && typeof part.value === "number" ? (part.value === 1 ? "" : `× ${written(part.value)}`) : part.value;
+}
+
+function showBars() {
+  const more = bars($("bars"), state.explained, state.all, valueOf);
+  $("all-parts").hidden = more <= 0;
+  $("all-parts").textContent = state.all ? "Show the largest parts only" : "Show all parts";
+  $("all-parts").setAttribute("aria-expanded", String(state.all));
+}
+
 function show() {
   const { predicted, explained } = state;
   const [best, share] = Object.entries(predicted.probabilities).sort((a, b) => b[1] - a[1])[0];
-  $("headline").textContent = `${best}: probability ${percent(share)}`;
+  $("headline").textContent = `${named(best)}: probability ${percent(share)}`;
   const side = Number(explained.posterior) < 0 || explained.posterior === "-inf" ? explained.against : explained.over;
-  $("odds").textContent = `${decibans(explained.posterior)} decibans for ${explained.over} over ${explained.against}: ${odds(explained.posterior)} for ${side}.`;
-  $("over").textContent = explained.over;
-  $("against").textContent = explained.against;
-  bars($("bars"), explained);
-  for (const name of document.querySelectorAll(".prior-class")) name.textContent = explained.over;
+  $("odds").textContent = `${decibans(explained.posterior)} decibans for ${named(explained.over)} over ${named(explained.against)}: ${odds(explained.posterior)} for ${named(side)}.`;
+  $("over").textContent = named(explained.over);
+  $("against").textContent = named(explained.against);
+  showBars();
+  for (const name of document.querySelectorAll(".prior-class")) name.textContent = named(explained.over);
   const own = state.model.classes.find((one) => one.name === explained.over)?.prior ?? 0.5;
   const prior = state.prior?.share ?? own;
   const logit = 10 * Math.log10(prior / (1 - prior));
@@ -191,7 +221,7 @@ function showCosts() {
       state.costs[JSON.stringify([truth, decided])] = cost;
       decide();
     });
-    return element("label", { for: `cost-${at}` }, `of deciding ${decided} where ${truth} is right`, input);
+    return element("label", { for: `cost-${at}` }, `of deciding ${named(decided)} where ${named(truth)} is right`, input);
   }));
 }
 
@@ -200,7 +230,7 @@ async function decide() {
   const given = await attempt(() => post("/decide", { row: state.row, ...options(), ...(cost.length ? { cost } : {}) }));
   if (!given) return;
   const made = given.answers[0];
-  $("decision").textContent = `Decide ${made.label}: expected cost ${made.expected_cost < 0.001 ? made.expected_cost.toExponential(1) : made.expected_cost.toFixed(3)}.`;
+  $("decision").textContent = `Decide ${named(made.label)}: expected cost ${made.expected_cost < 0.001 ? made.expected_cost.toExponential(1) : made.expected_cost.toFixed(3)}.`;
 }
 
 // -- teaching -----------------------------------------------------------------------------------------------------
@@ -214,7 +244,7 @@ function classButtons(parent, act, preferred) {
 }
 
 function showTeachButtons() {
-  $("teach-question").textContent = `Which class is right? The prediction is ${state.predicted.prediction}.`;
+  $("teach-question").textContent = `Which class is right? The prediction is ${named(state.predicted.prediction)}.`;
   classButtons($("teach-classes"), teachRow, state.predicted.prediction);
 }
 
@@ -243,7 +273,7 @@ function showLesson(label, before, after, lesson) {
   $("undo").disabled = false;
   $("undone").textContent = "";
   const [over, against] = state.pair;
-  $("taught-text").textContent = `Learnt as ${label}: ${decibans(before.explained.posterior)} → ${decibans(after.explained.posterior)} decibans for ${over} over ${against}.`;
+  $("taught-text").textContent = `Learnt as ${named(label)}: ${decibans(before.explained.posterior)} → ${decibans(after.explained.posterior)} decibans for ${named(over)} over ${named(against)}.`;
   const parts = new Map();
   for (const part of before.explained.parts) parts.set(part.name, [Number(part.evidence), 0]);
   for (const part of after.explained.parts) parts.set(part.name, [(parts.get(part.name) || [0, 0])[0], Number(part.evidence)]);
@@ -252,7 +282,7 @@ function showLesson(label, before, after, lesson) {
   const lines = changed.map(([name, was, now]) => [`evidence of ${name}`, decibans(was), decibans(now)]);
   lines.push(["prior", decibans(before.explained.prior), decibans(after.explained.prior)]);
   lines.push(["answer in decibans", decibans(before.explained.posterior), decibans(after.explained.posterior)]);
-  for (const name of [over, against]) lines.push([`probability of ${name}`, percent(before.predicted.probabilities[name] ?? 0), percent(after.predicted.probabilities[name] ?? 0)]);
+  for (const name of [over, against]) lines.push([`probability of ${named(name)}`, percent(before.predicted.probabilities[name] ?? 0), percent(after.predicted.probabilities[name] ?? 0)]);
   fill($("changes"), ...lines.map(([name, was, now]) => element("tr", {}, element("th", { scope: "row", textContent: name }), element("td", { class: "number", textContent: was }), element("td", { class: "number", textContent: now }))));
   $("undo").dataset.id = lesson.id;
 }
@@ -284,7 +314,7 @@ async function countLessons() {
   try {
     const found = await post("/change", { row, to: other[0], after: state.version });
     if (row !== state.row) return;
-    $("change").textContent = found.lessons === null ? `No number of such lessons up to 4,096 would change this to ${other[0]}.` : `About ${found.lessons} such ${found.lessons === 1 ? "lesson" : "lessons"} would change this to ${other[0]}.`;
+    $("change").textContent = found.lessons === null ? `No number of such lessons up to 4,096 would change this to ${named(other[0])}.` : `About ${found.lessons} such ${found.lessons === 1 ? "lesson" : "lessons"} would change this to ${named(other[0])}.`;
   } catch { /* an estimate: the page works without it */ }
 }
 
@@ -301,7 +331,7 @@ async function showUnsure() {
   $("unsure-next").hidden = !state.unsure;
   if (!state.unsure) return;
   $("unsure-row").textContent = rowText(state.unsure.row);
-  $("unsure-guess").textContent = `Most probable: ${state.unsure.prediction} (${percent(state.unsure.probability)}).`;
+  $("unsure-guess").textContent = `Most probable: ${named(state.unsure.prediction)} (${percent(state.unsure.probability)}).`;
   classButtons($("unsure-classes"), teachUnsure, "");
 }
 
@@ -357,13 +387,13 @@ async function rename() {
 const VERBS = { learn: "learnt", unlearn: "unlearnt", correct: "corrected", classes: "renamed", erase: "erased" };
 
 function lessonLine(lesson) {
-  const what = lesson.kind === "classes" ? `${lesson.labels[0]} shown as ${lesson.labels[1]}`
-    : lesson.kind === "correct" ? `${lesson.was?.[0]} → ${lesson.labels[0]}` : `as ${[...new Set(lesson.labels)].join(", ")}`;
+  const what = lesson.kind === "classes" ? `${named(lesson.labels[0])} shown as ${named(lesson.labels[1])}`
+    : lesson.kind === "correct" ? `${named(lesson.was?.[0])} → ${named(lesson.labels[0])}` : `as ${[...new Set(lesson.labels)].map(named).join(", ")}`;
   const rows = lesson.kind === "classes" ? "" : lesson.erased ? "[rows erased]" : rowText(lesson.rows[0]).slice(0, 120) + (lesson.count > 1 ? ` … and ${lesson.count - 1} more` : "");
   const flags = [lesson.asked ? "random sample" : "", lesson.offered ? "offered as unsure" : "", lesson.undoes ? `undoes ${lesson.undoes}` : "", lesson.undone ? `undone by ${lesson.undone}` : ""].filter(Boolean).join("; ");
   const when = new Date(lesson.time * 1000).toLocaleString();
   const made = element("li", { id: `lesson-${lesson.id}` },
-    element("p", {}, element("b", { textContent: `${lesson.id} ${VERBS[lesson.kind] || lesson.kind} ${lesson.kind === "erase" ? "" : what}` })),
+    element("p", {}, element("b", { textContent: `Lesson ${lesson.id}: ${VERBS[lesson.kind] || lesson.kind} ${lesson.kind === "erase" ? "" : what}` })),
     rows ? element("p", { class: "small", textContent: rows }) : null,
     element("p", { class: "quiet small", textContent: `${when}${lesson.who ? `, by ${lesson.who}` : ""}${flags ? `; ${flags}` : ""}` }));
   if (!lesson.undone && !lesson.erased && lesson.kind !== "erase") {
@@ -399,11 +429,12 @@ async function showFigures() {
 // -- start --------------------------------------------------------------------------------------------------------
 function wire() {
   $("row-form").addEventListener("submit", (event) => { event.preventDefault(); const row = readRow(); if (typeof row === "string" && !row.trim()) { report(new Error("Type or paste a text first.")); return; } classify(row); });
-  $("clear").addEventListener("click", () => { $("row-form").reset(); $("answer").hidden = $("teach").hidden = true; state.row = null; report(null); });
+  $("clear").addEventListener("click", () => { $("row-form").reset(); showSections(false); state.row = null; report(null); });
   let timer = 0;
   $("prior").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(movePrior, 40); });
   $("prior-reset").addEventListener("click", () => { state.prior = null; refresh(); });
   $("new-class").addEventListener("submit", (event) => { event.preventDefault(); const name = $("new-class-name").value.trim(); if (name) { $("new-class-name").value = ""; teachRow(name); } });
+  $("all-parts").addEventListener("click", () => { state.all = !state.all; showBars(); });
   $("undo").addEventListener("click", () => undo(Number($("undo").dataset.id)));
   $("unsure-look").addEventListener("click", () => { const { row } = state.unsure; setRow(row); classify(row, true); $("ask").scrollIntoView(); });
   $("rename").addEventListener("submit", (event) => { event.preventDefault(); rename(); });

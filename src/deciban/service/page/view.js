@@ -65,15 +65,33 @@ function line(name, value, evidence, largest, kind = "") {
   return row;
 }
 
-export function bars(table, explained) {
+const MOST_PARTS = 10;
+
+// Parts of columns and words by size, at most MOST_PARTS and a sum of the smaller ones; then calibration and the like.
+function partsShown(parts, all) {
+  const own = parts.filter((part) => part.kind !== "other");
+  const rest = all || own.length <= MOST_PARTS + 2 ? [] : own.slice(MOST_PARTS);
+  const sum = rest.reduce((total, part) => total + numberOf(part.evidence), 0);
+  const smaller = rest.length ? [{ name: `${rest.length} smaller parts`, value: null, evidence: sum, kind: "sum" }] : [];
+  return [...own.slice(0, own.length - rest.length), ...smaller, ...parts.filter((part) => part.kind === "other")];
+}
+
+// Shows the parts in a table, all of them or the largest; returns how many there are beyond the largest.
+export function bars(table, explained, all, valueOf) {
+  const shown = partsShown(explained.parts, all);
+  table.classList.toggle("without-values", !shown.some((part) => valueOf(part)));
   const numbers = [...explained.parts.map((part) => numberOf(part.evidence)), numberOf(explained.prior), numberOf(explained.posterior)];
   const largest = Math.max(...numbers.map(Math.abs).filter(Number.isFinite), 1);
-  fill(table.tBodies[0], ...explained.parts.map((part) => line(part.name, part.value, part.evidence, largest)));
+  fill(table.tBodies[0], ...shown.map((part) => line(part.name, valueOf(part), part.evidence, largest, part.kind || "")));
   fill(table.tFoot,
     line("evidence", `${odds(explained.evidence)}`, explained.evidence, largest, "total"),
     line("prior", `${odds(explained.prior)}`, explained.prior, largest),
     line("answer", `${odds(explained.posterior)}`, explained.posterior, largest, "total"));
+  return partsShown(explained.parts, true).length - partsShown(explained.parts, false).length;
 }
+
+// The name of a class within a sentence; names such as 1 are set in quotes.
+export const named = (name) => (/^[\d\s.,+−-]*$/.test(name) ? `“${name}”` : name);
 
 export function rowText(row) {
   if (row === null) return "[erased]";

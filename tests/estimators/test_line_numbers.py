@@ -1,4 +1,4 @@
-"""Errors about rows of a file name the line, in whatever batch the row is and whatever was skipped before."""
+"""Errors about rows of a file name the line, in every batch and after skipped lines."""
 
 import re
 

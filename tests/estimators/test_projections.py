@@ -175,6 +175,7 @@ def read_labels(folder, name):
     return np.frombuffer(gzip.decompress((folder / name).read_bytes()), np.uint8, offset=8).astype(np.intp)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("DECIBAN_DATA" not in os.environ, reason="DECIBAN_DATA does not say where MNIST lies")
 def test_the_mnist_table():
     folder = Path(os.environ.get("DECIBAN_DATA", "")) / "mnist"

@@ -1,4 +1,4 @@
-"""Sums in the making are the sums: batch by batch, whatever the family keeps meanwhile."""
+"""Accumulators of streams: batch by batch they hold the sums of all rows."""
 
 import numpy as np
 import pyarrow as pa

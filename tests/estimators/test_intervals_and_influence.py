@@ -39,6 +39,27 @@ def test_intervals_cover_as_often_as_they_say(world):
     assert abs(np.mean(hits) - 0.9) < 0.03
 
 
+@pytest.mark.parametrize("structure", ["full", "tied"])
+@pytest.mark.parametrize(("n", "least", "most"), [(3, 0.85, 1.0), (10, 0.86, 0.94)])
+def test_intervals_of_covariances_cover_where_the_prior_is_derived(structure, n, least, most):
+    """True classes one standard deviation apart, n rows of each."""
+    hits = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        factors = rng.normal(size=(2, D, D))
+        covariances = [factor @ factor.T / D + np.eye(D) / 2 for factor in factors]
+        covariances[1] = covariances[0] if structure == "tied" else covariances[1]
+        truth = [Gaussian.of(mean * np.ones(D) / np.sqrt(D), each) for mean, each in enumerate(covariances)]
+        codes = np.arange(2 * n + 4) % 2
+        rows = np.stack([truth[k].sample(np.zeros(1, dtype=int), rng)[0] for k in codes])
+        told = (
+            GenerativeClassifier(Gaussian(structure)).fit(rows[4:], codes[4:]).llr_interval(rows[:4], 1, 0, draws=200)
+        )
+        llr = truth[1].log_density(rows[:4])[:, 0] - truth[0].log_density(rows[:4])[:, 0]
+        hits.append((told.low <= llr) & (llr <= told.high))
+    assert least <= np.mean(hits) <= most
+
+
 def test_an_interval_shrinks_with_data():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 4000)

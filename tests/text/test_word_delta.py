@@ -1,0 +1,105 @@
+"""A vocabulary that came from a base by few changes has the columns of one that was made anew."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deciban import GenerativeClassifier, Text
+from deciban.text import word_delta
+from deciban.text.documents import make_reader
+from deciban.text.tokens import Tokens
+from deciban.text.vocabulary import Vocabulary
+from deciban.text.word_delta import WordDelta
+
+WORDS = [a + b for a in "abcäß中" for b in "xyz😀"]
+BASE = WORDS[::2]
+
+
+@pytest.fixture(autouse=True)
+def small_bases(monkeypatch):
+    monkeypatch.setattr(word_delta, "LEAST_WORDS", 4)
+
+
+def columns(vocabulary):
+    number = make_reader(Tokens(), vocabulary, fast=False).number
+    return [number.get(word, -1) for word in [*WORDS, "absent", ""]], len(number)
+
+
+def renewed(vocabulary):
+    return Vocabulary(vocabulary.names, vocabulary.kind)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sets(st.sampled_from(WORDS), min_size=1, max_size=5), max_size=6))
+def test_changes_in_steps_give_the_columns_of_a_new_vocabulary(steps):
+    vocabulary = Vocabulary.of(BASE, "learnt")
+    for changed in steps:
+        known = set(vocabulary)
+        if changed <= known:
+            vocabulary = vocabulary.take(np.array([at for at, word in enumerate(vocabulary) if word not in changed]))
+        else:
+            vocabulary = vocabulary.union(Vocabulary.of(changed, "learnt"))
+        if len(vocabulary) < 5:
+            return
+        assert list(vocabulary) == sorted(vocabulary)
+        assert vocabulary.delta is None or vocabulary.delta.base.delta is None
+        assert columns(vocabulary) == columns(renewed(vocabulary))
+
+
+def test_many_changes_make_a_new_base(monkeypatch):
+    monkeypatch.setattr(word_delta, "MOST_CHANGES", 2)
+    vocabulary = Vocabulary.of(BASE, "learnt")
+    one = vocabulary.union(Vocabulary.of(["m"], "learnt"))
+    three = one.union(Vocabulary.of(["n", "o"], "learnt"))
+    assert one.delta is not None
+    assert one.delta.base is vocabulary
+    assert three.delta is None
+    assert columns(three) == columns(renewed(three))
+
+
+def test_a_word_that_comes_back_leaves_no_change():
+    vocabulary = Vocabulary.of(BASE, "learnt")
+    without = vocabulary.take(np.delete(np.arange(len(vocabulary)), 3))
+    back = without.union(vocabulary.take(np.array([3])))
+    assert back == vocabulary
+    assert (back.delta.added, back.delta.removed) == ((), ())
+
+
+def test_a_small_vocabulary_has_no_delta(monkeypatch):
+    monkeypatch.setattr(word_delta, "LEAST_WORDS", 1000)
+    assert Vocabulary.of(BASE, "learnt").union(Vocabulary.of(["m"], "learnt")).delta is None
+    assert WordDelta(Vocabulary.of(BASE, "learnt")).changed(added=["m"]) is None
+
+
+def test_a_copy_has_the_words_and_not_the_base():
+    grown = Vocabulary.of(BASE, "learnt").union(Vocabulary.of(["m"], "learnt"))
+    copy = pickle.loads(pickle.dumps(grown))
+    assert copy == grown
+    assert copy.delta is None
+
+
+@pytest.mark.parametrize("kind", [{}, {"vocabulary": "growing"}, {"unit": "char_wb", "ngrams": (1, 2)}])
+def test_lessons_with_new_words_equal_one_fit_to_the_bit(kind):
+    texts = ["ab cd ef", "cd gh ij", "kl mn op", "ab op"]
+    more = ["new words ab", "zz aa new", "mm cd 中文 words"]
+    family = Text(transform="counts", pseudo_count=1.0, **kind)
+    clf = GenerativeClassifier(family, calibrate=None).fit(texts, [0, 1, 0, 1])
+    clf.predict_proba(texts)  # a reader of the base
+    before = clf.stats_
+    for text, label in zip(more, (0, 1, 1)):
+        clf.learn([text], [label])
+    whole = GenerativeClassifier(family, calibrate=None).fit(texts + more, [0, 1, 0, 1, 0, 1, 1])
+    assert clf.stats_.same(whole.stats_)
+    for asked in (texts + more, ["zz", "unknown", "new ab words"]):
+        np.testing.assert_array_equal(clf.predict_proba(asked), whole.predict_proba(asked))
+        np.testing.assert_array_equal(clf.predict_proba(asked[:1]), whole.predict_proba(asked)[:1])
+    for text, label in zip(more, (0, 1, 1)):
+        clf.unlearn([text], [label])
+    assert clf.stats_.same(before)
+    np.testing.assert_array_equal(
+        clf.predict_proba(more),
+        GenerativeClassifier(family, calibrate=None).fit(texts, [0, 1, 0, 1]).predict_proba(more),
+    )
