@@ -54,7 +54,7 @@ def main() -> None:
 def cluster():
     """Two workers; a cluster for each round, because Dask does not always replace a worker that was killed."""
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as workers,
         Client(workers, set_as_default=False) as client,
     ):
         yield client

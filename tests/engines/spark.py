@@ -17,11 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import deciban
-from deciban import GenerativeClassifier
+from deciban import PLSA, Gaussian, GenerativeClassifier, HiddenMarkovModel, MixtureModel
 from deciban.engines.spark import SparkEngine
 from deciban.errors import DecibanError, EngineError, InputError
 from engine_rows import ROWS, assert_equal_models, columns, planned, write
@@ -78,8 +79,44 @@ def campaign(session: SparkSession, folder: Path) -> None:
     assert_equal_models(alone.model_, files.model_)
     say("files are fitted", start)
 
+    hidden(session)
     kills(session, clf, pattern)
     bad_input(session, frame, folder, pattern)
+
+
+def hidden(session: SparkSession) -> None:
+    """Passes over partitions: the objectives of one machine in every iteration."""
+    rng = np.random.default_rng(0)
+    code = np.repeat(rng.integers(0, 2, 300), 20)
+    table = pa.table({"x": rng.normal(3.0 * code, 1.0), "y": rng.normal(code, 1.0), "session": np.arange(6_000) // 60})
+
+    def parted(rows: pa.Table):
+        return session.createDataFrame(rows).coalesce(1).repartitionByRange(3, "session").cache()
+
+    start = time.monotonic()
+    frame = parted(table)
+    rows = frame.toArrow()
+    pairs, alone = frame.select("x", "y"), rows.select(["x", "y"])
+    one, two = (MixtureModel(2, Gaussian("full"), random_state=0).fit(each).fitted_ for each in (alone, pairs))
+    np.testing.assert_allclose(two.trace.objective, one.trace.objective, rtol=1e-10)
+    say(f"a mixture is fitted in {len(two.trace.objective)} passes", start)
+
+    start = time.monotonic()
+    options = {"family": Gaussian("diagonal"), "n_states": 2, "random_state": 0}
+    two = HiddenMarkovModel(**options).fit(frame, lengths="session")
+    one = HiddenMarkovModel(**options).fit(alone, lengths=[60] * 100)
+    np.testing.assert_allclose(two.trace_.objective, one.trace_.objective, rtol=1e-10)
+    say(f"a hidden Markov model is fitted in {len(two.trace_.objective)} passes", start)
+
+    start = time.monotonic()
+    words = rng.integers(0, 20, (400, 30)) + 20 * rng.integers(0, 2, (400, 1))
+    texts = [" ".join(f"w{word:02}" for word in row) for row in words]
+    shared = session.createDataFrame(pa.table({"text": texts})).coalesce(3).cache()
+    found, alone = (PLSA(n_components=2, random_state=0, min_df=1).fit(each) for each in (shared, texts))
+    assert (found.documents_, found.tokens_) == (400, 400 * 30)
+    assert found.perplexity(texts) < 1.02 * alone.perplexity(texts)
+    say("topics are fitted", start)
+    refused(InputError, "one column of texts", lambda: PLSA(n_components=2).fit(frame))
 
 
 def kills(session: SparkSession, clf: GenerativeClassifier, pattern: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 import deciban
 from deciban import GenerativeClassifier
 from deciban.engines.dask import DaskEngine
-from deciban.errors import EngineError, InputError
+from deciban.errors import DomainError, EngineError, InputError
 from engine_rows import ROWS, assert_equal_models, columns, planned, write
 
 distributed = pytest.importorskip("distributed")
@@ -34,7 +34,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def client():
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
@@ -126,7 +126,7 @@ def test_a_partition_of_another_kind_is_named_and_nothing_is_written(client, pat
         return part.assign(calls="many") if partition_info and partition_info["number"] == 2 else part
 
     clf = GenerativeClassifier(FAMILIES, calibrate=None)
-    with client.as_current(), pytest.raises(InputError, match="calls"):
+    with client.as_current(), pytest.raises(InputError, match=r"partition 2: column 'calls' is of type"):
         clf.fit(frame.map_partitions(spoilt, meta=frame._meta), "label")
     assert not clf.__sklearn_is_fitted__()
 
@@ -139,6 +139,23 @@ def test_a_partition_of_another_kind_is_named_and_nothing_is_written(client, pat
     assert run.returncode != 0
     assert "004.parquet" in run.stderr
     assert sorted(os.listdir(tmp_path)) == [f"{at:03}.parquet" for at in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda part: part.drop(columns="calls"), r"partition 4 has other columns than the first partition: it lacks"),
+        (lambda part: part.assign(more=1), r"partition 4 has other columns than the first partition: it has also"),
+        (lambda part: part.assign(calls="many"), r"column 'calls' holds 'many' \(partition 4, row 0\)"),
+        (lambda part: part.assign(label=None), r"partition 4, row 0: \d+ of \d+ labels are missing"),
+    ],
+)
+def test_a_partition_behind_the_first_rows_is_named(change, said):
+    table = columns(ROWS + 500).to_pandas()
+    parts = [table.iloc[:ROWS].iloc[at * 20_000 :][:20_000] for at in range(4)]
+    frame = dd.from_map(lambda part: part, [*parts, change(table.iloc[ROWS:])], meta=table.iloc[:0])
+    with pytest.raises(InputError if "holds" not in said else DomainError, match=said):
+        GenerativeClassifier(FAMILIES, calibrate=None).fit(frame, "label")
 
 
 def test_workers_without_deciban_or_of_another_version_are_named():

@@ -4,8 +4,10 @@ import re
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -226,10 +228,12 @@ def test_the_command_line_fits_parquet_files_in_duckdb(tmp_path):
     assert deciban.load(model).stats_.rows.sum() == ROWS
 
 
-def test_the_engine_of_a_with_statement_reads_parquet_files(path, scanned):
+@pytest.mark.parametrize("address", ["", "memory://deciban/rows.parquet"])
+def test_the_engine_of_a_with_statement_reads_parquet_files_also_at_an_address(path, scanned, address):
+    fsspec.filesystem("memory").pipe("/deciban/rows.parquet", Path(path).read_bytes())
     family = {"calls": Poisson(), "colour": Categorical()}
     one = GenerativeClassifier(family, calibrate=None).fit(path, "label")
     with deciban.engine("duckdb"):
-        two = GenerativeClassifier(family, calibrate=None).fit(path, "label")
+        two = GenerativeClassifier(family, calibrate=None).fit(address or path, "label")
     assert scanned == []
     assert_equal_models(one.model_, two.model_)

@@ -81,5 +81,5 @@ def test_what_partitions_do_not_take_is_said(groups, documents):
         TopicModel(n_components=2, method="gibbs").fit(parts(documents, 2))
     with pytest.raises(NotAvailableError, match="without tempering"):
         PLSA(n_components=2, temper=0.8).fit(parts(documents, 2))
-    with pytest.raises(InputError, match="series of texts"):
+    with pytest.raises(InputError, match="partitions are one column of texts"):
         TopicModel(n_components=2).fit(parts(groups, 2))

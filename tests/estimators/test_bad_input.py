@@ -97,6 +97,7 @@ def test_weights_that_are_not_weights(weight, message):
     [
         ([None] * 3 + ["a"] * 27, "3 of 30 labels are missing"),
         ([np.nan] * 2 + [1.0] * 28, "2 of 30 labels are missing"),
+        (pd.Series([None] * 2 + ["a"] * 28, dtype="string"), "2 of 30 labels are missing"),
         (["a", 1] * 15, "mixed types .int and str."),
         (["a"] * 29, "30 rows, but y has 29"),
         (np.linspace(0, 1, 30), "Unknown label type"),

@@ -109,7 +109,7 @@ def parted(X: Any) -> tuple[Any, Passes | None]:
     if not hasattr(backend, "passes"):
         raise NotAvailableError(
             f"the engine {library!r} does not fit models with hidden variables.",
-            remedy="Give a Dask frame, or load the rows into a frame.",
+            remedy="Give a frame of Dask or Spark, or load the rows into a frame.",
         )
     return backend.passes(X)
 

@@ -24,16 +24,18 @@ import numpy as np
 import pandas as pd
 from dask import delayed
 from dask.delayed import Delayed
+from pandas.api.types import is_numeric_dtype
 
 import deciban
-from deciban.engines.fragments import Task
+from deciban.engines.fragments import Task, columns_of
 from deciban.engines.passes import Passes
 from deciban.engines.plan import Addition, Work, check_label, fit, fit_files, over_parts, tree
-from deciban.errors import DecibanError, EngineError, InputError
+from deciban.errors import HERE, DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
 from deciban.progress import progress_bar
 from deciban.read.batches import Rows
+from deciban.read.many import check_columns
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
@@ -232,7 +234,12 @@ def _part(leaf: Delayed, part: int) -> Delayed:
 
 
 def _run(work: Work, data: Any, task: Task) -> Any:
-    return work(data, task)
+    try:
+        return work(data, task)
+    except DecibanError:
+        raise
+    except Exception as error:
+        raise _failed(error, [task]) from error
 
 
 def _done(_: Any) -> bool:
@@ -267,12 +274,14 @@ class Partitions:
             at = len(self.sizes)
             items = [(part, Task(at + i, _name(at + i))) for i, part in enumerate(self.parts[at : at + step])]
             for rows, head in self.engine.each(_Head(left), items):
+                if rows and left > 0:
+                    found.append(head.iloc[:left])
+                    _check_alike(found[0], found[-1], _name(len(self.sizes)))
+                    left -= len(found[-1])
                 self.sizes.append(rows)
-                found.append(head.iloc[:left])
-                left -= len(found[-1])
+                empty = head.iloc[:0]
             step *= 2
-        kept = [frame for frame in found if len(frame)] or found[:1]
-        return pd.concat(kept, ignore_index=True)
+        return pd.concat(found, ignore_index=True) if found else empty
 
     def items(self, read: int) -> list[tuple[Delayed, Task]]:
         """Return the partitions, with the rows to skip."""
@@ -283,6 +292,24 @@ class Partitions:
     def rows(self) -> list[int] | None:
         """Return the rows of each partition, if all were looked at."""
         return self.sizes if len(self.sizes) == len(self.parts) else None
+
+
+def _check_alike(first: Any, other: Any, name: str) -> None:
+    """Refuse a partition with other columns than the first, or with texts instead of numbers or the reverse."""
+    if isinstance(first, pd.Series):
+        return
+    check_columns(columns_of(other), columns_of(first), name, "the first partition")
+    for column, kind in other.dtypes.items():
+        wanted = first.dtypes[column]
+        unknown = first[column].isna().all() or other[column].isna().all()
+        if is_numeric_dtype(kind) != is_numeric_dtype(wanted) and not unknown:
+            raise InputError(
+                HERE,
+                f": column {str(column)!r} is of type {kind} here and of type {wanted} in the first partition.",
+                place=name,
+                columns=[column],
+                remedy="Give the same types in all partitions.",
+            )
 
 
 class _Head:
@@ -322,7 +349,7 @@ def check_workers(client: Any) -> None:
 
 def _failed(error: Exception, tasks: Sequence[Task]) -> EngineError:
     """Return the error for a task that a worker could not do."""
-    name = tasks[0].name
+    name = tasks[0].name if len(tasks) == 1 else "the fragments"
     kind = type(error).__name__
     if kind == "KilledWorker":
         return EngineError(

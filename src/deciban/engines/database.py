@@ -33,6 +33,7 @@ from deciban.read.batches import Rows as GivenRows
 from deciban.read.columnar import ParquetSource
 from deciban.read.files import open_source
 from deciban.read.many import ManyFiles, check_columns
+from deciban.read.places import file_system, is_address, of_fsspec
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
@@ -312,9 +313,11 @@ class SqlEngine:
         if not isinstance(first, ParquetSource) or first.stdin or source.skip_bad or self.connection is None:
             return None
         paths = list(source.paths) if isinstance(source, ManyFiles) else [str(source.path)]  # type: ignore[attr-defined]
+        if not self._reads(paths[0]):
+            return None
         types = self._parquet(paths[:1], paths[0]).types
         for path in paths[1:]:  # DuckDB would leave out a column that the first file does not have
-            check_columns(source.open_one(path), source.columns, paths[0])  # type: ignore[attr-defined]
+            check_columns(source.open_one(path).columns, source.columns, path, paths[0])  # type: ignore[attr-defined]
             for column, kind in self._parquet([path], path).types.items():
                 if kind != types[column]:
                     raise InputError(
@@ -325,6 +328,18 @@ class SqlEngine:
                         remedy="Give files with the same types.",
                     )
         return self._parquet(paths, source.name)
+
+    def _reads(self, path: str) -> bool:
+        """Whether DuckDB reads a path: of this machine, or an address of fsspec, whose file system it is then given.
+
+        Addresses of pyarrow, such as s3://…, are read by this process, with the credentials that pyarrow finds.
+        """
+        if not is_address(path) or path.startswith("file://"):
+            return True
+        found = of_fsspec(file_system(path)[0])
+        if found is not None and not self.connection.filesystem_is_registered(found.protocol):
+            self.connection.register_filesystem(found)
+        return found is not None
 
     def _parquet(self, paths: list[str], label: str) -> Relation:
         try:

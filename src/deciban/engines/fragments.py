@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from deciban.errors import DecibanError
 from deciban.read.batches import Batch, Rows
 from deciban.read.columnar import ParquetSource
 from deciban.read.many import ManyFiles, check_columns
@@ -114,9 +116,29 @@ def labelled_batches(
     if isinstance(data, FilePart):
         source = data.source()
         source.quiet = True
-        check_columns(source, columns, "the first file")
+        check_columns(source.columns, columns, source.name, "the first file")
+    elif source is None and len(data):
+        check_columns(columns_of(data), columns, name, "the first partition")
     rows = Rows(data if source is None else source, label, None, lambda table, _: schema, schema)
     return _after(rows.batches(parts=True), skip, counted=source is not None), source
+
+
+def columns_of(frame: Any) -> list[str]:
+    """Return the names of the columns of a partition: an Arrow table, or a frame of pandas."""
+    return [str(name) for name in getattr(frame, "column_names", frame.columns)]
+
+
+@contextmanager
+def located(data: Any, name: str) -> Iterator[None]:
+    """Context in which errors about the rows of a partition name it; errors about a file name it already."""
+    try:
+        yield
+    except DecibanError as error:
+        if isinstance(data, FilePart | Source) or (error.place or "").startswith(name):
+            raise
+        row = None if error.row is None else f"row {error.row}"
+        here = [name, *filter(None, [error.place or row])]
+        raise error.but(place=", ".join(here)) from error
 
 
 def _after(batches: Iterator[Batch], skip: int, counted: bool) -> Iterator[Batch]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import deciban
-from deciban.engines.fragments import Task
+from deciban.engines.fragments import Task, located
 from deciban.engines.plan import Adding, Addition, Work, check_version
 
 Sums = tuple[Any, ...]  # each is added to those of other parts; None adds nothing
@@ -65,7 +65,8 @@ class _OnPart:
 
     def __call__(self, data: Any, task: Task) -> Any:
         check_version(self.version, task.name)
-        found = self.work(data)
+        with located(data, task.name):
+            found = self.work(data)
         return [found] if self.listed else found
 
 

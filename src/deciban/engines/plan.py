@@ -27,7 +27,7 @@ import numpy as np
 
 import deciban
 from deciban.engines import words
-from deciban.engines.fragments import Files, Task, labelled_batches, parts_of
+from deciban.engines.fragments import Files, Task, labelled_batches, located, parts_of
 from deciban.errors import EngineError, InputError, NoRowsError, NotAvailableError
 from deciban.families.abilities import needs_all_rows
 from deciban.families.accumulators import accumulator
@@ -213,7 +213,8 @@ class Summing:
     def __call__(self, data: Any, task: Task) -> list[Partial]:
         """Return the sums of a fragment, in parts; data that are partial sums already are those of the first rows."""
         check_version(self.choices.version, task.name)
-        found = data if isinstance(data, Partial) else _partial(self.choices, data, task)
+        with located(data, task.name):
+            found = data if isinstance(data, Partial) else _partial(self.choices, data, task)
         if self.parts == 1 or found.stats is None:
             return [found, *[Partial()] * (self.parts - 1)]
         first, *others = words.parted(found.stats, self.parts)
@@ -229,8 +230,9 @@ class Sampling:
     def __call__(self, data: Any, task: Task) -> tuple[Sampled, ...]:
         """Return the rows of the sample."""
         check_version(self.choices.version, task.name)
-        batches, _ = _batches(self.choices, data, task)
-        return _sampled(task, list(_wanted(batches, task)))
+        with located(data, task.name):
+            batches, _ = _batches(self.choices, data, task)
+            return _sampled(task, list(_wanted(batches, task)))
 
 
 def _batches(choices: Choices, data: Any, task: Task) -> Any:

@@ -10,6 +10,7 @@ the same rows in the same partitions whenever it is computed; cache one that doe
 from __future__ import annotations
 
 import pickle
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,13 +43,21 @@ class Partition(NamedTuple):
     place: int
 
 
+class Kept:
+    """Stands for a value that a task computed, and that executors keep in a DataFrame; freed with the last of them."""
+
+    def __init__(self, values: DataFrame) -> None:
+        self.values = values
+        weakref.finalize(self, values.unpersist)
+
+
 @dataclass(frozen=True, eq=False)
 class _Tasks:
     """What a task of Spark does: the work of its partition, or of the fragment whose number the partition holds."""
 
     work: Work
-    items: dict[int, tuple[Any, Task]]  # by partition
-    schema: pa.Schema
+    items: dict[int, tuple[Any, Task]]  # by partition; None in place of a value that is kept
+    schema: pa.Schema  # of the partitions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         place = TaskContext.get().partitionId()
@@ -56,14 +65,28 @@ class _Tasks:
             return
         data, task = self.items[place]
         try:
-            rows = pa.Table.from_batches(list(batches), self.schema) if isinstance(data, Partition) else data
-            found: Any = self.work(rows, task)
+            if isinstance(data, Partition):
+                data = pa.Table.from_batches(list(batches), self.schema)
+            elif data is None:
+                data = _kept(batches, task)
+            found: Any = self.work(data, task)
         except DecibanError as error:
             found = error
         except Exception as error:  # its type may not exist in the other process
             what = f"{type(error).__name__}: {str(error)[:300]}"
             found = EngineError(f"{task.name}: a worker failed ({what}). No model was made.")
         yield pa.RecordBatch.from_pydict({"place": [place], "value": [pickle.dumps(found)]})
+
+
+def _kept(batches: Iterable[pa.RecordBatch], task: Task) -> Any:
+    """Return the value that is kept in a partition; raise the error that was found instead of it."""
+    values = [value for batch in batches for value in batch.column("value")]
+    if len(values) != 1:
+        raise EngineError(f"{task.name}: Spark kept {len(values)} values instead of one. No model was made.")
+    found = pickle.loads(values[0].as_py())
+    if isinstance(found, DecibanError):
+        raise found
+    return found
 
 
 class SparkEngine:
@@ -143,10 +166,9 @@ class SparkEngine:
         return X.mapInArrow(answered, schema)
 
     def passes(self, X: Any) -> tuple[Any, Passes]:
-        """Refuse: passes over partitions that stay on the workers are run by Dask."""
-        raise NotAvailableError(
-            "models with hidden variables are fitted to Dask frames, and not by Spark.", remedy="Use Dask."
-        )
+        """Return the first rows of the DataFrame, and passes over all of its partitions."""
+        given = Partitions("", self)
+        return given.first.slice(0, HEAD), Passes(self, given.items(0))
 
     # -- tasks -----------------------------------------------------------------------------------------------------
     def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
@@ -161,24 +183,38 @@ class SparkEngine:
         found = self._values(work, items)
         return (found[task.place] for _, task in items)
 
+    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> list[tuple[Kept, Task]]:
+        """Compute values that executors keep, on disk where memory is short; those that are lost are computed again."""
+        kept = Kept(self._mapped(work, items)[0].persist())
+        return [(kept, task) for _, task in items]
+
+    def _mapped(self, work: Work, items: Sequence[tuple[Any, Task]]) -> tuple[DataFrame, dict[int, Task]]:
+        """Return a DataFrame whose partitions have the value of one item each, and the tasks by partition."""
+        data = items[0][0]
+        schema = pa.schema([])
+        by_place = {task.place: (data, task) for data, task in items}
+        if isinstance(data, Kept):
+            frame, by_place = data.values, {place: (None, task) for place, (_, task) in by_place.items()}
+        elif isinstance(data, Partition):
+            assert self.frame is not None
+            frame, schema = self.frame, _schema(self.frame)
+        else:
+            frame, by_place = self.session.range(0, len(items), 1, len(items)), dict(enumerate(items))
+        made = frame.mapInArrow(_Tasks(work, by_place, schema), RESULT)
+        return made, {place: task for place, (_, task) in by_place.items()}
+
     def _values(self, work: Work, items: Sequence[tuple[Any, Task]]) -> dict[int, Any]:
         """Return the values of all items by their places; the first error, in the order of the items, is raised."""
         if not items:
             return {}
-        if isinstance(items[0][0], Partition):
-            assert self.frame is not None
-            frame, by_place = self.frame, {task.place: (data, task) for data, task in items}
-            schema = _schema(frame)
-        else:
-            frame, by_place = self.session.range(0, len(items), 1, len(items)), dict(enumerate(items))
-            schema = pa.schema([])
         try:
-            rows = frame.mapInArrow(_Tasks(work, by_place, schema), RESULT).collect()
+            made, tasks = self._mapped(work, items)
+            rows = made.collect()
         except (PySparkException, pickle.PicklingError) as error:
             raise _failed(error) from error
         except Exception as error:  # of Java
             raise _failed(error) from error
-        found = {by_place[row["place"]][1].place: pickle.loads(row["value"]) for row in rows}
+        found = {tasks[row["place"]].place: pickle.loads(row["value"]) for row in rows}
         for _, task in items:
             if isinstance(found.get(task.place), DecibanError):
                 raise found[task.place]

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import HERE, Argument, InputError, MergeError, NotAvailableError, NotLearntError, Remedy
 from deciban.read.batches import Batch
-from deciban.read.labels import Labels, encode_labels
+from deciban.read.labels import Labels, encode_labels, is_missing
 from deciban.read.tables import Table
 from deciban.statistics import Array
 
@@ -173,7 +173,7 @@ def _numbers(rows: Array, columns: Array, values: Array, key: Key) -> tuple[Arra
 def _cell(value: object, key: Key) -> tuple[int, bytes]:
     """Return kind and 16 bytes of a value, which may be missing."""
     value = value.item() if isinstance(value, np.generic) else value
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+    if is_missing(value):
         return MISSING, bytes(16)
     return _plain(value, key)
 

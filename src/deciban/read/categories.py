@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from deciban.errors import DomainError, InputError, column_error, shortlist
+from deciban.read.labels import is_missing
 from deciban.read.tables import array_of, column_name
 
 Array = NDArray[Any]
@@ -188,7 +189,7 @@ def _encode_column(column: list[Any], name: str | int) -> tuple[Array, tuple[Any
         found: dict[Any, int] = dict.fromkeys(column, MISSING)
     except TypeError:
         raise column_error(InputError, name, "holds something that cannot be a name, such as a list") from None
-    names = _sorted_names([value for value in found if not _missing(value)], name)
+    names = _sorted_names([value for value in found if not is_missing(value)], name)
     found.update(zip(names, range(len(names))))
     return np.fromiter(map(found.__getitem__, column), np.intp, len(column)), tuple(names)
 
@@ -215,10 +216,6 @@ def _kind(kind: type) -> str:
     if issubclass(kind, (bool, int, float, np.number, np.bool_)):
         return "numbers"
     return "strings" if issubclass(kind, str) else kind.__name__
-
-
-def _missing(name: object) -> bool:
-    return name is None or type(name).__name__ in ("NAType", "NaTType") or (isinstance(name, float) and name != name)
 
 
 def _encoded(columns: list[tuple[Array, tuple[Any, ...]]], n: int) -> Codes:

@@ -127,10 +127,20 @@ def _refuse_continuous(labels: Array) -> None:
         )
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or the missing value of pandas, which cannot be compared.
+
+    >>> import pandas as pd
+    >>> [is_missing(value) for value in (None, float("nan"), pd.NA, pd.NaT, "", 0)]
+    [True, True, True, True, False, False]
+    """
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
 def _refuse_unnamed(labels: Array) -> None:
     if set(map(type, labels)) == {str}:
         return
-    missing = [row for row, label in enumerate(labels) if label is None or label != label]
+    missing = [row for row, label in enumerate(labels) if is_missing(label)]
     if missing:
         what = f"{len(missing)} of {len(labels)} labels are missing (None or NaN)."
         raise InputError(what, row=missing[0], remedy="Drop these rows.")

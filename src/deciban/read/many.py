@@ -50,7 +50,7 @@ class ManyFiles(Source):
         self.starts, self._opened = [], []
         for path in self.paths:
             source = self.open_one(path)
-            check_columns(source, self.columns, self.paths[0])
+            check_columns(source.columns, self.columns, source.name, self.paths[0])
             source.skipped, source.limits = self.skipped, self.limits
             self.starts.append(rows)
             self._opened.append(source)
@@ -93,19 +93,19 @@ class FirstRows(Source):
         return self.source.place(row)
 
 
-def check_columns(source: Source, columns: Sequence[str], first: str) -> None:
-    """Refuse a source whose columns are not these, which are those of the file `first`."""
-    lacks = [name for name in columns if name not in source.columns]
-    more = [name for name in source.columns if name not in columns]
+def check_columns(found: Sequence[str], wanted: Sequence[str], name: str, first: str) -> None:
+    """Refuse a file or partition whose columns are not those of `first`."""
+    lacks = [each for each in wanted if each not in found]
+    more = [each for each in found if each not in wanted]
     if lacks or more:
-        said = [f"lacks {shortlist([repr(name) for name in lacks])}"] if lacks else []
-        said += [f"has also {shortlist([repr(name) for name in more])}"] if more else []
+        said = [f"lacks {shortlist(list(map(repr, lacks)))}"] if lacks else []
+        said += [f"has also {shortlist(list(map(repr, more)))}"] if more else []
         raise InputError(
             HERE,
             f" has other columns than {first}: it {' and '.join(said)}.",
-            place=source.name,
+            place=name,
             columns=lacks or more,
-            remedy="Give files with the same columns.",
+            remedy="Give the same columns in all of them.",
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deciban.errors import InputError
 
@@ -57,6 +57,11 @@ def file_system(address: str) -> tuple[FileSystem, str]:
     except (ValueError, ImportError, OSError) as error:
         raise InputError(f"{address!r} cannot be opened ({error}).", remedy="Check the address.") from None
     return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+def of_fsspec(system: FileSystem) -> Any:
+    """Return the file system of fsspec that opens an address; None where it is one of pyarrow."""
+    return getattr(getattr(system, "handler", None), "fs", None)
 
 
 def expanded(pattern: str) -> list[str]:

@@ -36,6 +36,7 @@ from deciban.topics.reading import (
     extended,
     is_texts,
     require_words,
+    texts_of_part,
 )
 from deciban.topics.words import LAMBDA, Measure, Ranking, TopicTable, coherence, divergences, diversity, ranked
 
@@ -232,14 +233,13 @@ class TopicEstimator(FittedTopics, ClassNamePrefixFeaturesOutMixin, TransformerM
         return best, learnt, held
 
     def _documents(self, X: Any, words: Words | None) -> tuple[Any, Callable[[], Passes] | None]:
-        """Return documents as given, and None; of a Dask series, the first ones, and f() = the counts of all parts."""
+        """Return documents as given, and None; of partitions, the first ones, and f() = the counts of all parts."""
         X, passes = parted(X)
         if passes is None:
             return X, None
-        if words is not None or getattr(X, "ndim", 2) != 1:
-            raise InputError("documents in partitions are a series of texts.", remedy="Give a column of the frame.")
-        first = ["" if text is None or text != text else str(text) for text in X]
-        return first, lambda: passes.kept(CountedPart(self.text_counting(), self.vocabulary_))
+        if words is not None:
+            raise InputError("documents in partitions are texts, whose words are found.", remedy="Leave out words.")
+        return texts_of_part(X), lambda: passes.kept(CountedPart(self.text_counting(), self.vocabulary_))
 
     def _sizes(self) -> list[int]:
         given = self.n_components

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, InputError, column_error, shortlist
 from deciban.kernels.choice import Array
+from deciban.read.labels import is_missing
 from deciban.read.numbers import find_bad, plain_numbers
 from deciban.read.tables import column_name
 from deciban.text.counting import count_rows
@@ -146,8 +148,24 @@ class CountedPart:
     vocabulary: Array
 
     def __call__(self, part: Any) -> sp.csr_array:
-        texts = ["" if text is None or text != text else str(text) for text in part]
-        return counts_of(self.counting.count(texts, self.vocabulary))
+        return counts_of(self.counting.count(texts_of_part(part), self.vocabulary))
+
+
+def texts_of_part(part: Any) -> list[str]:
+    """Return the documents of a part: a series, or a table with one column; missing ones are empty.
+
+    >>> texts_of_part(pa.table({"text": ["a lamb", None]}))
+    ['a lamb', '']
+    """
+    if getattr(part, "ndim", 2) != 1:
+        names = getattr(part, "column_names", None) or list(part.columns)
+        if len(names) != 1:
+            raise InputError(
+                f"documents in partitions are one column of texts, and here are {len(names)} columns.",
+                remedy="Give a column of the frame.",
+            )
+        part = part[names[0]].to_pylist() if isinstance(part, pa.Table) else part[names[0]]
+    return ["" if is_missing(text) else str(text) for text in part]
 
 
 def size_of_part(X: sp.csr_array) -> tuple[int, float]:
