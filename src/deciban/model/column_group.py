@@ -45,7 +45,7 @@ class ColumnGroup(NamedTuple):
         origin, reach = (np.concatenate([getattr(one, name) for one in each]) for name in ("origin", "reach"))
         sums = {name: np.concatenate([getattr(one, name) for one in each], axis=1) for name in SUMS}
         labels = {**each[0].labels, "feature": Axis.of(len(each))}
-        stats = DiagonalStats(labels, **sums, origin=origin, reach=reach)
+        stats = DiagonalStats(labels, sums["weight"], sums["first"], sums["second"], origin, reach)
         family = replace(families[0], origin=origin, reach=reach)
         return cls(list(found), family, stats, np.concatenate(columns, axis=1))
 
@@ -65,7 +65,7 @@ class ColumnGroup(NamedTuple):
 
         Both are lists of arrays (n, K), one for each column.
         """
-        left = self.stats - self.family.collect(self.rows[test], members.take(test))
+        left: Any = self.stats - self.family.collect(self.rows[test], members.take(test))  # type: ignore[operator]
         inside = self.family.left_out_features(left, self.rows[train], members.take(train), rule)
         outside = self.family.estimate(left, rule).parts(self.rows[test])  # type: ignore[attr-defined]
         return list(np.ascontiguousarray(np.moveaxis(inside, 2, 0))), list(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
+ROWS_TO_CALIBRATE = 50  # of an array; fewer hardly determine a scale and an offset for each class
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
@@ -150,7 +151,7 @@ def opened(request: Request, first: Batch, schema: Schema | None, together: bool
     given = request.families, first, schema, request.kinds, request.rule, together
     family, blocks = asked_family(*given, keep_constant=request.first_of_many)
     family = with_experts(family, request, first, schema)
-    return Opening(family, blocks, calibration_method(request, family))
+    return Opening(family, blocks, calibration_method(request, family, len(first.table)))
 
 
 def finished(
@@ -450,7 +451,7 @@ def _has_gaps(X: Any) -> bool:
 
 
 # -- calibration -----------------------------------------------------------------------------------------------------
-def calibration_method(request: Request, family: Family[Any]) -> str | None:
+def calibration_method(request: Request, family: Family[Any], rows: int) -> str | None:
     """Return the calibrator to fit; "auto" calibrates text, and families that deciban chose itself."""
     if request.calibrate != "auto":
         return request.calibrate
@@ -461,7 +462,7 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
         if offers is not None:
             return offers.calibration
         chosen_here = isinstance(request.families, str) and not request.first_of_many
-        return _method_of_block(family) if chosen_here else None
+        return _method_of_block(family) if chosen_here and rows >= ROWS_TO_CALIBRATE else None
     parts = [ability(part, HasCandidates) for (part,) in blocks_of(family)]
     own = next((part.calibration for part in parts if part is not None), None)
     if not isinstance(request.families, str):
