@@ -77,6 +77,8 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
     """
 
     _structure = "tied"
+    coef_: Array  # (K, D), or (1, D) of two classes
+    intercept_: Array
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn means and the covariance.
