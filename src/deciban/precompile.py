@@ -44,7 +44,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
     texts = [" ".join([*rng.choice(words, 12), f"about{label}"]) for label in y]
 
     def use(family: Family[Any] | str, rows: object, labels: np.ndarray = y) -> None:
-        clf = GenerativeClassifier(family).fit(rows, labels)  # type: ignore[arg-type]
+        clf = GenerativeClassifier(family).fit(rows, labels)
         clf.predict(rows)
         clf.predict_proba(rows)
         clf.leave_one_out(rows, labels)
@@ -61,7 +61,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
 
     def use_numbers() -> None:
         for structure in ("diagonal", "full", "tied"):
-            use(Gaussian(structure), X)  # type: ignore[arg-type]
+            use(Gaussian(structure), X)
         gaps = X.copy()
         gaps[::7, 0] = np.nan
         use(Gaussian("diagonal"), gaps)
