@@ -142,11 +142,11 @@ def _has_sums(analysis: Any) -> bool:
 
 
 def _from_moments(analysis: Any, structure: Any) -> GenerativeClassifier:
-    origin, sums = analysis._moments.about_mean()
+    origin, (weight, first, second) = analysis._moments.about_mean()
     labels = _labels(analysis, feature=Axis.of(len(origin)))
     prior = "learnt" if analysis.priors is None else analysis.priors_.tolist()
     family = Gaussian(structure, origin=origin)
-    return _with_sums(family, GaussianStats(labels, *sums, origin), "ml", analysis, prior)
+    return _with_sums(family, GaussianStats(labels, weight, first, second, origin), "ml", analysis, prior)
 
 
 def _from_quadratic(analysis: Any) -> GenerativeClassifier:
