@@ -1,6 +1,7 @@
 """What the README and the pages show is what comes out."""
 
 import doctest
+import re
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,11 @@ def test_what_a_page_shows_is_what_comes_out(page):
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     report: list[str] = []
     assert runner.run(test, out=report.append).failed == 0, "\n".join(report)
+
+
+def test_the_blocks_of_the_page_on_other_libraries_run(capsys):
+    page = ROOT / "docs/howto/migration.md"
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), names)
+    assert capsys.readouterr().out.startswith("True")

@@ -65,7 +65,7 @@ def agree(mine, peer, X, attributes, tolerance=1e-10):
             == np.asarray(other[0] if isinstance(other, list) else other).dtype
         ), name
         for a, b in zip(one, other, strict=True) if isinstance(one, list) else [(one, other)]:
-            if np.asarray(a).dtype.kind in "US":
+            if np.asarray(a).dtype.kind in "USO":
                 np.testing.assert_array_equal(a, b)
             else:
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=name)
@@ -90,6 +90,40 @@ def test_gaussian(table, smoothing):
     for clf in (mine, peer):
         clf.partial_fit(X[:half], y[:half])
     agree(mine, peer, X, ["theta_", "var_", "class_count_", "class_prior_", "epsilon_"])
+
+
+HOMES = {
+    "GaussianNB": sklearn.naive_bayes,
+    "MultinomialNB": sklearn.naive_bayes,
+    "CategoricalNB": sklearn.naive_bayes,
+    "LinearDiscriminantAnalysis": sklearn.discriminant_analysis,
+    "QuadraticDiscriminantAnalysis": sklearn.discriminant_analysis,
+}
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_classes_of_an_array_of_objects(name):
+    rng = np.random.default_rng(0)
+    y = np.array(["one", "two"], dtype=object)[np.arange(40) % 2]
+    X = rng.integers(0, 5, size=(40, 2)).astype(int if name == "CategoricalNB" else float)
+    mine, peer = (getattr(lib, name)().fit(X, y) for lib in (ours, HOMES[name]))
+    agree(mine, peer, X, ["classes_"])
+    assert mine.classes_.dtype == mine.predict(X).dtype == peer.predict(X).dtype
+    kept = mine.predict_proba(X)
+    np.testing.assert_allclose(mine.partial_fit(X[:9], y[:9]).unlearn(X[:9], y[:9]).predict_proba(X), kept, atol=1e-9)
+    with pytest.raises(ValueError, match="label type"):
+        getattr(ours, name)().fit(X, np.arange(40).astype(object) % 2)
+
+
+def test_a_constant_column_without_smoothing_warns_as_scikit_learn_does():
+    X, y = np.column_stack([np.ones(30), np.arange(30.0)]), np.arange(30) % 2
+    seen = []
+    for lib in (ours, sklearn.naive_bayes):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            lib.GaussianNB(var_smoothing=0).fit(X, y).predict_proba(X)
+        seen.append({str(each.message) for each in caught})
+    assert seen[0] == seen[1] != set()
 
 
 @EXAMPLES

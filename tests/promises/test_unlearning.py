@@ -224,8 +224,8 @@ def test_absurd_values_that_come_after_a_default_fit_of_a_frame_do_not_lower_its
         ("titanic", "Survived", ["Age", "SibSp", "Parch", "Fare"]),
     ],
 )
-def test_absurd_values_after_a_default_fit_of_real_tables_cost_no_more_than_other_rows(data, table, label, numbers):
-    """Few rows flip where many rows have the same few values, whatever is learnt: the mean loss is bounded, too."""
+def test_absurd_values_after_a_default_fit_of_real_tables_cost_little(data, table, label, numbers):
+    """Columns in ranges have no limit, so that single trials of titanic may lose more than .01; the mean does not."""
     frame = pd.read_csv(data / table / f"{table}.csv").drop(columns=["PassengerId", "Name", "Ticket"], errors="ignore")
     y = frame.pop(label).to_numpy()
     train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=0, stratify=y)

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from deciban import GenerativeClassifier
 from deciban.cli.rows import GivenDocuments
-from deciban.errors import InputError
+from deciban.errors import DomainError, InputError
 from deciban.read import json_files, text_files
 from deciban.read import limits as limits_module
 from deciban.read.files import open_source
@@ -25,7 +26,7 @@ from limited import run_limited
 
 READ = """
 import sys
-from deciban.errors import InputError
+from deciban.errors import DomainError, InputError
 from deciban.read.files import open_source
 from deciban.read import text_files, mail
 
@@ -151,6 +152,77 @@ def test_nested_json_of_sentences_is_refused(tmp_path):
     file.write_text('{"words": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
     with pytest.raises(InputError, match="nested more than 64 deep"):
         read_sentences(str(file), tagged=False)
+
+
+# -- keys and letters of JSON ------------------------------------------------------------------------------------------
+def test_lines_with_ever_new_keys_are_refused(tmp_path):
+    """A key of one line is a column of all lines: 20,000 such lines of .5 MB would take 3 GB."""
+    rows = [{f"k{i}": 1, "label": "ab"[i % 2]} for i in range(2_000)]
+    same = [{"x": i, "label": "ab"[i % 2]} for i in range(4_000)]
+    (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "late.jsonl").write_text("".join(json.dumps(row) + "\n" for row in same + rows))
+    (tmp_path / "new.json").write_text(json.dumps(rows))
+    for name in ("new.jsonl", "late.jsonl", "new.json"):
+        with pytest.raises(InputError, match=rf"{name}: the first .* different keys.*DECIBAN_LIMITS=cells="):
+            open_source(tmp_path / name, limits=Limits(cells=10**6))
+
+
+def test_lines_are_read_in_parts_with_the_same_result(tmp_path, monkeypatch):
+    """Keys that come late, numbers that become fractions, and texts that look like dates at first."""
+    rows = [{"n": i, "when": "2026-01-01", "label": "ab"[i % 2]} for i in range(60)]
+    rows += [{"n": i / 2, "late": i, "when": "2026-01-02", "label": "c"} for i in range(60)]
+    mixed = [*rows, *({"n": 1, "when": "soon", "label": "d"} for _ in range(60))]
+    for name, every in {"rows": rows, "mixed": mixed}.items():
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in every))
+        whole = [row for table in open_source(file).batches() for row in table.data.rows()]
+        with monkeypatch.context() as patch:
+            patch.setattr(json_files, "CHUNK", 64)
+            for cells in (1_000, 5_000, 10**9):
+                source = open_source(file, limits=Limits(cells=cells))
+                assert [row for table in source.batches() for row in table.data.rows()] == whole
+        assert len(whole) == len(every)
+
+
+def test_many_lines_without_keys_after_many_columns_are_read_in_parts(tmp_path):
+    first = json.dumps({f"k{i}": i for i in range(100)}) + "\n"
+    (tmp_path / "rows.jsonl").write_text(first * 9000 + "{}\n" * 50_000)
+    source = open_source(tmp_path / "rows.jsonl", limits=Limits(cells=10**6))
+    sizes = [len(piece) for piece in source.pieces()]
+    assert sum(sizes) == 59_000
+    assert max(sizes) <= 10_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"x": 1, "label": "\\ud800"}',
+        b'{"x": 1, "la\\udfffbel": "a"}',
+        b'{"x": 1, "label": "\xff\xfe"}',
+        b'{"\xff": 1}',
+    ],
+)
+def test_lines_that_are_no_unicode_are_named(tmp_path, line):
+    good = b'{"x": 1.5, "label": "a"}\n'
+    (tmp_path / "rows.jsonl").write_bytes(good * 3 + line + b"\n" + good)
+    with pytest.raises(InputError, match=r"rows\.jsonl, line 4: the line does not fit the columns"):
+        list(open_source(tmp_path / "rows.jsonl").batches())
+    source = open_source(tmp_path / "rows.jsonl", skip_bad=True)
+    assert sum(map(len, source.batches())) == 4
+    assert source.skipped.rows == 1
+
+
+# -- dates -------------------------------------------------------------------------------------------------------------
+def test_dates_that_no_calendar_holds_are_refused(tmp_path):
+    far = pa.array([2**35 * 86_400_000, 0, 86_400_000, 0] * 10, pa.date64())
+    seconds = pa.array([2**62, 0, 86_400, 0] * 10, pa.timestamp("s"))
+    for name, column in {"far": far, "seconds": seconds}.items():
+        path = tmp_path / f"{name}.arrow"
+        table = pa.table({"when": column, "label": ["a", "b"] * 20})
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        with pytest.raises(DomainError, match="since 1970"):
+            GenerativeClassifier().fit(str(path), "label")
 
 
 # -- long rows ---------------------------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def _show_parameters(terminal: Terminal, parameters: list[Parameter], most: int,
             line.parameter,
             line.label,
             f"{line.mean:.4g}",
-            f"[{line.low:.3g}, {line.high:.3g}]",
+            f"[{line.low:.4g}, {line.high:.4g}]",
             "" if line.evidence is None else f"{line.evidence:+.1f}".replace("-", "−"),
         )
         for line in parameters[:most]

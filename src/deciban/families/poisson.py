@@ -135,8 +135,8 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         )  # a column of zeros: half an event
 
     def select(self, features: Array) -> Poisson:
-        shape, limit = (each[features] if isinstance(each, np.ndarray) else each for each in (self.shape, self.limit))
-        return replace(self, shape=shape, limit=limit)
+        shape = self.shape[features] if isinstance(self.shape, np.ndarray) else self.shape
+        return replace(self, shape=shape, limit=None if self.limit is None else self.limit[features])
 
     def _gamma(self, stats: PoissonStats) -> tuple[Array, Array]:
         """Return shape and rate of the posterior, (K, D) each."""

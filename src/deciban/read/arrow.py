@@ -226,16 +226,28 @@ def timestamps(values: pa.ChunkedArray | pa.Array, column: Column, refuse: Refus
         if pa.types.is_time(array.type):
             return pc.cast(pc.cast(array, pa.time64("us")), pa.int64()).cast(pa.timestamp("us"))
         if pa.types.is_timestamp(array.type):
-            return array
+            return array if array.type.unit in ("us", "ns") else _within_range(array, refuse)
         if not pa.types.is_date(array.type) and not pa.types.is_null(array.type):
             what = f"holds {array.type}, but it is a date: {column.reason}"
             raise column_error(InputError, column.name, what)
-        return pc.cast(array, pa.timestamp("us"))
+        return pc.cast(_within_range(array, refuse) if pa.types.is_date64(array.type) else array, pa.timestamp("us"))
     array = without_markers(array, trim=True)
     found = parse_dates(array, column.format or "ISO")
     for row in np.flatnonzero(np.asarray(pc.and_(pc.is_null(found), pc.is_valid(array)))):
         refuse(int(row), array[int(row)].as_py())
     return found
+
+
+def _within_range(array: pa.Array, refuse: Refuse) -> pa.Array:
+    """Dates in seconds or milliseconds; those that microseconds cannot hold are refused, and become null."""
+    per_second = array.type.unit == "s" if pa.types.is_timestamp(array.type) else False
+    number = pc.cast(array, pa.int64())
+    most = (2**63 - 1) // (10**6 if per_second else 1000)
+    fits = pc.and_(pc.less_equal(number, most), pc.greater_equal(number, -most))
+    wrong = np.flatnonzero(np.asarray(pc.fill_null(pc.invert(fits), False)))
+    for row in wrong:
+        refuse(int(row), f"{number[int(row)].as_py()} {'s' if per_second else 'ms'} since 1970")
+    return pc.if_else(fits, array, pa.scalar(None, array.type)) if len(wrong) else array
 
 
 def parse_dates(array: pa.Array, form: str) -> pa.Array:

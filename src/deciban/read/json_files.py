@@ -18,6 +18,7 @@ from deciban.read.limits import Limits, block_nests_deeper, nests_deeper, too_lo
 from deciban.read.source import SKIP_BAD, FileSource, HeldSource, Rewound, Skipped, checked_names
 
 FIRST_BLOCK = 2**23  # bytes of the block that columns and types are taken from
+CHUNK = 2**15  # bytes of a part of the first block, at least
 BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanwhile
 
 
@@ -56,7 +57,7 @@ class JSONLinesSource(FileSource):
         yield from held
 
     def _read(self) -> Iterator[pa.Table]:
-        for line, text in self._blocks():
+        for line, text in self._few_lines():
             if not text or text.isspace():
                 continue
             if self._first is not None and self._first[0] == text:
@@ -66,7 +67,7 @@ class JSONLinesSource(FileSource):
                 continue
             before, self._first = self._schema, None
             others, self.skipped = self.skipped, Skipped()
-            table = self._parsed(text, line)
+            table = self._first_table(text, line) if before is None else self._parsed(text, line)
             skipped, self.skipped = self.skipped, others + self.skipped
             if not table.num_columns:  # all lines were skipped
                 continue
@@ -75,6 +76,78 @@ class JSONLinesSource(FileSource):
             if before is None:
                 self._first = text, table, skipped
             yield table
+
+    def _few_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Blocks, and parts of those whose lines are so many that the known columns would have too many cells."""
+        for line, text in self._blocks():
+            columns = 0 if self._schema is None else len(self._schema)
+            if columns < 16 or self._first is not None:  # a line has two bytes or more
+                yield line, text
+                continue
+            most, begin = max(1, self.limits.cells // columns), 0
+            feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+            for at in range(most - 1, len(feeds), most):
+                yield line + at - most + 1, text[begin : feeds[at] + 1]
+                begin = int(feeds[at]) + 1
+            yield line + len(feeds) // most * most, text[begin:]
+
+    def _first_table(self, text: bytes, line: int) -> pa.Table:
+        """The table of the first lines, whose columns are not known; an error if it has more cells than the limit.
+
+        Most often the columns of the first few lines are those of all. Otherwise the lines are parsed in parts that are
+        so short that all keys of a part, in all its lines, are few cells.
+        """
+        if len(text) > 2 * CHUNK:
+            table = self._with_columns_of_start(text)
+            if table is not None:
+                return table
+        parts, columns, rows = [], dict[str, None](), 0
+        for at, part in self._parts(text, line):
+            table = self._parsed(part, at)
+            columns |= dict.fromkeys(table.column_names)
+            rows += table.num_rows
+            parts.append(table)
+            if len(columns) * rows > self.limits.cells:
+                raise self.refusal(
+                    f": the first {rows:,} lines have {len(columns):,} different keys.",
+                    remedy=self.limits.remedy("cells", "Write rows with the same keys, or one key and value a line"),
+                )
+        try:
+            return parts[0] if len(parts) == 1 else pa.concat_tables(parts, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # types that only all lines together show
+            others, self.skipped = self.skipped, Skipped()
+            try:
+                return self._parsed(text, line)
+            finally:
+                self.skipped = others
+
+    def _with_columns_of_start(self, text: bytes) -> pa.Table | None:
+        """The table of lines that have the columns and types of the first few of them; None if they have others."""
+        start = text[: text.find(b"\n", CHUNK) + 1]
+        if not start or not _is_utf8(text) or block_nests_deeper(text, self.limits.depth):
+            return None
+        try:
+            schema = _general_types(_parsed(start).schema)
+            if len(schema) * np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")) > self.limits.cells:
+                return None
+            return _parsed(text, schema, "error")
+        except pa.ArrowInvalid:
+            return None
+
+    def _parts(self, text: bytes, line: int) -> Iterator[tuple[int, bytes]]:
+        """Lines in parts whose keys, in all their lines, are at most as many cells as the limit, and their numbers."""
+        letters, begin, lines, keys = np.frombuffer(text, np.uint8), 0, 0, 0
+        for at in range(0, len(text), CHUNK):
+            part = letters[at : at + CHUNK]
+            more = int(np.count_nonzero(part == ord("\n"))), int(np.count_nonzero(part == ord(":")))
+            if (lines + more[0]) * (keys + more[1]) > self.limits.cells and at > begin:
+                end = text.find(b"\n", at) + 1 or len(text)
+                yield line, text[begin:end]
+                line, begin = line + text.count(b"\n", begin, end), end
+                lines = keys = 0
+            lines, keys = lines + more[0], keys + more[1]
+        if begin < len(text):
+            yield line, text[begin:]
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines, and the number of the first; a line that is too long is an error, or left out and counted."""
@@ -100,16 +173,14 @@ class JSONLinesSource(FileSource):
                 yield line, b"".join(held)
 
     def _parsed(self, text: bytes, line: int) -> pa.Table:
-        options = arrow_json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore")
-        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        if not _is_utf8(text):  # which Arrow does not check
+            return self._line_by_line(text, line)
         if block_nests_deeper(text, self.limits.depth):  # Arrow's parser would overflow the stack
             text = self._without_deep_lines(text, line)
             if not text.strip() or block_nests_deeper(text, self.limits.depth):  # nested over several lines
                 return self._line_by_line(text, line)
         try:
-            return arrow_json.read_json(
-                pa.BufferReader(text), reading, options if self._schema is not None else arrow_json.ParseOptions()
-            )
+            return _parsed(text, self._schema)
         except pa.ArrowInvalid as error:
             return self._line_by_line(text, line, error)
 
@@ -138,8 +209,7 @@ class JSONLinesSource(FileSource):
                 row = json.loads(each)
                 if not isinstance(row, dict):
                     raise ValueError(f"{type(row).__name__}, not an object of columns")
-                if self._schema is not None:
-                    pa.Table.from_pylist([row], schema=self._schema)
+                pa.Table.from_pylist([row], schema=self._schema)
             except (ValueError, TypeError, pa.ArrowInvalid, pa.ArrowTypeError) as wrong:
                 why = f"the line does not fit the columns ({str(wrong).splitlines()[0][:150]})."
                 reason = self.at_line(why, at, remedy=Remedy("Correct it, or skip bad rows (", SKIP_BAD, ")."))
@@ -165,6 +235,26 @@ class JSONLinesSource(FileSource):
                 if found == row:
                     return self.line(at)
         return super().place(row)
+
+
+def _parsed(text: bytes, schema: pa.Schema | None = None, other_keys: str = "ignore") -> pa.Table:
+    """Lines as a table; with a schema, other keys are ignored, or an error."""
+    reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    options = arrow_json.ParseOptions()
+    if schema is not None:
+        options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=other_keys)
+    return arrow_json.read_json(pa.BufferReader(text), reading, options)
+
+
+def _is_utf8(text: bytes) -> bool:
+    """Whether bytes are UTF-8."""
+    if text.isascii():
+        return True
+    try:
+        pa.array([text], pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _general_types(schema: pa.Schema) -> pa.Schema:
@@ -212,16 +302,22 @@ class JSONSource(HeldSource):
         """The columns of an array of objects; a key that an object lacks is missing there."""
         columns: dict[str, list[Any]] = {}
         for at, row in enumerate(rows):
+            if len(columns) * at > self.limits.cells:
+                raise self.refusal(
+                    f": the first {at:,} objects have {len(columns):,} different keys.",
+                    remedy=self.limits.remedy("cells", "Write objects with the same keys"),
+                )
             if not isinstance(row, dict):
                 raise self.refusal(
                     f": element {at + 1} is {type(row).__name__}, not an object of columns.",
                     remedy='Write [{"column": value, …}, …].',
                 )
             for name, value in row.items():
-                columns.setdefault(name, [None] * at).append(value)
-            for values in columns.values():
-                if len(values) <= at:
-                    values.append(None)
+                values = columns.setdefault(name, [])
+                values += [None] * (at - len(values))
+                values.append(value)
+        for values in columns.values():
+            values += [None] * (len(rows) - len(values))
         return columns
 
     def _of_columns(self, found: Any) -> dict[str, list[Any]]:

@@ -44,12 +44,14 @@ class Limits:
         Bytes of a compressed file after decompression, over those before. The ratio of gzip is at most 1,032.
     unpacked_bytes : int, default=4294967296
         Bytes of a compressed Parquet or Arrow file after decompression, which is held in memory.
+    cells : int, default=33554432
+        Columns times rows of JSON that are read at once: a key that one line has takes memory in every other line.
 
     Examples
     --------
     >>> Limits(depth=10)
     Limits(depth=10, record_bytes=67108864, header_bytes=16384, parts=1000, seconds=10.0, ratio=1500.0,
-           unpacked_bytes=4294967296)
+           unpacked_bytes=4294967296, cells=33554432)
     >>> Limits.parse("depth=10, seconds=60").seconds
     60.0
     """
@@ -61,6 +63,7 @@ class Limits:
     seconds: float = 10.0
     ratio: float = 1500.0
     unpacked_bytes: int = 2**32
+    cells: int = 2**25
 
     def __post_init__(self) -> None:
         most = {"depth": DEEPEST, "record_bytes": LARGEST_RECORD}

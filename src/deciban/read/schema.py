@@ -24,6 +24,8 @@ from deciban.read.source import SKIP_BAD
 from deciban.read.tables import HEAD, Table
 from deciban.read.typed import TypedColumns, TypedTable
 
+MOST_SHOWN = 20  # columns that an error names
+
 if TYPE_CHECKING:
     from deciban.read.typed import Values
 
@@ -152,7 +154,9 @@ class Schema:
         if bins is not None and label is not None:
             schema = replace(schema, whole=False, ranges=LabelRanges.of(schema._label_numbers(head), bins))
         if not schema.features:
-            ignored = "; ".join(map(str, columns)) or "the label alone"
+            shown = [f"{column!s:.200}" for column in columns[:MOST_SHOWN]]
+            more = [f"and {len(columns) - MOST_SHOWN:,} more"] if len(columns) > MOST_SHOWN else []
+            ignored = "; ".join([*shown, *more]) or "the label alone"
             raise InputError(
                 f"there is no column to learn from: {ignored}.",
                 remedy=Remedy("Declare one: ", Argument("kinds", {"name": "category"}), "."),

@@ -118,7 +118,9 @@ def _check_quadratic(model: Any) -> None:
 def _check_pca(model: Any) -> None:
     held = vars(model).setdefault("_spectrum", None)  # not in former files
     vars(model).setdefault("_fit_svd_solver", model.svd_solver)
-    require(model.n_samples_ >= 1 and model.noise_variance_ >= 0, "PCA", "a number of rows, and a variance")
+    variances = np.append(np.asarray(model.explained_variance_, dtype=float), model.noise_variance_)
+    right = ((variances == 0) | (variances >= 1 / LARGEST)).all()  # their inverses are finite
+    require(right and model.n_samples_ >= 1, "PCA", "a number of rows, and variances of at least 0")
     if held is not None:
         require(type(held) is tuple and len(held) == 2, "_spectrum", "singular values and directions")
         _arrays(held[:1], [None], "_spectrum", lambda values: (values >= 0).all())

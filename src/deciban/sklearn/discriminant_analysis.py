@@ -261,6 +261,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
     """
 
     _structure = "full"
+    _keeps_objects = True
 
     def _solve(self, dtype: Any, names: Array, moments: Moments, prior: Array, exact: bool) -> bool:
         covariance = self._shrunk(moments)

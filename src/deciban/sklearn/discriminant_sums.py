@@ -25,6 +25,7 @@ class DiscriminantAnalysis(Evidence, Sums):
     """Fit from sums of products, and what both analyses add to scikit-learn's."""
 
     _structure: str  # of the Gaussian that has the same leave-one-out scores
+    _keeps_objects = False  # whether classes of an array of objects stay objects, as scikit-learn's class has it
     _moments: Moments | None = None  # of the learnt rows
 
     def _unsupported(self) -> str | None:
@@ -90,7 +91,8 @@ class DiscriminantAnalysis(Evidence, Sums):
         prior = moments.weight / len(X) if self.priors is None else np.asarray(self.priors, dtype=X.dtype)
         if prior.shape != moments.weight.shape or (prior < 0).any() or abs(prior.sum() - 1) > 1e-5:
             return False
-        if not self._solve(X.dtype, found[0], moments, np.asarray(prior), exact=True):
+        names = found[0].astype(object) if self._keeps_objects and np.asarray(y).dtype == object else found[0]
+        if not self._solve(X.dtype, names, moments, np.asarray(prior), exact=True):
             return False
         self._moments = moments
         return True

@@ -216,6 +216,10 @@ def encode_labels(y: Array) -> tuple[Array, Array] | None:
             classes, codes = np.unique(y, return_inverse=True)
         except TypeError:
             return None
+        if y.dtype.kind == "O":
+            if not all(isinstance(each, str) for each in classes):
+                return None
+            classes = np.array(classes.tolist())  # as scikit-learn's unique_labels has them
         return classes, codes.reshape(-1)
     return found
 

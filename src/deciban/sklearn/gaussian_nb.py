@@ -236,9 +236,9 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         variance = np.asarray(self.var_, dtype=np.float64)
         with np.errstate(divide="ignore"):
             log_norm, half = -0.5 * np.log(2 * np.pi * variance), 0.5 / variance
-            if not (np.isfinite(half).all() and np.isfinite(log_norm).all()):
-                return super()._joint_log_likelihood(X)
             log_prior = np.log(self.class_prior_)
+        if not (np.isfinite(half).all() and np.isfinite(log_norm).all()):
+            return super()._joint_log_likelihood(X)  # with its warnings
         scores = kernels.diagonal_scores(X, np.asarray(self.theta_, dtype=np.float64), half, log_norm)
         scores += log_prior
         return scores.astype(np.result_type(X.dtype, self.var_.dtype), copy=False)

@@ -58,7 +58,8 @@ def from_origin(X: Array, origin: Array, far: bool, score: Callable[[Array, Arra
 
 def is_far(origin: Array, whitener: Array, unit: float = 1.0) -> bool:
     """Whether the origin is so far from zero that origin + mean loses digits; `unit` × whitener is the covariance's."""
-    return bool((np.abs(origin) * np.sqrt((whitener**2).sum(axis=2).max(axis=0)) > FAR / unit).any())
+    most = np.einsum("kij,kij->ki", whitener, whitener).max(axis=0)
+    return bool((np.abs(origin) * np.sqrt(most) > FAR / unit).any())
 
 
 def distances(X: Array, origin: Array, mean: Array, whitener: Array, far: bool) -> Array:
@@ -444,7 +445,8 @@ class DiagonalStudent(AxisDensity):
 
     def select(self, features: Array) -> DiagonalStudent:
         """Return the density of some features."""
-        return replace(super().select(features), dof=self.dof[:, np.asarray(features)])  # type: ignore[return-value]
+        fewer: DiagonalStudent = super().select(features)  # type: ignore[assignment]
+        return replace(fewer, dof=self.dof[:, np.asarray(features)])
 
     def log_density(self, X: Matrix) -> Array:
         """Return the scores, shape (n, K)."""

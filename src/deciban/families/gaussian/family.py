@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,7 @@ from deciban.families.abilities import (
     HasPosterior,
     SharesParameters,
 )
-from deciban.families.gaussian.densities import AxisDensity, DiagonalNormal, MatrixDensity, NormalDensity, known_density
+from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity, known_density
 from deciban.families.gaussian.posteriors import CellPosterior, MatrixPosterior, Prior
 from deciban.families.gaussian.structure import AUTO_FEATURES, choose_structure
 from deciban.families.gaussian.sums import (
@@ -271,9 +271,9 @@ class Gaussian(
         scale = self.scale
         if scale is not None:
             scale = scale[np.ix_(at, at)] if scale.ndim == 2 else scale[at]
-        arrays = {name: getattr(self, name) for name in ("mean", "origin", "reach", "limit")}
-        kept = {name: None if each is None else each[at] for name, each in arrays.items()}
-        return replace(self, scale=scale, **kept)
+        arrays = self.mean, self.origin, self.reach, self.limit
+        mean, origin, reach, limit = (None if each is None else each[at] for each in arrays)
+        return replace(self, mean=mean, scale=scale, origin=origin, reach=reach, limit=limit)
 
     def keep_choices(self, chosen: Gaussian, with_rows: bool) -> Gaussian:
         if with_rows or self.structure != "auto":
@@ -315,9 +315,10 @@ class Gaussian(
             )
         return density
 
-    def _limited(self, density: MatrixDensity | AxisDensity) -> Density:
+    def _limited(self, density: Any) -> Density:
         """Return a density to which numbers beyond the limit are missing."""
-        return density if self.limit is None else replace(density, limit=self.limit)
+        limited: Density = density if self.limit is None else replace(density, limit=self.limit)
+        return limited
 
     def leave_one_out(
         self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None

@@ -227,14 +227,14 @@ class MatrixPosterior:
         """
         (K, D), S = self.mean.shape, len(self.psi)
         root = whiten(self.psi).whitener
-        bartlett = np.tril(rng.standard_normal((times, S, D, D)), -1)
+        bartlett = _strictly_lower(rng.standard_normal((times, S, D * (D - 1) // 2)), D)
         each = np.arange(D)
         diagonal = np.sqrt(rng.chisquare(self.nu[:, None] - each, (times, S, D)))
         bartlett[:, :, each, each] = diagonal
         whitener = root @ bartlett
         log_det = -2 * (np.log(np.abs(root[:, each, each])).sum(axis=1) + np.log(diagonal).sum(axis=2))
         noise = _solved_transposed(bartlett, rng.standard_normal((times, K, D)))
-        noise = (np.linalg.inv(root).transpose(0, 2, 1) @ noise[..., None])[..., 0]
+        noise = (noise.transpose(1, 0, 2) @ np.linalg.inv(root)).transpose(1, 0, 2)  # one product for each class
         mean = self.mean + noise / np.sqrt(self.kappa)[:, None]
         shape = (times, K, D, D)
         every = np.ascontiguousarray(np.broadcast_to(whitener, shape)).reshape(-1, D, D)
@@ -305,6 +305,15 @@ class MatrixPosterior:
             mean_of = np.where(excess > 0, self.psi / np.where(excess > 0, excess, 1.0), np.inf)
             out["covariance"] = Marginal.sampled(np.stack(sampled, axis=1), mode, mean_of)
         return out
+
+
+def _strictly_lower(numbers: Array, D: int) -> Array:
+    """Return matrices (…, D, D) with these numbers (…, D(D − 1)/2) below the diagonal, row by row, and 0 elsewhere."""
+    matrices, at = np.zeros((*numbers.shape[:-1], D, D)), 0
+    for d in range(1, D):
+        matrices[..., d, :d] = numbers[..., at : at + d]
+        at += d
+    return matrices
 
 
 def _solved_transposed(lower: Array, right: Array) -> Array:

@@ -501,7 +501,7 @@ def collect_full(X: Array, members: Members, frame: Frame | None, limit: Array |
     *sums, far = members.scatter_within(X, *(frame if limit is None else frame.inside(limit)))
     if limit is None or not len(far):
         return GaussianStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
-    near = GaussianStats(_labels(X, members), *sums, *frame)
+    near = GaussianStats(_labels(X, members), sums[0], sums[1], sums[2], *frame)
     others = limits.taken(X[far], members.take(far), limits.rows_within(X[far], limit))
     limits.warn_if_many(len(far) - len(others[0]), len(X))
     return near + collect_full(*others, frame)
@@ -522,7 +522,7 @@ def collect_diagonal(X: Matrix, members: Members, frame: Frame | None, limit: Ar
         *sums, far = members.moments_within(X, *(frame if limit is None else frame.inside(limit)))
         if limit is None or not len(far):
             return DiagonalStats.of((sums[0], sums[1], sums[2]), far, X, members, frame)
-        near = DiagonalStats(_labels(X, members), *sums, *frame)
+        near = DiagonalStats(_labels(X, members), sums[0], sums[1], sums[2], *frame)
         limits.warn_if_many(int(limits.beyond(X[far], limit).any(axis=1).sum()), len(X))
         return near + collect_diagonal(limits.masked(X[far], limit), members.take(far), frame)
     if members.codes is None:
