@@ -182,7 +182,7 @@ def uses(model: Any, seed: Seed, path: Path) -> Iterator[tuple[str, Callable[[],
             if hasattr(model, name):
                 rows = (X, y) if hasattr(model, "classes_") else (X,)
                 yield name, lambda name=name, rows=rows: getattr(deepcopy(model), name)(*rows)
-        if hasattr(model, "llr"):
+        if hasattr(model, "llr") and hasattr(model, "classes_"):
             yield "llr", lambda: model.llr(X, model.classes_[0])
         if hasattr(model, "__add__"):
             yield "merge", lambda: (model + model).predict(X) if hasattr(model, "predict") else model + model
