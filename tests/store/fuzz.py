@@ -64,6 +64,7 @@ from store.answers import given
 
 LIMIT = 5.0  # seconds of CPU time for one case
 SOME = 3  # uses of each model that loads
+MOST_PLACES = 10**6  # of a JSON tree
 WAIT = 60.0  # seconds by the clock for one case: other processes may take the CPU
 ROOM = 200 * 2**20  # bytes of memory, beyond 10 times the file
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
@@ -182,7 +183,7 @@ def uses(model: Any, seed: Seed, path: Path) -> Iterator[tuple[str, Callable[[],
             if hasattr(model, name):
                 rows = (X, y) if hasattr(model, "classes_") else (X,)
                 yield name, lambda name=name, rows=rows: getattr(deepcopy(model), name)(*rows)
-        if hasattr(model, "llr"):
+        if hasattr(model, "llr") and hasattr(model, "classes_"):
             yield "llr", lambda: model.llr(X, model.classes_[0])
         if hasattr(model, "__add__"):
             yield "merge", lambda: (model + model).predict(X) if hasattr(model, "predict") else model + model
@@ -328,6 +329,8 @@ def places(tree: Any) -> list[tuple[Any, Any]]:
     found, stack = [], [tree]
     while stack:
         node = stack.pop()
+        if len(found) > MOST_PLACES:  # parts that hold each other: no file can be made of them
+            raise ValueError("the tree does not end")
         for key, part in list(node.items() if isinstance(node, dict) else enumerate(node)):
             found.append((node, key))
             if isinstance(part, dict | list):
@@ -512,7 +515,7 @@ class Watched:
     def __init__(self, folder: Path, seed: int, first: int, step: int) -> None:
         self.folder, self.seed, self.first, self.step = folder, seed, first, step
         self.more: list[Any] = []  # crashes and hangs
-        self.shown = 0  # faults that were printed
+        self.shown: set[int] = set()  # cases whose faults were printed
         self.next = first
         self.start()
 
@@ -560,15 +563,16 @@ class Watched:
 
     def show_faults(self) -> None:
         """Print the faults that were not printed before."""
-        found = self.faults()
-        for number, what, name in found[self.shown :]:
-            print(f"case {number}, {name}: {what}", flush=True)
-        self.shown = len(found)
+        for number, what, name in self.faults():
+            if number not in self.shown:
+                print(f"case {number}, {name}: {what}", flush=True)
+                self.shown.add(number)
 
     def faults(self) -> list[Any]:
         """Return the faults: number of the case, description, name of the seed."""
         path = self.folder / f"faults-{self.first}"
-        return self.more + ([json.loads(line) for line in path.read_text().splitlines()] if path.exists() else [])
+        written = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [*written, *self.more]
 
     def ends(self) -> Counter[str]:
         """Return how cases ended; the last cases, fewer than 64, are not counted."""

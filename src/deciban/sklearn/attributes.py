@@ -40,7 +40,8 @@ def _categorical_nb(model: Any) -> Shapes:
 def _linear(model: Any) -> Shapes:
     own = {"priors_": "K count", "means_": "K D real", "coef_": "L D real", "intercept_": "L real"}
     kept = "" if model.solver != "svd" or model.store_covariance else "optional "
-    own |= {"covariance_": f"{kept}D D real"} | dict.fromkeys(("_max_components", "_n_features_out"), "optional C size")
+    own |= dict.fromkeys(("_max_components", "_n_features_out"), "optional C size")
+    own |= {"covariance_": f"{kept}D D real", "_moments": "optional other"}
     if model.solver == "lsqr":
         return {**LABELLED, **own}
     own |= {"scalings_": "D R real", "explained_variance_ratio_": "V real"}
@@ -49,7 +50,8 @@ def _linear(model: Any) -> Shapes:
 
 def _quadratic(model: Any) -> Shapes:
     own = {"priors_": "K count", "means_": "K D real", "scalings_": "K list", "rotations_": "K list"}
-    return {**LABELLED, **own, "covariance_": "K list" if model.store_covariance else "optional K list"}
+    own |= {"covariance_": "K list" if model.store_covariance else "optional K list", "_moments": "optional other"}
+    return {**LABELLED, **own}
 
 
 def _pca(model: Any) -> Shapes:
@@ -100,8 +102,19 @@ def _check_categorical_nb(model: Any) -> None:
         require(right and len(set(names.tolist())) == len(names), "categories_", "distinct names of categories")
 
 
+def _check_moments(model: Any) -> None:
+    """Check the sums that a discriminant analysis learns by, which a file holds as a plain tuple."""
+    held = vars(model).get("_moments")
+    if held is not None:
+        K, D = model.means_.shape
+        require(isinstance(held, tuple) and len(held) == 3, "_moments", "weights, means and sums of products")
+        _arrays(held, [(K,), (K, D), (K, D, D)], "_moments")
+        require((held[0] >= 0).all(), "_moments", "weights of at least 0")
+
+
 def _check_linear(model: Any) -> None:
     K, D = model.means_.shape
+    _check_moments(model)
     require(len(model.coef_) == (1 if K == 2 else K), "coef_", "a row for each class, or one for two classes")
     most = min(K - 1, D) if model.n_components is None else model.n_components
     model._max_components = model._n_features_out = vars(model).get("_max_components", most)  # not in former files
@@ -109,6 +122,7 @@ def _check_linear(model: Any) -> None:
 
 def _check_quadratic(model: Any) -> None:
     D = model.n_features_in_
+    _check_moments(model)
     _arrays(model.scalings_, [None] * len(model.scalings_), "scalings_", lambda values: (values >= 0).all())
     _arrays(model.rotations_, [(D, len(values)) for values in model.scalings_], "rotations_")
     kept = getattr(model, "covariance_", [])

@@ -28,6 +28,12 @@ class DiscriminantAnalysis(Evidence, Sums):
     _keeps_objects = False  # whether classes of an array of objects stay objects, as scikit-learn's class has it
     _moments: Moments | None = None  # of the learnt rows
 
+    def check_fitted(self) -> None:
+        """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""
+        super().check_fitted()
+        if self._moments is not None:
+            self._moments = Moments(*self._moments)  # a plain tuple in a file
+
     def _unsupported(self) -> str | None:
         if self.covariance_estimator is not None:
             return "covariance_estimator is given"

@@ -44,7 +44,8 @@ class Estimator:
             raise ModelFileError(
                 f"this {type(model).__name__} cannot be saved: {what}. Fit it to other rows."
             ) from None
-        return cls(name_of(type(model)), model.get_params(deep=False), fitted)
+        plain = {name: tuple(value) if isinstance(value, tuple) else value for name, value in fitted.items()}
+        return cls(name_of(type(model)), model.get_params(deep=False), plain)
 
     def restored(self, check: Callable[[], None] | None = None, key: Secret = None) -> Any:
         """Return the estimator, after the checks that are still to be made; `key` is not used."""
