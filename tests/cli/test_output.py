@@ -110,10 +110,13 @@ def test_a_stream_that_is_not_ready_is_waited_for():
 
 
 def test_no_other_module_of_the_command_line_writes():
-    """Only cli/output.py may name print, sys.stdout, sys.stderr, open(…, "w") and the like."""
+    """Only cli/output.py may name print, sys.stdout, sys.stderr, open(…, "w") and the like.
+
+    cli/mail_client.py runs before the command line is imported, and writes everything by itself.
+    """
     found = []
     for path in sorted(Path(deciban.cli.__file__).parent.glob("*.py")):
-        if path.name == "output.py":
+        if path.name in ("output.py", "mail_client.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             text = ast.unparse(node) if isinstance(node, ast.Attribute | ast.Name) else ""

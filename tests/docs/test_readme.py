@@ -27,6 +27,7 @@ def test_what_a_page_shows_is_what_comes_out(page):
     assert runner.run(test, out=report.append).failed == 0, "\n".join(report)
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_page_on_other_libraries_run(capsys):
     page = ROOT / "docs/howto/migration.md"
     names: dict[str, object] = {}

@@ -51,7 +51,8 @@ def test_figures_that_were_selected_on_say_so(cancer):
     assert clf.evaluate(X[:, :6], y, learnt=True).selected_on == ("structure",)  # by the first rows
     clf = GenerativeClassifier().fit(X[:, :6], y)
     assert clf.evaluate(X[:, :6], y, learnt=True).selected_on == ()
-    assert clf.evaluate(X[:100, :6], y[:100], learnt=True).selected_on == ("structure",)  # too few rows to choose by
+    few = clf.evaluate(X[:100, :6], y[:100], learnt=True)  # too few rows to choose and calibrate by
+    assert few.selected_on == ("structure", "calibration")
     again = clf.evaluate(X[:, :6], y, learnt=True, rechoose=3)
     assert again.selected_on == ()
     assert clf.evaluate(X[:, :6], y).selected_on == ()
@@ -148,7 +149,7 @@ def test_a_class_that_comes_later_is_not_calibrated_by_the_others(cancer):
         pav.predict(X)
 
 
-def test_a_frame_is_calibrated_by_itself_and_an_array_is_not():
+def test_default_fits_of_frames_and_arrays_are_calibrated_and_named_families_are_not():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 300)
     base = rng.normal(y, 1.0)
@@ -156,7 +157,9 @@ def test_a_frame_is_calibrated_by_itself_and_an_array_is_not():
     assert GenerativeClassifier().fit(frame, y).calibration_ is not None
     assert GenerativeClassifier(calibrate=None).fit(frame, y).calibration_ is None
     assert GenerativeClassifier().fit(frame[["a", "b"]], y).calibration_ is not None
-    assert GenerativeClassifier().fit(frame[["a", "b"]].to_numpy(), y).calibration_ is None
+    numbers = frame[["a", "b"]].to_numpy()
+    assert GenerativeClassifier().fit(numbers, y).calibration_ is not None
+    assert GenerativeClassifier(Gaussian()).fit(numbers, y).calibration_ is None
 
 
 def test_calibrators_that_do_not_fit_the_model_are_refused(cancer):

@@ -143,7 +143,7 @@ def test_a_block_with_gaps_by_hand_says_what_it_cannot_do(tmp_path):
     assert clf.families_["income", "size"].endswith("named by you")
     assert clf.calibration_ is None
     assert np.isfinite(clf.predict_proba(path)).all()
-    with pytest.raises(NotAvailableError, match="cannot be unlearnt exactly"):
+    with pytest.raises(NotAvailableError, match="cannot be unlearnt or left out exactly"):
         clf.unlearn(path, "species")
 
 

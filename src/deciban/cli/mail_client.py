@@ -55,7 +55,9 @@ def filter_by_service(arguments: Sequence[str]) -> int | list[str]:
             answer, value = ask(service, message, unsure, token)
         except (NoAnswerError, OSError) as error:
             return _without_service(options, service, error, message)
-        sys.stdout.buffer.write(answer)
+        left = memoryview(answer)
+        while left:  # with PYTHONUNBUFFERED a stream may take a part at a time
+            left = left[sys.stdout.buffer.write(left) :]
         sys.stdout.buffer.flush()
     except KeyboardInterrupt:
         return INTERRUPTED

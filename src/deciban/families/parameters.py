@@ -20,7 +20,7 @@ def parameters(family: Family[Any], deep: bool = True) -> dict[str, Any]:
 
     >>> from deciban import Poisson
     >>> parameters(Poisson(shape=2.0))
-    {'shape': 2.0, 'rate': 1.0}
+    {'shape': 2.0, 'rate': 1.0, 'limit': None}
     """
     frozen = getattr(family, "FROZEN", ())  # estimates, which are no parameters
     named = (f.name for f in fields(family) if f.init and f.compare and f.name not in frozen)
