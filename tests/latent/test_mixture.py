@@ -65,10 +65,21 @@ def test_a_gaussian_mixture_is_scikit_learns_from_the_same_start(structure, thei
     np.testing.assert_allclose(ours.log_density(X), peer.score_samples(X), atol=1e-7)
 
 
+# Sums of products do not learn a row with a number beyond a limit, and its other numbers are scored: no EM of either.
+SCORED_NOT_LEARNT = ("limited-gaussian", "limited-tied")
+
+
 @pytest.mark.parametrize("rule", ["ml", "map"])
 @pytest.mark.parametrize(
     "case",
-    [c for c in CASES if not ability(c.family, Unmixable) and "toy" not in c.name and "joint" not in c.name],
+    [
+        c
+        for c in CASES
+        if not ability(c.family, Unmixable)
+        and "toy" not in c.name
+        and "joint" not in c.name
+        and c.name not in SCORED_NOT_LEARNT
+    ],
     ids=repr,
 )
 @given(seed=st.integers(0, 2**32 - 1), weighted=st.booleans(), gaps=st.booleans())
