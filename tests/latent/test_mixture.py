@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning as PeerWarning
 from sklearn.mixture import GaussianMixture
 
-from cases import CASES
+from cases import CASES, SCORED_NOT_LEARNT
 from deciban import Bernoulli, Gaussian, Mixture, Multinomial, Poisson, Product, Text
 from deciban.errors import ConvergenceWarning, DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import Unmixable, ability
@@ -65,21 +65,10 @@ def test_a_gaussian_mixture_is_scikit_learns_from_the_same_start(structure, thei
     np.testing.assert_allclose(ours.log_density(X), peer.score_samples(X), atol=1e-7)
 
 
-# Sums of products do not learn a row with a number beyond a limit, and its other numbers are scored: no EM of either.
-SCORED_NOT_LEARNT = ("absurd-numbers", "limited-gaussian", "limited-tied")
-
-
 @pytest.mark.parametrize("rule", ["ml", "map"])
 @pytest.mark.parametrize(
     "case",
-    [
-        c
-        for c in CASES
-        if not ability(c.family, Unmixable)
-        and "toy" not in c.name
-        and "joint" not in c.name
-        and c.name not in SCORED_NOT_LEARNT
-    ],
+    [c for c in MIXABLE if c.name not in SCORED_NOT_LEARNT],
     ids=repr,
 )
 @given(seed=st.integers(0, 2**32 - 1), weighted=st.booleans(), gaps=st.booleans())
