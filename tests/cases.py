@@ -367,6 +367,6 @@ CASES = [
     Case("binned", Binned(5, pseudo_count=1.5), mapped.waits, exact=True, gaps=True, truth=mapped.binned_truth),
 ]
 
-# Sums of products do not learn a row with a number beyond a limit, and its other numbers are scored: in EM the objective
-# may fall.
+# Sums of products do not learn a row with a number beyond a limit, and its other numbers are scored: in EM the
+# objective may fall.
 SCORED_NOT_LEARNT = ("absurd-numbers", "limited-gaussian", "limited-tied")
