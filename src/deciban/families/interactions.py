@@ -45,6 +45,12 @@ class Cut:
     edges: tuple[float, ...] | None = None  # level of a number: how many edges are at most as large
     names: tuple[Any, ...] = ()  # level of a category: its position; all other categories have the last level
 
+    def __post_init__(self) -> None:
+        try:
+            hash(tuple(self.names))
+        except TypeError:
+            raise HyperparameterError(f"Cut(names={self.names}): the names of categories must be hashable.") from None
+
     @property
     def levels(self) -> int:
         """Number of levels."""

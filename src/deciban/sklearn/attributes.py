@@ -93,6 +93,9 @@ def check_fitted(model: Any, name: str) -> None:
 
 def _check_categorical_nb(model: Any) -> None:
     K, sizes = len(model.classes_), np.asarray(model.n_categories_)
+    least = model.min_categories
+    right = least is None or (np.shape(least) in ((), sizes.shape) and np.asarray(least).dtype.kind == "i")
+    require(right, "min_categories", "a whole number, or one for each column")
     shapes = [(K, size) for size in sizes.tolist()]
     _arrays(model.category_count_, shapes, "category_count_", lambda table: (table >= 0).all())
     _arrays(model.feature_log_prob_, shapes, "feature_log_prob_", lambda table: (table <= 0).all(), False)
