@@ -18,6 +18,7 @@ import numpy as np
 
 from deciban.evaluate.checks import Codes
 from deciban.evaluate.scale_fit import OFFSET_SD
+from deciban.evaluate.softmax import curvature, excess, relative_scores, softmax
 from deciban.evidence.scores import Array, log_probability
 from deciban.kernels.choice import one_thread
 
@@ -55,10 +56,13 @@ def fit_weights(
     """
     usable = np.isfinite(main[np.arange(len(codes)), codes]) & (prior[codes] > 0)
     kept, own = np.unique(codes[usable], return_inverse=True)
-    given = main[usable][:, kept].T  # (K, n)
-    possible = np.where(np.isneginf(given), -np.inf, 0.0) if np.isneginf(given).any() else None
-    given = np.where(np.isneginf(given), 0.0, given)
-    every = np.stack([part[usable][:, kept].T for part in parts]) if parts else np.zeros((0, *given.shape))
+    given = main[usable][:, kept].T[None]  # (1, K, n)
+    possible = np.where(np.isneginf(given[0]), -np.inf, 0.0) if np.isneginf(given).any() else None
+    given = relative_scores(np.where(np.isneginf(given), 0.0, given))
+    every = np.empty((len(parts), *given.shape[1:]))
+    for into, part in zip(every, parts):
+        of_class = part.T if usable.all() and len(kept) == len(prior) else part[usable][:, kept].T
+        np.subtract(of_class[1:], of_class[:1], out=into)
     share = prior[kept] / prior[kept].sum()
     path = _Path(given, every, possible, own, log_probability(share))
     found = []
@@ -96,7 +100,8 @@ def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array) -> Array:
     precision[:P, :P] += TOTAL_PENALTY
     centre, least = np.r_[np.full(P, 1 / P), np.zeros(K)], np.r_[np.zeros(P), np.full(K, -np.inf)]
     share = log_probability(prior[kept] / prior[kept].sum())
-    problem = _Problem(given, possible if possible.any() else None, numbers, share, centre, precision, least)
+    possible = possible if possible.any() else None
+    problem = _Problem(relative_scores(given), possible, numbers, share, centre, precision, least)
     with np.errstate(all="ignore"), one_thread(0):
         found = problem.minimise(centre)[:P]
     return np.asarray(found / max(1.0, found.sum()))
@@ -130,7 +135,7 @@ class _Path:
 
     def _problem(self, penalty: float) -> _Problem:
         P, K = 1 + len(self.chosen), len(self.given[2])
-        scores = np.concatenate([self.main[None], self.every[self.chosen]])
+        scores = np.concatenate([self.main, self.every[self.chosen]])
         precision = np.diag(np.r_[np.full(P, penalty), np.full(K, 1 / OFFSET_SD**2)])
         least = np.r_[LEAST_MAIN, np.zeros(P - 1), np.full(K, -np.inf)]
         return _Problem(scores, *self.given, np.r_[1.0, np.zeros(P - 1 + K)], precision, least)
@@ -149,48 +154,35 @@ class _Problem:
         precision: Array,
         least: Array,
     ) -> None:
-        self.scores, self.possible, self.own, self.log_prior = scores, possible, own, log_prior  # (P, K, n)
+        # (P, K − 1, n)
+        self.scores, self.possible, self.own, self.log_prior = scores, possible, own, log_prior
         # of P weights and K offsets: the penalty is quadratic about the centre
         self.centre, self.precision, self.least = centre, precision, least
 
     def posterior(self, x: Array) -> tuple[float, Array]:
         """Return the penalised loss and the posteriors (K, n)."""
-        P, K, n = self.scores.shape
-        logits = (x[:P] @ self.scores.reshape(P, K * n)).reshape(K, n) + (x[P:] + self.log_prior)[:, None]
-        if self.possible is not None:
-            logits += self.possible
-        logits -= logits.max(axis=0)
-        lost = -logits[self.own, np.arange(n)]
-        posterior = np.exp(logits, out=logits)
-        total = posterior.sum(axis=0)
-        posterior /= total
+        P = len(self.scores)
+        sums = (x[:P] @ self.scores.reshape(P, -1)).reshape(self.scores.shape[1:])
+        lost, posterior = softmax(sums, x[P:] + self.log_prior, self.possible, self.own)
         away = x - self.centre
-        return float((lost + np.log(total)).sum() + away @ self.precision @ away / 2), posterior
+        return float(lost.sum() + away @ self.precision @ away / 2), posterior
 
     def slopes(self, x: Array, posterior: Array) -> tuple[Array, Array]:
         """Return the gradient and the curvature."""
-        P, K, n = self.scores.shape
-        excess = posterior.copy()
-        excess[self.own, np.arange(n)] -= 1.0
-        gradient = np.r_[self.scores.reshape(P, -1) @ excess.ravel(), excess.sum(axis=1)]
+        P, surplus = len(self.scores), excess(posterior, self.own)
+        gradient = np.r_[self.scores.reshape(P, -1) @ surplus[1:].ravel(), surplus.sum(axis=1)]
         gradient += self.precision @ (x - self.centre)
-        mean = np.einsum("ci,pci->pi", posterior, self.scores)
-        pulled = (self.scores * posterior).reshape(P, -1)
-        curvature = self.precision.copy()
-        curvature[:P, :P] += pulled @ self.scores.reshape(P, -1).T - mean @ mean.T
-        curvature[:P, P:] += pulled.reshape(P, K, n).sum(axis=2) - mean @ posterior.T
-        curvature[P:, :P] = curvature[:P, P:].T
-        curvature[P:, P:] += np.diag(posterior.sum(axis=1)) - posterior @ posterior.T
-        return gradient, curvature
+        parts, mixed, classes = curvature(self.scores, posterior)
+        return gradient, self.precision + np.block([[parts, mixed], [mixed.T, classes]])
 
     def minimise(self, x: Array) -> Array:
         """Projected Newton steps; each is halved until the objective falls."""
         loss, posterior = self.posterior(x)
         for _ in range(MAX_STEPS):
-            gradient, curvature = self.slopes(x, posterior)
+            gradient, curved = self.slopes(x, posterior)
             free = (x > self.least) | (gradient < 0)
             step = np.zeros(len(x))
-            step[free] = -np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+            step[free] = -np.linalg.solve(curved[np.ix_(free, free)], gradient[free])
             size = 1.0
             while size > 1e-9:
                 further = np.maximum(x + size * step, self.least)
@@ -204,14 +196,12 @@ class _Problem:
         return x
 
     def gains(self, x: Array, parts: Array) -> Array:
-        """Return by how much the loss may fall along the weight of each further part (E, K, n), from weight 0."""
+        """Return by how much the loss may fall along the weight of each part (E, K − 1, n), from weight 0."""
         _, posterior = self.posterior(x)
-        excess = posterior.copy()
-        excess[self.own, np.arange(len(self.own))] -= 1.0
-        slopes = parts.reshape(len(parts), -1) @ excess.ravel()
+        slopes = parts.reshape(len(parts), -1) @ excess(posterior, self.own)[1:].ravel()
         found = np.zeros(len(parts))
         for e in np.flatnonzero(slopes < 0):
-            pulled = parts[e] * posterior
+            pulled = parts[e] * posterior[1:]
             mean = pulled.sum(axis=0)
             bend = np.vdot(pulled, parts[e]) - mean @ mean
             found[e] = slopes[e] ** 2 / (2 * bend) if bend > 0 else 0.0

@@ -33,6 +33,7 @@ import numpy as np
 
 from deciban.errors import ConvergenceWarning, InputError
 from deciban.evaluate.checks import Codes
+from deciban.evaluate.softmax import curvature, excess, relative_scores, softmax
 from deciban.evidence.scores import Array, log_probability
 from deciban.kernels.choice import one_thread
 
@@ -105,7 +106,7 @@ class Fit(NamedTuple):
 class Problem(NamedTuple):
     """The data of the objective: n rows, B blocks, K classes that all have rows and prior, J parameters of scales."""
 
-    scores: Array  # (B, K, n)  log-likelihoods minus each row's greatest; 0 where impossible
+    scores: Array  # (B, K − 1, n)  log-likelihoods less those of the first class
     possible: Array | None  # (K, n)  0, or −inf where impossible; None where all are possible
     own: Codes  # (n,)  class of each row
     weight: Array  # (n,)  π_c / rows of c
@@ -179,46 +180,45 @@ def _problem(
     slope = np.stack([np.ones(len(own))] * len(tables) + [-log_length[usable] for _, log_length in long])
     block = np.r_[np.arange(len(tables)), np.array([b for b, _ in long], dtype=np.intp)]
     penalty = make_penalty(np.where(spread > 0, spread, 1.0), len(block), len(kept), len(own))
-    return Problem(scores, possible, own, weight, log_probability(share), slope, block, penalty), kept
+    relative = relative_scores(scores)
+    return Problem(relative, possible, own, weight, log_probability(share), slope, block, penalty), kept
 
 
 def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]:
     """The penalised cross-entropy in nats, its gradient, and its curvature."""
     B, J, weight = len(problem.scores), len(problem.block), problem.weight
-    own = problem.own, np.arange(len(problem.own))
-    scaled = problem.scales(parameters)[:, None, :] * problem.scores
-    logits = (scaled[0] if B == 1 else scaled.sum(axis=0)) + (parameters[J:] + problem.log_prior)[:, None]
-    if problem.possible is not None:
-        logits += problem.possible
-    logits -= logits.max(axis=0)
-    lost = -logits[own]
-    posterior = np.exp(logits, out=logits)
-    total = posterior.sum(axis=0)
-    posterior /= total
-    penalty, slope_of_penalty, curvature = problem.penalty.value(parameters)
-    loss = weight @ (lost + np.log(total)) + penalty
-
-    weighted = weight * posterior
-    mean = np.einsum("ci,bci->bi", posterior, scaled)
-    excess = weight * (mean - scaled[:, *own])  # (B, n)  ∂ loss / ∂ log s of each row
-    surplus = weighted.sum(axis=1) - np.bincount(problem.own, weights=weight, minlength=len(posterior))
-    steepness = excess.sum(axis=1) if J == B else np.einsum("ji,ji->j", problem.slope, excess[problem.block])
-    gradient = np.concatenate([steepness, surplus]) + slope_of_penalty
-
-    about = np.subtract(scaled, mean[:, None, :], out=scaled)
-    pulled = about * weighted
-    if J == B:  # all slopes are 1
-        curvature[:J, J:] += pulled.sum(axis=2)
-        curvature[:J, :J] += pulled.reshape(B, -1) @ about.reshape(B, -1).T + np.diag(steepness)
+    scaled = problem.scales(parameters)[:, None, :] * problem.scores  # (B, K − 1, n)
+    bias = parameters[J:] + problem.log_prior
+    lost, posterior = softmax(scaled[0] if B == 1 else scaled.sum(axis=0), bias, problem.possible, problem.own)
+    penalty, slope_of_penalty, curved = problem.penalty.value(parameters)
+    surplus = excess(posterior, problem.own, weight)
+    if J == B:
+        steepness = scaled.reshape(B, -1) @ surplus[1:].ravel()
+        parts, mixed, classes = curvature(scaled, posterior, weight)
+        curved[:J, :J] += parts + np.diag(steepness)
+        curved[:J, J:] += mixed
+        curved[J:, J:] += classes
     else:
-        spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
-        spread[np.arange(B), np.arange(B)] += excess
-        for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
-            curvature[j, J:] += pulled[b] @ slope
-            curvature[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
-    curvature[J:, :J] = curvature[:J, J:].T
-    curvature[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
-    return float(loss), gradient, curvature
+        steepness = _add_curvature_by_length(problem, scaled, posterior, surplus, curved)
+    curved[J:, :J] = curved[:J, J:].T
+    gradient = np.concatenate([steepness, surplus.sum(axis=1)]) + slope_of_penalty
+    return float(weight @ lost + penalty), gradient, curved
+
+
+def _add_curvature_by_length(problem: Problem, scaled: Array, posterior: Array, surplus: Array, curved: Array) -> Array:
+    """Add the curvature of the loss to `curved`, and return its slope along the parameters of the scales, (J,)."""
+    J, weighted = len(problem.block), problem.weight * posterior
+    mean = np.einsum("ci,bci->bi", posterior[1:], scaled)
+    each = np.einsum("ci,bci->bi", surplus[1:], scaled)  # (B, n)  ∂ loss / ∂ log s of each row
+    about = np.concatenate([-mean[:, None], scaled - mean[:, None]], axis=1)  # (B, K, n)
+    pulled = about * weighted
+    spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
+    spread[np.arange(len(scaled)), np.arange(len(scaled))] += each
+    for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
+        curved[j, J:] += pulled[b] @ slope
+        curved[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
+    curved[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
+    return np.einsum("ji,ji->j", problem.slope, each[problem.block])
 
 
 def _newton_step(problem: Problem, parameters: Array, gradient: Array, curvature: Array, least: float) -> Array:

@@ -205,10 +205,15 @@ class CosineFeatures(Gaussian, SeveralParts):
 
 def _least_loss(scores: Array, members: Members, log_prior: Array) -> float:
     """Return the log loss of the labels at the best of several scales of the scores."""
-    about, weight = scores - scores.max(axis=1, keepdims=True), members.row_weights()
-    own = np.arange(len(members)), members.codes
-    each = [-kernels.log_softmax(scale * about + log_prior)[own] for scale in SCALES]
-    return min(float(np.average(losses, weights=weight)) for losses in each)
+    about, weight = np.ascontiguousarray((scores - kernels.row_max(scores)[:, None]).T), members.row_weights()
+    own = members.codes, np.arange(len(members))
+    least = np.inf
+    for scale in SCALES:  # classes first: sums over few classes are fast then
+        joint = scale * about + log_prior[:, None]
+        joint -= joint.max(axis=0)
+        losses = np.log(np.exp(joint).sum(axis=0)) - joint[own]
+        least = min(least, float(np.average(losses, weights=weight)))
+    return least
 
 
 def _uniform(count: int, stream: int) -> Array:

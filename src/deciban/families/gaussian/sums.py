@@ -540,7 +540,7 @@ def far_rows(X: Matrix, frame: Frame) -> Array:
     if not isinstance(X, np.ndarray) or not frame.placed:
         return np.empty(0, np.intp)
     with np.errstate(invalid="ignore"):
-        return np.flatnonzero((np.abs(X - frame.origin) > frame.reach).any(axis=1))
+        return np.flatnonzero(kernels.row_any(np.abs(X - frame.origin) > frame.reach))
 
 
 def first_frame(X: Array, members: Members) -> Frame:
