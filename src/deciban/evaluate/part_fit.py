@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deciban.evaluate.checks import Codes
-from deciban.evaluate.scale_fit import OFFSET_SD
-from deciban.evaluate.softmax import curvature, excess, relative_scores, softmax
+from deciban.evaluate.scale_fit import OFFSET_SD, curvature, excess, relative_scores, softmax
 from deciban.evidence.scores import Array, log_probability
 from deciban.kernels.choice import one_thread
 

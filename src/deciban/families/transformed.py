@@ -207,8 +207,9 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
 
     def log_slope(self, X: Array, map: Array) -> Array:
         X = self._masked(X)
-        columns = [_log_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
-        return np.asarray(np.nan_to_num(np.stack(columns, axis=1), nan=0.0))
+        slopes = np.stack([_log_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))], axis=1)
+        slopes[np.isnan(slopes)] = 0.0
+        return slopes
 
     def unmapped(self, Z: Array, map: Array, rng: np.random.Generator) -> Array:
         columns = [_inverse(Z[:, j], by, *map[j]) for j, by in enumerate(self._each(Z.shape[1]))]
