@@ -23,4 +23,5 @@ def test_rows_without_columns_have_numpys_neutral_elements():
     empty = np.empty((3, 0))
     assert_array_equal(kernels.row_max(empty), [-np.inf] * 3)
     assert_array_equal(kernels.row_sum(empty), [0.0] * 3)
-    assert kernels.row_all(empty > 0).all() and not kernels.row_any(empty > 0).any()
+    assert kernels.row_all(empty > 0).all()
+    assert not kernels.row_any(empty > 0).any()
