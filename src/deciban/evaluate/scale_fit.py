@@ -46,6 +46,8 @@ TOLERANCE = 1e-12  # nats per row that a step still gains
 FINAL_STEP = 1e-8, 1e-2  # gain and length of a step after which the remaining error is negligible
 MAX_STEP = 2.0  # in log s: beyond it, the quadratic approximation is poor
 MIN_STEP = 1e-12  # a step that changes nothing
+WEIGHT_STEPS = 50
+WEIGHT_TOLERANCE = 1e-3  # nats over all rows that a step of weights still gains
 
 
 class Penalty(NamedTuple):
@@ -270,7 +272,7 @@ def _minimise(problem: Problem) -> Array:
     return parameters
 
 
-# -- softmax of sums of scores; the fit of weights (part_fit) has it, too ----------------------------------------------
+# -- softmax of sums of scores, and the fit of weights that part_fit uses ----------------------------------------------
 # Scores of P parts are relative to the first class, (P, K − 1, n): a constant common to all classes has no effect.
 # Classes come before rows, because numpy is slow along short rows.
 def relative_scores(scores: Array) -> Array:
@@ -330,3 +332,70 @@ def curvature(scores: Array, posterior: Array, weight: Array | float = 1.0) -> C
         parts += pulled @ pulled.T
         mixed[:, k] = pulled @ root[k]
     return Curvature(parts, mixed, classes)
+
+
+class WeightProblem:
+    """Log loss of softmax of weighted parts, with a quadratic penalty about a centre and least values: convex."""
+
+    def __init__(
+        self,
+        scores: Array,
+        possible: Array | None,
+        own: Codes,
+        log_prior: Array,
+        centre: Array,
+        precision: Array,
+        least: Array,
+    ) -> None:
+        # (P, K − 1, n)
+        self.scores, self.possible, self.own, self.log_prior = scores, possible, own, log_prior
+        # of P weights and K offsets: the penalty is quadratic about the centre
+        self.centre, self.precision, self.least = centre, precision, least
+
+    def posterior(self, x: Array) -> tuple[float, Array]:
+        """Return the penalised loss and the posteriors (K, n)."""
+        P = len(self.scores)
+        sums = (x[:P] @ self.scores.reshape(P, -1)).reshape(self.scores.shape[1:])
+        lost, posterior = softmax(sums, x[P:] + self.log_prior, self.possible, self.own)
+        away = x - self.centre
+        return float(lost.sum() + away @ self.precision @ away / 2), posterior
+
+    def slopes(self, x: Array, posterior: Array) -> tuple[Array, Array]:
+        """Return the gradient and the curvature."""
+        P, surplus = len(self.scores), excess(posterior, self.own)
+        gradient = np.r_[self.scores.reshape(P, -1) @ surplus[1:].ravel(), surplus.sum(axis=1)]
+        gradient += self.precision @ (x - self.centre)
+        parts, mixed, classes = curvature(self.scores, posterior)
+        return gradient, self.precision + np.block([[parts, mixed], [mixed.T, classes]])
+
+    def minimise(self, x: Array) -> Array:
+        """Projected Newton steps; each is halved until the objective falls."""
+        loss, posterior = self.posterior(x)
+        for _ in range(WEIGHT_STEPS):
+            gradient, curved = self.slopes(x, posterior)
+            free = (x > self.least) | (gradient < 0)
+            step = np.zeros(len(x))
+            step[free] = -np.linalg.solve(curved[np.ix_(free, free)], gradient[free])
+            size = 1.0
+            while size > 1e-9:
+                further = np.maximum(x + size * step, self.least)
+                lower, there = self.posterior(further)
+                if lower <= loss:
+                    break
+                size /= 2
+            gain, x, loss, posterior = loss - lower, further, lower, there
+            if not gain > WEIGHT_TOLERANCE:
+                break
+        return x
+
+    def gains(self, x: Array, parts: Array) -> Array:
+        """Return by how much the loss may fall along the weight of each part (E, K − 1, n), from weight 0."""
+        _, posterior = self.posterior(x)
+        slopes = parts.reshape(len(parts), -1) @ excess(posterior, self.own)[1:].ravel()
+        found = np.zeros(len(parts))
+        for e in np.flatnonzero(slopes < 0):
+            pulled = parts[e] * posterior[1:]
+            mean = pulled.sum(axis=0)
+            bend = np.vdot(pulled, parts[e]) - mean @ mean
+            found[e] = slopes[e] ** 2 / (2 * bend) if bend > 0 else 0.0
+        return found

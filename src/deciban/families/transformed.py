@@ -146,7 +146,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     # -- rows with numbers that count as missing -----------------------------------------------------------------------
     def _masked(self, X: Array) -> Array:
         """Return numbers with NaN in place of absurd ones, and of those without a logarithm if these are gaps."""
-        X = limits.masked(X, self.reach)
+        X = X if self.reach is None else limits.masked(X, self.reach)
         without = self._without_logarithm(X)
         return np.where(without, np.nan, X) if without.any() else X
 

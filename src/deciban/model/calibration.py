@@ -337,7 +337,8 @@ def shares(codes: Array, K: int) -> Array:
 
 def total(scores: Sequence[Array]) -> Array:
     """Return the sum of scores over blocks, shape (n, K)."""
-    return plain(scores[0]) if len(scores) == 1 else np.sum([plain(each) for each in scores], axis=0)
+    arrays = [each if type(each) is np.ndarray else plain(each) for each in scores]
+    return arrays[0] if len(arrays) == 1 else np.asarray(np.sum(arrays, axis=0))
 
 
 def _total(lengths: Lengths) -> Array | None:
