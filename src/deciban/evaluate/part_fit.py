@@ -96,8 +96,8 @@ def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array) -> Array:
     precision[:P, :P] += TOTAL_PENALTY
     centre, least = np.r_[np.full(P, 1 / P), np.zeros(K)], np.r_[np.zeros(P), np.full(K, -np.inf)]
     share = log_probability(prior[kept] / prior[kept].sum())
-    possible = possible if possible.any() else None
-    problem = WeightProblem(relative_scores(given), possible, numbers, share, centre, precision, least)
+    some = possible if possible.any() else None
+    problem = WeightProblem(relative_scores(given), some, numbers, share, centre, precision, least)
     with np.errstate(all="ignore"), one_thread(0):
         found = problem.minimise(centre)[:P]
     return np.asarray(found / max(1.0, found.sum()))

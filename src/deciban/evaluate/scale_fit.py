@@ -211,12 +211,14 @@ def _add_curvature_by_length(problem: Problem, scaled: Array, posterior: Array, 
     J, weighted = len(problem.block), problem.weight * posterior
     mean = np.einsum("ci,bci->bi", posterior[1:], scaled)
     each = np.einsum("ci,bci->bi", surplus[1:], scaled)  # (B, n)  ∂ loss / ∂ log s of each row
-    about = np.concatenate([-mean[:, None], scaled - mean[:, None]], axis=1)  # (B, K, n)
-    pulled = about * weighted
-    spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
+    pulled = scaled * weighted[1:]
+    # (B, B, n)  covariances of the blocks' scores in each row
+    spread = np.einsum("bci,dci->bdi", pulled, scaled) - problem.weight * mean[:, None] * mean
     spread[np.arange(len(scaled)), np.arange(len(scaled))] += each
     for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
-        curved[j, J:] += pulled[b] @ slope
+        sloped = slope * mean[b]
+        curved[j, J:] -= weighted @ sloped
+        curved[j, J + 1 :] += pulled[b] @ slope
         curved[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
     curved[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
     return np.einsum("ji,ji->j", problem.slope, each[problem.block])
@@ -322,15 +324,11 @@ def curvature(scores: Array, posterior: Array, weight: Array | float = 1.0) -> C
         about, spread = scores[:, 0], weighted[0] * posterior[1]
         pulled, slope = about * np.sqrt(spread), about @ spread
         return Curvature(pulled @ pulled.T, np.stack([-slope, slope], axis=1), classes)
-    mean = sum(part * share for part, share in zip(scores.transpose(1, 0, 2), posterior[1:]))  # (P, n)
-    root = np.sqrt(weighted)
-    mixed = np.empty((len(scores), len(posterior)))
-    pulled = -mean * root[0]
-    parts, mixed[:, 0] = pulled @ pulled.T, pulled @ root[0]
-    for k in range(1, len(posterior)):
-        pulled = (scores[:, k - 1] - mean) * root[k]
-        parts += pulled @ pulled.T
-        mixed[:, k] = pulled @ root[k]
+    P, mean = len(scores), np.einsum("ci,pci->pi", posterior[1:], scores)
+    pulled = scores * weighted[1:]
+    mixed = -mean @ weighted.T
+    mixed[:, 1:] += pulled.sum(axis=2)
+    parts = pulled.reshape(P, -1) @ scores.reshape(P, -1).T - (weight * mean) @ mean.T
     return Curvature(parts, mixed, classes)
 
 

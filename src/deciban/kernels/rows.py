@@ -130,12 +130,12 @@ def row_sum(rows: Array) -> Array:
 
 def row_all(flags: Array) -> Array:
     """Whether all flags of each row are set, (n,) of bool."""
-    return _along_rows(np.logical_and, flags) if 0 < flags.shape[1] <= SHORT_ROW else flags.all(axis=1)
+    return _along_rows(np.logical_and, flags) if 0 < flags.shape[1] <= SHORT_ROW else np.asarray(flags.all(axis=1))
 
 
 def row_any(flags: Array) -> Array:
     """Whether some flag of each row is set, (n,) of bool."""
-    return _along_rows(np.logical_or, flags) if 0 < flags.shape[1] <= SHORT_ROW else flags.any(axis=1)
+    return _along_rows(np.logical_or, flags) if 0 < flags.shape[1] <= SHORT_ROW else np.asarray(flags.any(axis=1))
 
 
 def _along_rows(operation: np.ufunc, rows: Array) -> Array:
