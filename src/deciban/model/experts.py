@@ -218,9 +218,9 @@ def _most_dependent(
     share = flags.sum(axis=0, dtype=float) / len(table)
     for at, (start, size) in enumerate(zip(starts, sizes)):  # pairs with this column and the later ones
         together = (flags[:, start : start + size].T @ flags[:, start:]).astype(float) / len(table)
-        seen = together > 0
-        ratio = np.divide(together, share[start : start + size, None] * share[start:], out=together.copy(), where=seen)
-        terms = together * np.log(ratio, out=np.zeros_like(ratio), where=seen)
+        present, expected = together > 0, share[start : start + size, None] * share[start:]
+        ratio = np.divide(together, expected, out=together.copy(), where=present)
+        terms = together * np.log(ratio, out=np.zeros_like(ratio), where=present)
         information[at, at:] = np.add.reduceat(terms.sum(axis=0), starts[at:] - start)
     # the expected information of independent columns, which is larger for more levels
     information -= np.outer(sizes - 1, sizes - 1) / (2 * len(table))

@@ -117,7 +117,7 @@ def _log_prior_without(stats: AnyGaussianStats, members: Members) -> Array:
     counts = np.tile(stats.weight.reshape(members.K, -1).max(axis=1), (len(members), 1))
     counts[np.arange(len(members)), members.codes] -= members.row_weights()
     with np.errstate(divide="ignore"):
-        return np.log(counts)
+        return np.asarray(np.log(counts))
 
 
 def _loss(scores: Array, log_prior: Array, members: Members, weight: Array) -> float:
