@@ -155,6 +155,9 @@ FORGERIES = {
     "an overlap": lambda m, n, b: entry(n, "stats.rows", data_offsets=[16, 24]) or b,
     "another type": lambda m, n, b: entry(n, "stats.counts", dtype="F32") or b,
     "an unknown type": lambda m, n, b: entry(n, "stats.counts", dtype="BF16") or b,
+    "an object as names": lambda m, n, b: (
+        m["model"]["stats"]["labels"]["items"][0][1].update(names={"@": "tuple", "items": {"all": 1}}) or b
+    ),
     "an array twice": lambda m, n, b: m["model"]["stats"]["rows"].update(at="stats.counts") or b,
     "an array unused": lambda m, n, b: m["model"]["stats"].update(rows=[1.0]) or b,
     "no numbers": lambda m, n, b: np.full(len(b) // 8, np.nan).tobytes(),

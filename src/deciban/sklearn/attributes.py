@@ -88,6 +88,9 @@ def check_fitted(model: Any, name: str) -> None:
     for each in ("priors", "class_prior"):
         prior = getattr(model, each, None)
         require(prior is None or np.shape(prior) == model.classes_.shape, each, "a probability for each class")
+    alpha = getattr(model, "alpha", None)
+    right = alpha is None or np.shape(alpha) in ((), (model.n_features_in_,))
+    require(right, "alpha", "a number, or one for each column")
     CHECKS.get(name, lambda model: None)(model)
 
 
