@@ -64,7 +64,7 @@ class DiscreteNaiveBayes(NaiveBayes):
         estimator
             The classifier.
         """
-        if self._runs(X) and self._fit_by_kernels(X, y, sample_weight, refit=True):
+        if self._runs(X, few=True) and self._fit_by_kernels(X, y, sample_weight, refit=True):
             return self
         return super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
 
@@ -88,7 +88,7 @@ class DiscreteNaiveBayes(NaiveBayes):
             The classifier.
         """
         later = getattr(self, "classes_", None) is not None and classes is None
-        if later and self._runs(X) and self._fit_by_kernels(X, y, sample_weight, refit=False):
+        if later and self._runs(X, few=True) and self._fit_by_kernels(X, y, sample_weight, refit=False):
             return self
         return super().partial_fit(X, y, classes, sample_weight=sample_weight)  # type: ignore[misc]
 
