@@ -53,3 +53,32 @@ def test_defaults_of_a_derived_class_are_checked():
 
     assert "var_smoothing" in error_of(Derived())
     assert Derived(extra=2.0, var_smoothing=1e-9).fit(X, Y).get_params()["extra"] == 2.0
+
+
+COUNTS = np.random.default_rng(0).integers(0, 4, (60, 3))
+LABELS = {
+    "none": None,
+    "a number": 3,
+    "a text": "a",
+    "a column": np.arange(60)[:, None] % 2,
+    "fractions": np.arange(60) / 7,
+    "missing": [None] * 60,
+    "lists": [["a"]] * 60,
+    "too few": np.arange(59) % 2,
+}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("NB")])
+def test_labels_are_refused_or_taken_as_by_scikit_learn(name, labels):
+    cls = getattr(ours, name)
+    assert outcome(cls(), LABELS[labels]) == outcome(cls.original(), LABELS[labels])
+
+
+def outcome(estimator, labels):
+    """Classes that a fit finds, or its error."""
+    try:
+        return estimator.fit(COUNTS, labels).classes_.tolist()
+    except (ValueError, TypeError) as error:
+        return type(error).__name__, str(error)

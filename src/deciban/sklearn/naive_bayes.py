@@ -95,7 +95,7 @@ class DiscreteNaiveBayes(NaiveBayes):
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_by_kernels(self, X: Any, y: Any, sample_weight: Any, refit: bool) -> bool:
         """Fit; False where scikit-learn should fit, or raise its error."""
-        if encode_labels(np.asarray(y)[:1]) is None:
+        if encode_labels(np.atleast_1d(np.asarray(y))[:1]) is None:
             return False
         X, y = self._check_rows(X, y, refit)
         found = encode_labels(y) if refit else (self.classes_, place_labels(y, self.classes_))
