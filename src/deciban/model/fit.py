@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +18,7 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.limits import any_beyond, limits_of
 from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
+from deciban.kernels.choice import one_thread, with_one_thread
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
@@ -67,9 +69,11 @@ def fit(
 ) -> tuple[Predictor, GivenRows]:
     """Choose what is open from the first rows, sum over all rows, and calibrate."""
     check_request(request)
-    fitted = _fit(request, X, y, sample_weight, vary_together=True)
-    # a block whose columns vary together has a gap after the first rows: fit again without such blocks
-    return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
+    # automatic choices alternate between small products and other work: see `with_one_thread`
+    with one_thread(0) if isinstance(request.families, str) else nullcontext():
+        fitted = _fit(request, X, y, sample_weight, vary_together=True)
+        # a block whose columns vary together has a gap after the first rows: fit again without such blocks
+        return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
 
 
 def check_request(request: Request) -> None:
@@ -479,6 +483,7 @@ def calibrated(model: Model, start: Lesson | None, method: str | None, automatic
     return Predictor(replace(model, calibration=calibration), predictor.density)
 
 
+@with_one_thread
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
     """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
     at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)
