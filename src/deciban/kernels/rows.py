@@ -18,6 +18,7 @@ EXP_WORK = 1.5
 EXP_UNITS = 10  # work of each exp, for chunks
 BLOCK_ROWS = 64  # rows of a block of compiled versions
 LONG_ROW = 512  # numbers that are added at a time
+TALL, FEW_COLUMNS = 256, 16  # tables of at least so many rows and at most so many columns are reduced by columns
 
 
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
@@ -156,10 +157,21 @@ def log_sum_exp(scores: Array) -> Array:
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------
+def _row_max(scores: Array) -> Array:
+    """Largest score of each row, (n,); −inf for rows of no scores."""
+    n, K = scores.shape
+    if not 0 < K <= FEW_COLUMNS or n < TALL:
+        return scores.max(axis=1, initial=-np.inf)
+    top = scores[:, 0].copy()  # numpy reduces short rows one at a time
+    for k in range(1, K):
+        np.maximum(top, scores[:, k], out=top)
+    return top
+
+
 @quiet
 def numpy_log_sum_exp(scores: Array) -> Array:
     """`log_sum_exp` in numpy."""
-    top = scores.max(axis=1, initial=-np.inf)
+    top = _row_max(scores)
     top = np.where(top == -np.inf, 0.0, top)  # −inf − −inf would be NaN
     return top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
 
@@ -167,7 +179,7 @@ def numpy_log_sum_exp(scores: Array) -> Array:
 @quiet
 def numpy_softmax(scores: Array) -> Array:
     """`softmax` in numpy."""
-    top = scores.max(axis=1, initial=-np.inf, keepdims=True)
+    top = _row_max(scores)[:, None]
     powers = np.exp(scores - np.where(top == -np.inf, 0.0, top))
     total = powers.sum(axis=1, keepdims=True)
     return powers / np.where(total == 0, 1.0, total)
@@ -175,7 +187,7 @@ def numpy_softmax(scores: Array) -> Array:
 
 @quiet
 def _log_softmax(scores: Array) -> Array:
-    top = scores.max(axis=1, initial=-np.inf, keepdims=True)
+    top = _row_max(scores)[:, None]
     top[top == -np.inf] = 0.0  # −inf − −inf would be NaN
     norm = np.exp(scores - top).sum(axis=1, keepdims=True)
     norm[norm == 0] = 1.0
