@@ -34,7 +34,7 @@ from sklearn.utils import Bunch
 import deciban.sklearn
 
 RUNNER = """
-import runpy, sys, pathlib, time, timeit, warnings
+import itertools, runpy, sys, pathlib, time, timeit, warnings
 import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -51,7 +51,8 @@ def save(*_, **__):
         shown.append(number)
     plt.close("all")
 plt.show = save
-time.time = time.perf_counter = timeit.default_timer = lambda: 0.0  # some pictures and printed lines hold seconds
+ticks = itertools.count()  # some pictures and printed lines hold seconds, and some examples divide by them
+time.time = time.perf_counter = timeit.default_timer = lambda: float(next(ticks))
 np.random.seed(0)
 generator = np.random.default_rng
 np.random.default_rng = lambda seed=None: generator(0 if seed is None else seed)
