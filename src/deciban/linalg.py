@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from deciban.errors import shortlist
-from deciban.kernels.choice import Array
+from deciban.kernels.choice import Array, one_thread
 
 EPS = float(np.finfo(float).eps)
 
@@ -32,20 +32,21 @@ def whiten(matrices: Array) -> Whitened:
     (array([0.5       , 0.33333333]), array([3.584]))
     """
     whitener, log_det, pivot = np.full_like(matrices, np.nan), np.full(len(matrices), np.nan), np.zeros(len(matrices))
-    for k, matrix in enumerate(matrices):
-        variance = matrix.diagonal()
-        if not (variance > 0).all():
-            continue
-        sd = np.sqrt(variance)
-        try:
-            lower = np.linalg.cholesky(matrix / sd / sd[:, None])
-        except np.linalg.LinAlgError:
-            continue
-        left = lower.diagonal()
-        # M = sd·L·Lᵀ·sd, so its inverse has the root sd⁻¹·L⁻ᵀ
-        whitener[k] = dtrtri(lower, lower=1)[0].T / sd[:, None]
-        log_det[k] = 2 * np.log(left * sd).sum()
-        pivot[k] = left.min(initial=1.0) ** 2
+    with one_thread(matrices.shape[-1]):
+        for k, matrix in enumerate(matrices):
+            variance = matrix.diagonal()
+            if not (variance > 0).all():
+                continue
+            sd = np.sqrt(variance)
+            try:
+                lower = np.linalg.cholesky(matrix / sd / sd[:, None])
+            except np.linalg.LinAlgError:
+                continue
+            left = lower.diagonal()
+            # M = sd·L·Lᵀ·sd, so its inverse has the root sd⁻¹·L⁻ᵀ
+            whitener[k] = dtrtri(lower, lower=1)[0].T / sd[:, None]
+            log_det[k] = 2 * np.log(left * sd).sum()
+            pivot[k] = left.min(initial=1.0) ** 2
     return Whitened(whitener, log_det, pivot)
 
 

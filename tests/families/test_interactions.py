@@ -131,3 +131,8 @@ def test_pairs_of_the_same_column_are_refused_and_nothing_is_drawn():
 def test_gaps_count_what_is_missing():
     rows = Gaps().encode(Table.of(X), ["x", "y", "z"])
     assert rows.sum(axis=0).tolist() == [0, 0, sum(value != value for value in X[:, 2])]
+
+
+def test_names_of_levels_that_cannot_be_looked_up_are_refused():
+    with pytest.raises(HyperparameterError, match="hashable"):
+        Cut(names=("a", {}))

@@ -147,6 +147,25 @@ def test_the_first_lines_are_parsed_once(tmp_path, monkeypatch):
     assert source.skipped.rows == 0
 
 
+def test_a_name_in_the_last_column_of_a_sheet_does_not_fill_the_memory(tmp_path):
+    """Each row of a few bytes would take 16,384 cells."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    sheet.append(["label", *[None] * 16_382, "x"])
+    for _ in range(9000):
+        sheet.append(["a"])
+    book.save(tmp_path / "wide.xlsx")
+    assert (tmp_path / "wide.xlsx").stat().st_size < 100_000
+    code = """
+outcome(sys.argv[1], limits=Limits(cells=10))
+limit(seconds=8, megabytes=700)
+print(outcome(sys.argv[1]))
+"""
+    printed = run_limited(READ + "from deciban.read.limits import Limits" + code, tmp_path / "wide.xlsx")
+    assert "wide.xlsx has more than 2,049 rows of 16,384 columns. Save the sheet as CSV, or raise the limit" in printed
+
+
 def test_nested_json_of_sentences_is_refused(tmp_path):
     file = tmp_path / "sentences.jsonl"
     file.write_text('{"words": ' + "[" * 100_000 + "]" * 100_000 + "}\n")

@@ -51,6 +51,7 @@ from deciban.errors import (
     DomainError,
     EmptyClassError,
     InputError,
+    MergeError,
     ModelFileError,
     NoModeError,
     NotAvailableError,
@@ -78,6 +79,7 @@ THREADS = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # th
 OF_USE = (  # about rows, parameters that can be set, what a model cannot do, and sums that have no estimate
     *(CostError, DomainError, InputError, NotAvailableError, PriorError, UnlearnError),
     *(EmptyClassError, NoModeError, SingularError),
+    MergeError,  # names of rows that are of another type than those of the model
 )
 OF_SCIKIT_LEARN = ("feature", "do not exist in the initial classes")  # its messages on other columns and labels
 DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"

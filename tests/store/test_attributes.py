@@ -73,5 +73,13 @@ def test_a_drop_in_with_contradictory_attributes_is_refused(tmp_path):
         setattr(model, name, value)
         with pytest.raises(ModelFileError, match=rf"cannot be saved: GaussianNB.{name}|theta_"):
             save(model, tmp_path / "model.deciban")
+    categorical = drop_in.CategoricalNB().fit(NUMBERS[:, :2] > 0, labels)
+    categorical.min_categories = [2, 2, 2]
+    with pytest.raises(ModelFileError, match="min_categories"):
+        save(categorical, tmp_path / "model.deciban")
+    counted = drop_in.BernoulliNB().fit(NUMBERS[:, :2] > 0, labels)
+    counted.alpha = np.empty(0)
+    with pytest.raises(ModelFileError, match="alpha"):
+        save(counted, tmp_path / "model.deciban")
     with pytest.raises(ModelFileError, match="CountVectorizer cannot be saved in a model file"):
         save(drop_in.CountVectorizer().fit(["a text", "two texts"]), tmp_path / "model.deciban")

@@ -14,7 +14,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from deciban import Fisher, GenerativeClassifier, Multinomial, Text, Transformed, load, release, save
+from deciban import (
+    Fisher,
+    Gaussian,
+    GenerativeClassifier,
+    Mixture,
+    Multinomial,
+    Text,
+    Transformed,
+    load,
+    release,
+    save,
+)
 from deciban.errors import DecibanError, ModelFileError
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
@@ -155,6 +166,9 @@ FORGERIES = {
     "an overlap": lambda m, n, b: entry(n, "stats.rows", data_offsets=[16, 24]) or b,
     "another type": lambda m, n, b: entry(n, "stats.counts", dtype="F32") or b,
     "an unknown type": lambda m, n, b: entry(n, "stats.counts", dtype="BF16") or b,
+    "an object as names": lambda m, n, b: (
+        m["model"]["stats"]["labels"]["items"][0][1].update(names={"@": "tuple", "items": {"all": 1}}) or b
+    ),
     "an array twice": lambda m, n, b: m["model"]["stats"]["rows"].update(at="stats.counts") or b,
     "an array unused": lambda m, n, b: m["model"]["stats"].update(rows=[1.0]) or b,
     "no numbers": lambda m, n, b: np.full(len(b) // 8, np.nan).tobytes(),
@@ -235,6 +249,7 @@ CLASSIFIERS = {
     ),
     "a text as a number": lambda m, n, b: model_of(m)["family"].update(strength="5") or b,
     "no number": lambda m, n, b: model_of(m)["family"].update(kappa={"@": "float", "value": "nan"}) or b,
+    "a whole number that numpy cannot hold": lambda m, n, b: model_of(m)["family"].update(kappa=10**30) or b,
     "an unknown structure": lambda m, n, b: model_of(m)["family"].update(structure="round") or b,
     "classes that are not names": lambda m, n, b: (
         model_of(m)["stats"]["labels"]["items"][0][1].update(
@@ -335,6 +350,20 @@ def test_sums_that_no_row_can_be_added_to_are_refused_when_loaded(name, path):
     GenerativeClassifier(Transformed("yeo-johnson")).fit(FAMILIES["diagonal"][1], y).save(path)
     forged(path, CONTRADICTIONS[name])
     with pytest.raises(ModelFileError, match=r"do not belong together|classes of the whole|have an order|declared"):
+        load(path)
+
+
+def test_components_of_a_mixture_have_the_names_of_their_sums(path):
+    clf = GenerativeClassifier(Mixture(Gaussian(), 2)).fit(FAMILIES["diagonal"][1], y)
+    clf.save(path)
+
+    def rename(content, names, body):
+        labels = model_of(content)["stats"]["family"]["mixing"]["labels"]["items"][0][1]
+        labels["names"]["items"][0]["items"][0] = "another"
+        return body
+
+    forged(path, rename)
+    with pytest.raises(ModelFileError, match="classes of the whole"):
         load(path)
 
 

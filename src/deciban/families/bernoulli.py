@@ -31,6 +31,7 @@ from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, refu
 from deciban.statistics import Array, Axis, Labels, Members, Stats, summed
 
 BLOCK = 2**20  # values in a block of rows
+LEAST = 1e-300  # of a and b: the quantiles of a beta distribution with less overflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,9 +105,9 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
     def __post_init__(self) -> None:
         for name in ("a", "b"):
             value = np.asarray(getattr(self, name), dtype=float)
-            if value.ndim > 1 or not (np.isfinite(value) & (value > 0)).all():
+            if value.ndim > 1 or not (np.isfinite(value) & (value >= LEAST)).all():
                 raise HyperparameterError(
-                    f"Bernoulli({name}={value.tolist()}): give one number > 0 or one per feature."
+                    f"Bernoulli({name}={value.tolist()}): give one number of at least {LEAST:g}, or one per feature."
                 )
             object.__setattr__(self, name, value if value.ndim else float(value))
 

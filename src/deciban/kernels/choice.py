@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+F = TypeVar("F", bound=Callable[..., Any])
 Array = NDArray[Any]
 Body = Literal["numba", "numpy"]
 
@@ -120,7 +121,7 @@ def _libraries() -> list[Any]:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-class _OneThread:
+class _OneThread(ContextDecorator):
     """Keeps BLAS at one thread while at least one context is open, in any thread: the number holds for the process."""
 
     def __init__(self) -> None:
@@ -170,6 +171,15 @@ _one_thread = _OneThread()
 def one_thread(columns: int) -> AbstractContextManager[Any]:
     """Limit BLAS to one thread inside the context if the blocks are narrow."""
     return nullcontext() if columns >= WIDE else _one_thread
+
+
+def with_one_thread(function: F) -> F:
+    """Limit BLAS to one thread during calls of a function.
+
+    Between calls of BLAS, its threads wait in a loop that takes a core each. Where small products alternate with other
+    work, they cost several times the time of the products.
+    """
+    return _one_thread(function)
 
 
 def limited_blas(usual: int) -> int | None:

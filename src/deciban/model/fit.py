@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +18,7 @@ from deciban.families.gaussian import Gaussian
 from deciban.families.limits import any_beyond, limits_of
 from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
+from deciban.kernels.choice import one_thread, with_one_thread
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import chosen
@@ -67,9 +69,11 @@ def fit(
 ) -> tuple[Predictor, GivenRows]:
     """Choose what is open from the first rows, sum over all rows, and calibrate."""
     check_request(request)
-    fitted = _fit(request, X, y, sample_weight, vary_together=True)
-    # a block whose columns vary together has a gap after the first rows: fit again without such blocks
-    return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
+    # automatic choices alternate between small products and other work: see `with_one_thread`
+    with one_thread(0) if isinstance(request.families, str) else nullcontext():
+        fitted = _fit(request, X, y, sample_weight, vary_together=True)
+        # a block whose columns vary together has a gap after the first rows: fit again without such blocks
+        return fitted or _fit(request, X, y, sample_weight, vary_together=False)  # type: ignore[return-value]
 
 
 def check_request(request: Request) -> None:
@@ -92,9 +96,9 @@ def _fit(
     batches: Iterator[Batch] = given.batches(parts=True)
     first, second = next(batches), next(batches, None)
     with first.table.located():
-        n = 0 if isinstance(given.X, Source) else len(given.X)
+        n, rows = 0 if isinstance(given.X, Source) else len(given.X), len(first.table)
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
-        opening = opened(request, first, given.schema, readable_twice)
+        opening = opened(request, first, given.schema, rows, readable_twice)
         family, columns = opening.family, first.table.columns
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
@@ -126,7 +130,7 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
 
     `encoded(family)` gives the rows of the batch as the family takes them.
     """
-    opening = opened(request, batch, reader.schema)
+    opening = opened(request, batch, reader.schema, len(batch.table))
     start = encoded(opening.family)
     family, stats = fit_rows(opening.family, start.rows, start.members, reader.columns, request.rule)
     return finished(request, opening, family, stats, reader, start)
@@ -146,12 +150,12 @@ class Opening:
         return frozenset(name for block in self.blocks if block.together for name in block.columns)
 
 
-def opened(request: Request, first: Batch, schema: Schema | None, together: bool = True) -> Opening:
-    """Return what the first rows decide; with `together`, columns may be found to vary together."""
+def opened(request: Request, first: Batch, schema: Schema | None, rows: int, together: bool = True) -> Opening:
+    """Return what the first rows decide, and how many they are; with `together`, columns may vary together."""
     given = request.families, first, schema, request.kinds, request.rule, together
     family, blocks = asked_family(*given, keep_constant=request.first_of_many)
     family = with_experts(family, request, first, schema)
-    return Opening(family, blocks, calibration_method(request, family, len(first.table)))
+    return Opening(family, blocks, calibration_method(request, family, rows))
 
 
 def finished(
@@ -479,6 +483,7 @@ def calibrated(model: Model, start: Lesson | None, method: str | None, automatic
     return Predictor(replace(model, calibration=calibration), predictor.density)
 
 
+@with_one_thread
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
     """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
     at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)

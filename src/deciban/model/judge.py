@@ -26,6 +26,7 @@ from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, left_out_experts, without_ability
 from deciban.families.protocol import Density, Rows, Rule
 from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores, plain
+from deciban.kernels import row_sum
 from deciban.model.calibration import total
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
@@ -70,7 +71,7 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     left = np.repeat(rows[None, :], len(codes), axis=0)
     own = np.arange(len(codes)), codes
     left[own] = np.maximum(left[own] - weight, 0.0)
-    total = left.sum(axis=1)
+    total = row_sum(left)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_total = np.log(total)
         prior = np.log(rows) - log_total[:, None]

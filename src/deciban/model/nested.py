@@ -21,6 +21,7 @@ from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import HasCandidates, HasChoices, ability
 from deciban.families.product import BlockRows, Product, blocks_of
 from deciban.families.protocol import Family, Rows
+from deciban.kernels.choice import with_one_thread
 from deciban.model.cross_fit import without_fold
 from deciban.model.fit import Request, calibrated, calibration_method, fit_lesson, rechosen
 from deciban.model.folds import JUDGED_ROWS, Split
@@ -50,6 +51,7 @@ class Judge(Protocol):
         """Return calibrated log-likelihoods of the test rows, shape (t, K)."""
 
 
+@with_one_thread
 def nested_scores(
     predictor: Predictor,
     request: Request,

@@ -25,6 +25,8 @@ BLOCK = 2**21  # bytes parsed at a time; Arrow needs several times as much meanw
 class JSONLinesSource(FileSource):
     """One object a line, of text, numbers, true, false and null; a key that a line lacks is missing there.
 
+    If a line has a key several times, its last value counts, as in most readers of JSON.
+
     The first block of lines gives the columns and their types. It is parsed once, if it is the same when it is read
     again.
     """

@@ -45,7 +45,8 @@ class Limits:
     unpacked_bytes : int, default=4294967296
         Bytes of a compressed Parquet or Arrow file after decompression, which is held in memory.
     cells : int, default=33554432
-        Columns times rows of JSON that are read at once: a key that one line has takes memory in every other line.
+        Columns times rows of JSON that are read at once, and of a workbook: a key that one line has, and a name in the
+        last column of a sheet, take memory in every other row.
 
     Examples
     --------

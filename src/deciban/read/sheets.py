@@ -66,22 +66,26 @@ class WorkbookSource(HeldSource):
     def _cells(self, book: Any) -> dict[str, list[Any]]:
         if self.sheet is not None and self.sheet not in book.sheetnames:
             raise self.refusal(f" has no sheet {self.sheet!r}: {', '.join(book.sheetnames)[:200]}.")
-        rows = book[self.sheet or book.sheetnames[0]].iter_rows(values_only=True)
+        sheet = book[self.sheet or book.sheetnames[0]]
         names: list[str] | None = None
-        columns: list[list[Any]] = []
-        for row in rows:
-            if all(value is None for value in row):
+        rows: list[tuple[Any, ...]] = []
+        for row in sheet.iter_rows(values_only=True):
+            if row.count(None) == len(row):
                 continue
             if names is None:
                 width = max(at for at, value in enumerate(row, 1) if value is not None)
                 names = ["" if value is None else str(value).strip() for value in row[:width]]
-                columns = [[] for _ in names]
                 continue
-            if any(value is not None for value in row[len(names) :]):
+            if len(row) > width and row[width:].count(None) < len(row) - width:
                 raise self.refusal(
-                    f": row {len(columns[0]) + 2} has cells beyond the last column that has a name.",
+                    f": row {len(rows) + 2} has cells beyond the last column that has a name.",
                     remedy="Name the columns in the first row.",
                 )
-            for at, values in enumerate(columns):
-                values.append(row[at] if at < len(row) else None)
+            if width * len(rows) > self.limits.cells:
+                raise self.refusal(
+                    f" has more than {len(rows):,} rows of {width:,} columns.",
+                    remedy=self.limits.remedy("cells", "Save the sheet as CSV"),
+                )
+            rows.append(row[:width] + (None,) * (width - len(row)))
+        columns = [list(values) for values in zip(*rows)] if rows else [[] for _ in names or ()]
         return self.named(names or [], columns)

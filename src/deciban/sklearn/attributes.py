@@ -88,6 +88,9 @@ def check_fitted(model: Any, name: str) -> None:
     for each in ("priors", "class_prior"):
         prior = getattr(model, each, None)
         require(prior is None or np.shape(prior) == model.classes_.shape, each, "a probability for each class")
+    alpha = np.asarray(getattr(model, "alpha", 0.0))
+    right = alpha.shape in ((), (model.n_features_in_,)) and alpha.dtype.kind in "fiu" and bool((alpha >= 0).all())
+    require(right, "alpha", "a number of at least 0, or one for each column")
     CHECKS.get(name, lambda model: None)(model)
 
 

@@ -15,7 +15,7 @@ import sklearn.discriminant_analysis as theirs
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban import kernels
-from deciban.errors import NotAvailableError
+from deciban.errors import NotAvailableError, SingularError
 from deciban.sklearn.discriminant_sums import FLOATS, DiscriminantAnalysis, shrunk
 from deciban.sklearn.dropin import Array
 from deciban.sklearn.moments import Moments
@@ -23,6 +23,10 @@ from deciban.sklearn.moments import Moments
 LEAST = 1e-5  # ratio of eigenvalues below which the rows themselves are decomposed
 ROUNDING = 1e-13  # ratio of eigenvalues that counts as 0
 UNDERFLOW = np.log(np.finfo(float).smallest_subnormal) - np.log(2)  # log probability that rounds to 0
+
+
+class RankError(SingularError, np.linalg.LinAlgError):
+    """A covariance that is not of full rank; also numpy's error, which scikit-learn raises for it."""
 
 
 class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminantAnalysis):
@@ -140,6 +144,10 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         if exact and (((values < LEAST * values[0]) & ~zero).any() or (zero.any() and self.tol < 1e-6)):
             return None
         kept = ~zero & (values > self.tol**2)
+        if not kept.any():
+            if exact:
+                return None
+            raise RankError("No column varies within classes. Learn more rows, or drop these columns.")
         scalings = vectors[:, kept] / np.sqrt(values[kept])
         centre = prior @ moments.mean
         between = np.sqrt(n * prior / (len(prior) - 1))[:, None] * (moments.mean - centre) @ scalings
@@ -172,7 +180,13 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         total = np.tensordot(share, moments.covariance, 1) + (share[:, None] * offset).T @ offset
         if self.shrinkage:
             total = shrunk(total[None], self.shrinkage)[0]
-        values, vectors = scipy.linalg.eigh(total - covariance, covariance)
+        try:
+            values, vectors = scipy.linalg.eigh(total - covariance, covariance)
+        except np.linalg.LinAlgError:
+            raise RankError(
+                "The covariance matrix within classes is not full rank. Learn more rows, drop columns that depend on "
+                "others, or set `shrinkage`."
+            ) from None
         components = most if self.n_components is None else self.n_components
         vectors = vectors[:, np.argsort(values)[::-1]]
         ratio = np.sort(values / values.sum())[::-1][:components]
@@ -278,7 +292,7 @@ class QuadraticDiscriminantAnalysis(DiscriminantAnalysis, theirs.QuadraticDiscri
             if exact:
                 return False
             more = "shrinkage" if self.solver == "eigen" else "reg_param"
-            raise np.linalg.LinAlgError(
+            raise RankError(
                 f"The covariance matrix of class {names[~full][0]} is not full rank. Learn more rows, or increase the "
                 f"value of `{more}` to reduce the collinearity."
             )

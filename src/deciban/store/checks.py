@@ -33,7 +33,8 @@ SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of valu
 NO_ARRAYS = SIMPLE - {np.ndarray}
 MOST_UNNAMED = 2**14  # numbers along an axis without names, such as the edges of bins
 NAMED = {"class", "feature", "category", "combination", "word"}  # axes that always have names
-SAME_CLASSES = ("ModelStats", "ProductStats", "MappedStats")  # statistics whose parts have the classes of the whole
+# statistics whose parts have the classes of the whole; those of a mixture are components, those of a chain states
+SAME_CLASSES = ("ModelStats", "ProductStats", "MappedStats", "MixtureSums", "HMMStats")
 SUMS = (np.dtype(np.float64), np.dtype(np.int64))  # types of the numbers of statistics
 # raised by code whose arguments come from a file and do not fit together
 MISMATCH = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)

@@ -264,10 +264,10 @@ class Decoder:
         flat = np.empty(len(values), dtype=object)
         flat[:] = values
         plain = {"object": flat, "str": flat.astype(str) if len(flat) else flat.astype("<U1")}[node["dtype"]]
-        return plain.reshape(tuple(map(int, node["shape"])))
+        return plain.reshape(tuple(map(int, self._list(node, "shape", at))))
 
     def _dict(self, node: Node, at: str, depth: int) -> dict[Any, Any]:
-        pairs = [(self.decode(key, f"{at}.key", depth), value) for key, value in node["items"]]
+        pairs = [(self.decode(key, f"{at}.key", depth), value) for key, value in self._list(node, "items", at)]
         made = {key: self.decode(value, f"{at}.{place(key, i)}", depth) for i, (key, value) in enumerate(pairs)}
         if len(made) < len(pairs):
             raise self.wrong(at, "a dict with the same key twice")
@@ -277,15 +277,21 @@ class Decoder:
         make = tuple if node["@"] == "tuple" else list
         of = node.get("of")
         if of is None:
-            return make(self._elements(node["items"], at, depth))
+            return make(self._elements(self._list(node, "items", at), at, depth))
         if of == "str":
             return make(self._strings(node, at))
         if of in ("int", "float"):
             return make(self.take(node["at"], at, {"int": "I64", "float": "F64"}[of], 1).tolist())
-        columns = [self.decode(column, f"{at}.{j}", depth) for j, column in enumerate(node["columns"])]
+        columns = [self.decode(column, f"{at}.{j}", depth) for j, column in enumerate(self._list(node, "columns", at))]
         if of != "tuple" or not columns or not all(type(column) is tuple for column in columns):
             raise self.wrong(at, "a sequence of an unknown kind")
         return make(zip(*columns, strict=True))
+
+    def _list(self, node: Node, key: str, at: str) -> list[Any]:
+        """Return a part of a node that must be a list: the keys of an object would pass for its elements."""
+        if not isinstance(node[key], list):
+            raise self.wrong(at, f"{key} that are not a list")
+        return node[key]
 
     def _elements(self, items: list[Any], at: str, depth: int) -> list[Any]:
         """Return the elements of a sequence. A long range among them could become an array of a size a file claims."""

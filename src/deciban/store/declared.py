@@ -30,6 +30,7 @@ Predicate: TypeAlias = Callable[[Any], bool]
 INTEGERS = (int, np.integer)
 NUMBERS = (int, float, np.integer, np.floating)
 MOST_STEPS = 10_000  # length of a range where no sequence is declared
+LARGEST = 2**63  # of whole numbers where a float is declared: numpy has no logarithm of larger ones
 DEEPEST = 8  # levels of nested numbers
 
 
@@ -169,7 +170,9 @@ def _plain(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, NUMBERS) and not isinstance(value, bool) and value == value
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < LARGEST
+    return isinstance(value, NUMBERS) and value == value
 
 
 PLAIN: dict[Any, Predicate] = {
