@@ -87,6 +87,7 @@ def test_a_gaussian_fit_imports_no_text_no_files_and_no_other_family():
     assert found == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [12, 40_000])
 def test_only_many_texts_load_the_compiler(n):
     code = f"""
@@ -131,6 +132,7 @@ def test_a_hundred_thousand_rows_of_numbers_do_not_wait_for_a_compiler(family):
 COMPILED = [pytest.param(family, marks=[pytest.mark.slow][:at]) for at, family in enumerate(TABLES)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", COMPILED)
 def test_kernels_work_with_no_place_to_write(family, nowhere):
     code = fit(family, 250_000)

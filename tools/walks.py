@@ -2,6 +2,8 @@
 
     python tools/walks.py             the table
     python tools/walks.py --limits    the same; exit code 1 if a walk is above its limits
+    python tools/walks.py --pairs 30  below each walk its 30 most frequent changes, with the functions that made them
+    python tools/walks.py --only text the walks whose names contain "text"
 
 Method: each run is made twice in this process, and the second, warm one is watched by `sys.setprofile`. Of its `call`
 events those count whose function is defined in a file of the package. A change is two consecutive such calls from
@@ -17,9 +19,11 @@ import io
 import os
 import sys
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -34,25 +38,51 @@ SHORT, LONG = 20, 60  # words in a document: short texts take the numpy kernels,
 LIMITS = {"Gaussian fit": (40, 15), "default text fit": (700, 30), "table fit by command": (1_200, 60)}
 
 
-def measured(act: Callable[[], Any]) -> tuple[int, int]:
-    """(changes, files) of the second run of `act`."""
+@dataclass
+class Walk:
+    """The calls of one run: its changes of file, with the functions called before and after, and the files touched."""
+
+    changes: Counter[tuple[CodeType, CodeType]] = field(default_factory=Counter)
+    files: set[str] = field(default_factory=set)
+    last: CodeType | None = None
+
+    def watch(self, frame: FrameType, event: str, _: Any) -> None:
+        """The profile function of `sys.setprofile`."""
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(PACKAGE):
+            self.files.add(code.co_filename)
+            if self.last is not None and code.co_filename != self.last.co_filename:
+                self.changes[self.last, code] += 1
+            self.last = code
+
+    def most_frequent(self, number: int) -> list[str]:
+        """Lines with the most frequent pairs of consecutive files, and the most frequent functions of each pair."""
+        pairs: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for (before, after), count in self.changes.items():
+            pairs[short(before), short(after)][f"{before.co_name} → {after.co_name}"] += count
+        ordered = sorted(pairs.items(), key=lambda item: -item[1].total())[:number]
+        return [
+            f"{functions.total():>9,}  {before} → {after}: "
+            + ", ".join(f"{name} {count:,}" for name, count in functions.most_common(3))
+            for (before, after), functions in ordered
+        ]
+
+
+def short(code: CodeType) -> str:
+    """The file of a function, relative to the package."""
+    return code.co_filename.removeprefix(PACKAGE)
+
+
+def walked(act: Callable[[], Any]) -> Walk:
+    """The second run of `act`."""
     act()
-    changes, last, files = 0, None, set()
-
-    def watch(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal changes, last
-        file = frame.f_code.co_filename
-        if event == "call" and file.startswith(PACKAGE):
-            files.add(file)
-            changes += last is not None and file != last
-            last = file
-
-    sys.setprofile(watch)
+    walk = Walk()
+    sys.setprofile(walk.watch)
     try:
         act()
     finally:
         sys.setprofile(None)
-    return changes, len(files)
+    return walk
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
@@ -126,19 +156,26 @@ def main() -> int:
     """Print the table and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limits", action="store_true", help="exit with 1 if a walk is above its limits")
-    check = parser.parse_args().limits
+    parser.add_argument("--pairs", type=int, default=0, metavar="N", help="print the N most frequent changes of a walk")
+    parser.add_argument("--only", default="", metavar="NAME", help="only the walks whose names contain NAME")
+    asked = parser.parse_args()
     above = []
     print(f"{'walk':<24}{'changes':>9}{'files':>7}{'limits':>14}")
     with tempfile.TemporaryDirectory() as folder:
         for name, act in walks(Path(folder)).items():
-            found, most = measured(act), LIMITS.get(name)
+            if asked.only not in name:
+                continue
+            walk, most = walked(act), LIMITS.get(name)
+            found = walk.changes.total(), len(walk.files)
             said = "" if most is None else f"{most[0]:,} / {most[1]}"
             print(f"{name:<24}{found[0]:>9,}{found[1]:>7}{said:>14}", flush=True)
+            for line in walk.most_frequent(asked.pairs):
+                print(line)
             if most is not None and (found[0] > most[0] or found[1] > most[1]):
                 above.append(name)
     if above:
         print(f"above the limits: {', '.join(above)}", file=sys.stderr)
-    return 1 if check and above else 0
+    return 1 if asked.limits and above else 0
 
 
 if __name__ == "__main__":

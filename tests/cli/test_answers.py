@@ -124,6 +124,7 @@ def test_an_explanation_is_a_table_a_picture_or_a_page(here, said):
     assert Path("why.html").read_text().count("<table>") == 5
 
 
+@pytest.mark.slow
 def test_leave_one_out_is_the_librarys_and_knows_groups(here, said, clf):
     told = json.loads(said("evaluate", "tumours.deciban", "tumours.csv", "--leave-one-out", "--json").out)
     truth = clf.evaluate("tumours.csv", "diagnosis", learnt=True)

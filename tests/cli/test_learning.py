@@ -101,6 +101,7 @@ def test_merged_models_have_learnt_the_rows_of_both(here, said):
     assert len(deciban.load("both.deciban").ledger_) == 1128
 
 
+@pytest.mark.slow
 def test_halves_fitted_alike_add_up_to_the_whole(here, said):
     header, *rows = Path("tumours.csv").read_text().splitlines(keepends=True)
     Path("a.csv").write_text("".join([header, *rows[:300]]))
@@ -117,6 +118,7 @@ def test_halves_fitted_alike_add_up_to_the_whole(here, said):
     assert said("fit", "b.csv", "--label", "diagnosis", "--like", "a.deciban", "--text", "radius").code == 2
 
 
+@pytest.mark.slow
 def test_a_ledger_under_a_key_of_its_own_wants_that_key(here, said, monkeypatch):
     (here / "key").write_text("our secret\n")
     asked = ("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban", "--key-file", "key")
@@ -145,6 +147,7 @@ def test_inspect_shows_parameters_with_intervals_ledger_and_provenance(here, sai
     assert len(Path("all.csv").read_text().splitlines()) > 10
 
 
+@pytest.mark.slow
 def test_how_families_compare_is_shown_only_with_verbose(here, said):
     fit = ("fit", "tumours.csv", "--label", "diagnosis", "-o", "x.deciban")
     assert "decibans over" not in said(*fit).out
@@ -163,6 +166,7 @@ def test_what_is_out_of_date_names_the_command_that_renews_it(here, said):
     assert "renew" not in said("learn", "tumours.deciban", "ten.csv").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "word"),
     [(["--stem", "english"], "cat"), (["--characters"], " ca"), (["--ngrams", "2"], "the cats")],

@@ -24,6 +24,7 @@ def half_written(folder):
     return [path.name for path in folder.iterdir() if path.name.endswith(".deciban-tmp")]
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_with_speed(here):
     shown = OnTerminal(here, "predict", "tumours.deciban", "-", "-o", "answers.csv")
     shown.send(HEADER + ROW * 70_000)
@@ -37,6 +38,7 @@ def test_progress_is_shown_on_a_terminal_with_speed(here):
     assert len((here / "answers.csv").read_text().splitlines()) == 140_001
 
 
+@pytest.mark.slow
 def test_nothing_but_the_answer_is_written_where_nobody_looks(here):
     done = process(here, "predict", "tumours.deciban", "-", stdin=HEADER + ROW * 3)
     assert done.code == 0
@@ -111,6 +113,7 @@ def test_a_full_disk_is_said_and_nothing_half_written_is_left(here):
     assert not half_written(here)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "words"),
     [

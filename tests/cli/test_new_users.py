@@ -149,6 +149,7 @@ def test_thresholds_are_those_of_least_cost(said):
     assert "false alarms" in said("evaluate", "tumours.deciban", "tumours.csv", "--thresholds").out
 
 
+@pytest.mark.slow
 def test_compare_ranks_models_by_log_loss(said, here):
     assert (
         said(
@@ -210,6 +211,7 @@ def test_saved_topics_give_the_shares_of_texts(said, here):
 
 
 # -- terminals and encodings -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_output_is_written_in_any_encoding(here, encoding):
     def answer(*arguments):

@@ -119,6 +119,7 @@ def test_commands_fit_and_predict_by_an_engine(client, pattern, tmp_path):
     np.testing.assert_allclose(found[["P(high)", "P(low)"]], alone, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_partition_of_another_kind_is_named_and_nothing_is_written(client, pattern, tmp_path):
     frame = dd.read_parquet(pattern)
 

@@ -34,6 +34,7 @@ def test_numbers_that_never_change_are_left_out_of_small_tables_too():
     np.testing.assert_array_equal(clf.predict_proba(asked.assign(loss=2415.0)), clf.predict_proba(asked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [12, 25, 50])
 def test_a_few_rows_answer_better_than_knowing_nothing(n):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)

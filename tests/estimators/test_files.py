@@ -50,6 +50,7 @@ def small_csv(folder, frame=SMALL, name="small.csv"):
     return folder / name
 
 
+@pytest.mark.slow
 def test_a_file_of_any_size_gives_the_model_of_the_same_rows_in_memory(paths):
     frame, *files = paths
     memory = GenerativeClassifier().fit(frame, "species")
@@ -212,6 +213,7 @@ def test_gaps_on_both_sides_and_unknown_categories_have_answers():
     assert np.isfinite(clf.predict_proba(odd)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -39,6 +39,7 @@ def test_intervals_cover_as_often_as_they_say(world):
     assert abs(np.mean(hits) - 0.9) < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["full", "tied"])
 @pytest.mark.parametrize(("n", "least", "most"), [(3, 0.85, 1.0), (10, 0.86, 0.94)])
 def test_intervals_of_covariances_cover_where_the_prior_is_derived(structure, n, least, most):

@@ -174,6 +174,7 @@ def test_none_of_these_is_told_by_the_density_of_each_class():
 
 
 # -- the learnt rows ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_given_rows_and_remembered_rows_give_the_same_sets():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=80), "c": rng.choice(list("abc"), 80)})

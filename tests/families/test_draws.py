@@ -9,6 +9,7 @@ from deciban.families.product import ProductDensity
 DRAWABLE = [c for c in CASES if "toy" not in c.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DRAWABLE, ids=repr)
 def test_averaging_densities_over_draws_is_the_predictive(case):
     """E over the posterior of f(x|θ) is the predictive density, by definition."""

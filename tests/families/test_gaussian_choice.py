@@ -9,7 +9,7 @@ from sklearn import datasets
 
 from deciban.errors import NotAvailableError
 from deciban.families.gaussian import DiagonalStats, Gaussian, GaussianStats
-from deciban.families.gaussian.structure import _judged, _loss, candidates
+from deciban.families.gaussian.structure import _judged, _log_prior_without, _loss, candidates
 from deciban.statistics import Members
 from gaussian_truth import blobs, fitted
 
@@ -17,7 +17,8 @@ from gaussian_truth import blobs, fitted
 def loss_of(structure, X, members, rule):
     family, stats = fitted(structure, X, members, keep="full")
     rows, judged, weight = _judged(stats.whole(), X, members)
-    return _loss(family.leave_one_out(stats, rows, judged, rule), stats, judged, weight)
+    log_prior = _log_prior_without(stats, judged)
+    return _loss(family.leave_one_out(stats, rows, judged, rule), log_prior, judged, weight)
 
 
 def test_evidence_can_prefer_the_worse_classifier():
@@ -43,7 +44,8 @@ def test_the_loss_is_that_of_refits():
         joint = scores + np.log(kept.weights() / 29)
         losses.append(np.logaddexp.reduce(joint) - joint[members.codes[i]])
     rows, judged, weight = _judged(stats.whole(), X, members)
-    loss = _loss(family.leave_one_out(stats, rows, judged, "mean"), stats.whole(), judged, weight)
+    log_prior = _log_prior_without(stats.whole(), judged)
+    loss = _loss(family.leave_one_out(stats, rows, judged, "mean"), log_prior, judged, weight)
     assert loss == pytest.approx(np.mean(losses), rel=1e-9)
 
 
@@ -54,7 +56,10 @@ def test_weight_three_chooses_as_three_copies_do():
     stats = Gaussian("full").collect(X, heavy)
     one, other = (_judged(stats.whole(), *pair) for pair in ((X, heavy), (X[rows], members.take(rows))))
     for family in candidates(fitted("full", X, heavy)[0], stats.whole(), "mean"):
-        losses = [_loss(family.leave_one_out(stats, X, m, "mean"), stats.whole(), m, w) for X, m, w in (one, other)]
+        losses = [
+            _loss(family.leave_one_out(stats, X, m, "mean"), _log_prior_without(stats.whole(), m), m, w)
+            for X, m, w in (one, other)
+        ]
         assert losses[0] == pytest.approx(losses[1], rel=1e-9)
 
 

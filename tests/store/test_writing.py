@@ -67,6 +67,7 @@ def path(tmp_path):
     return tmp_path / "model.deciban"
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_a_file_that_loads(path, writers):
     chance, seen, left, kills = random.Random(0), set(), 0, 0
     save(model(), path)

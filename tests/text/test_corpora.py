@@ -34,6 +34,7 @@ def sets() -> list[Path]:
     return sorted([*Path(DATA).glob("*/*.jsonl.gz"), *Path(DATA).glob("*/*.titles")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sets(), ids=lambda path: path.parent.name)
 def test_vocabulary_and_counts_are_those_of_scikit_learn(path):
     texts = texts_of(path)

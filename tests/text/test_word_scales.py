@@ -13,7 +13,8 @@ from scipy.optimize import check_grad, minimize
 import deciban
 from deciban import Bernoulli, GenerativeClassifier, Text
 from deciban.errors import DecibanError
-from deciban.evaluate.word_scales import Problem, WordScales
+from deciban.evaluate.scale_fit import OFFSET_SD
+from deciban.evaluate.word_scales import WordScales
 from deciban.families.word_scores import source_of
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import Judge
@@ -23,6 +24,7 @@ from deciban.statistics import Members
 from deciban.text.counting import TextRows
 from deciban.text.vocabulary import Vocabulary
 from deciban.text.word_evidence import WordFactors
+from deciban.text.word_fit import Problem
 
 WORDS = [f"w{i:02d}" for i in range(40)]
 
@@ -143,7 +145,7 @@ def test_the_fit_is_the_minimum_of_a_convex_objective(K):
     prior = np.bincount(codes) / len(codes)
     evidence = source_of(blocks[0])._evidence  # double precision
     scale = np.full((1, len(codes)), 0.4)
-    problem = Problem.of([evidence], scale, blocks, codes, prior, 3.0)
+    problem = Problem.of([evidence], scale, blocks, codes, np.log(prior), 3.0, OFFSET_SD)
     U, zero = len(problem.strength), np.zeros(K)
 
     def value(x):

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topics.py"
 
 
@@ -14,6 +16,7 @@ def run(*options):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_topics_of_a_folder_and_their_page(tmp_path):
     for at in range(30):
         text = "ships sail the stormy sea" if at % 2 else "wolves hunt the woolly sheep"

@@ -63,6 +63,7 @@ def test_plsa_has_a_page_too(tmp_path):
     assert "Map of topics" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(missing() is not None, reason=f"needs a browser: {missing()}")
 def test_slider_map_and_list_work_in_a_browser(model, page, tmp_path):
     with Browser() as browser:

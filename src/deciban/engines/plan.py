@@ -361,7 +361,7 @@ class Begun:
 def begin(request: Request, first: Batch, given: GivenRows, label: str, together: bool) -> Begun:
     """Make the choices from the first rows, and sum these."""
     with first.table.located():
-        opening = opened(request, first, given.schema, together)
+        opening = opened(request, first, given.schema, len(first.table), together)
         if needs_all_rows(opening.family):
             raise NotAvailableError(
                 f"{type(opening.family).__name__} is fitted by several passes over all rows, which engines do not do.",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deciban.evaluate.checks import Codes
-from deciban.evaluate.scale_fit import OFFSET_SD
+from deciban.evaluate.scale_fit import OFFSET_SD, WeightProblem, relative_scores
 from deciban.evidence.scores import Array, log_probability
 from deciban.kernels.choice import one_thread
 
@@ -27,8 +27,6 @@ LEAST_MAIN = 0.01  # weight v of the score that was fitted before
 LEAST_GAIN = 3.0  # nats over all rows that a part must promise
 SHARE_PENALTY, TOTAL_PENALTY = 1.0, 1000.0  # nats per squared unit: of each share, and of their sum less 1
 HELD = 1e9  # precision of parameters that stay where they are
-MAX_STEPS = 50
-TOLERANCE = 1e-3  # nats over all rows that a step still gains
 
 
 class Weights(NamedTuple):
@@ -55,10 +53,13 @@ def fit_weights(
     """
     usable = np.isfinite(main[np.arange(len(codes)), codes]) & (prior[codes] > 0)
     kept, own = np.unique(codes[usable], return_inverse=True)
-    given = main[usable][:, kept].T  # (K, n)
-    possible = np.where(np.isneginf(given), -np.inf, 0.0) if np.isneginf(given).any() else None
-    given = np.where(np.isneginf(given), 0.0, given)
-    every = np.stack([part[usable][:, kept].T for part in parts]) if parts else np.zeros((0, *given.shape))
+    given = main[usable][:, kept].T[None]  # (1, K, n)
+    possible = np.where(np.isneginf(given[0]), -np.inf, 0.0) if np.isneginf(given).any() else None
+    given = relative_scores(np.where(np.isneginf(given), 0.0, given))
+    every = np.empty((len(parts), *given.shape[1:]))
+    for into, part in zip(every, parts):
+        of_class = part.T if usable.all() and len(kept) == len(prior) else part[usable][:, kept].T
+        np.subtract(of_class[1:], of_class[:1], out=into)
     share = prior[kept] / prior[kept].sum()
     path = _Path(given, every, possible, own, log_probability(share))
     found = []
@@ -90,13 +91,13 @@ def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array) -> Array:
     given = np.stack([each[usable][:, kept].T for each in scores])
     possible = np.where(np.isneginf(given).any(axis=0), -np.inf, 0.0)
     given = np.where(np.isneginf(possible), 0.0, given)
-    given -= given.mean(axis=1, keepdims=True)
     K = len(kept)
     precision = np.diag(np.r_[np.full(P, SHARE_PENALTY), np.full(K, HELD)])
     precision[:P, :P] += TOTAL_PENALTY
     centre, least = np.r_[np.full(P, 1 / P), np.zeros(K)], np.r_[np.zeros(P), np.full(K, -np.inf)]
     share = log_probability(prior[kept] / prior[kept].sum())
-    problem = _Problem(given, possible if possible.any() else None, numbers, share, centre, precision, least)
+    some = possible if possible.any() else None
+    problem = WeightProblem(relative_scores(given), some, numbers, share, centre, precision, least)
     with np.errstate(all="ignore"), one_thread(0):
         found = problem.minimise(centre)[:P]
     return np.asarray(found / max(1.0, found.sum()))
@@ -128,91 +129,9 @@ class _Path:
         self.x = self._problem(penalty).minimise(self.x)
         return self.x
 
-    def _problem(self, penalty: float) -> _Problem:
+    def _problem(self, penalty: float) -> WeightProblem:
         P, K = 1 + len(self.chosen), len(self.given[2])
-        scores = np.concatenate([self.main[None], self.every[self.chosen]])
+        scores = np.concatenate([self.main, self.every[self.chosen]])
         precision = np.diag(np.r_[np.full(P, penalty), np.full(K, 1 / OFFSET_SD**2)])
         least = np.r_[LEAST_MAIN, np.zeros(P - 1), np.full(K, -np.inf)]
-        return _Problem(scores, *self.given, np.r_[1.0, np.zeros(P - 1 + K)], precision, least)
-
-
-class _Problem:
-    """The objective of P parts, the first of which is the main score."""
-
-    def __init__(
-        self,
-        scores: Array,
-        possible: Array | None,
-        own: Codes,
-        log_prior: Array,
-        centre: Array,
-        precision: Array,
-        least: Array,
-    ) -> None:
-        self.scores, self.possible, self.own, self.log_prior = scores, possible, own, log_prior  # (P, K, n)
-        # of P weights and K offsets: the penalty is quadratic about the centre
-        self.centre, self.precision, self.least = centre, precision, least
-
-    def posterior(self, x: Array) -> tuple[float, Array]:
-        """Return the penalised loss and the posteriors (K, n)."""
-        P, K, n = self.scores.shape
-        logits = (x[:P] @ self.scores.reshape(P, K * n)).reshape(K, n) + (x[P:] + self.log_prior)[:, None]
-        if self.possible is not None:
-            logits += self.possible
-        logits -= logits.max(axis=0)
-        lost = -logits[self.own, np.arange(n)]
-        posterior = np.exp(logits, out=logits)
-        total = posterior.sum(axis=0)
-        posterior /= total
-        away = x - self.centre
-        return float((lost + np.log(total)).sum() + away @ self.precision @ away / 2), posterior
-
-    def slopes(self, x: Array, posterior: Array) -> tuple[Array, Array]:
-        """Return the gradient and the curvature."""
-        P, K, n = self.scores.shape
-        excess = posterior.copy()
-        excess[self.own, np.arange(n)] -= 1.0
-        gradient = np.r_[self.scores.reshape(P, -1) @ excess.ravel(), excess.sum(axis=1)]
-        gradient += self.precision @ (x - self.centre)
-        mean = np.einsum("ci,pci->pi", posterior, self.scores)
-        pulled = (self.scores * posterior).reshape(P, -1)
-        curvature = self.precision.copy()
-        curvature[:P, :P] += pulled @ self.scores.reshape(P, -1).T - mean @ mean.T
-        curvature[:P, P:] += pulled.reshape(P, K, n).sum(axis=2) - mean @ posterior.T
-        curvature[P:, :P] = curvature[:P, P:].T
-        curvature[P:, P:] += np.diag(posterior.sum(axis=1)) - posterior @ posterior.T
-        return gradient, curvature
-
-    def minimise(self, x: Array) -> Array:
-        """Projected Newton steps; each is halved until the objective falls."""
-        loss, posterior = self.posterior(x)
-        for _ in range(MAX_STEPS):
-            gradient, curvature = self.slopes(x, posterior)
-            free = (x > self.least) | (gradient < 0)
-            step = np.zeros(len(x))
-            step[free] = -np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
-            size = 1.0
-            while size > 1e-9:
-                further = np.maximum(x + size * step, self.least)
-                lower, there = self.posterior(further)
-                if lower <= loss:
-                    break
-                size /= 2
-            gain, x, loss, posterior = loss - lower, further, lower, there
-            if not gain > TOLERANCE:
-                break
-        return x
-
-    def gains(self, x: Array, parts: Array) -> Array:
-        """Return by how much the loss may fall along the weight of each further part (E, K, n), from weight 0."""
-        _, posterior = self.posterior(x)
-        excess = posterior.copy()
-        excess[self.own, np.arange(len(self.own))] -= 1.0
-        slopes = parts.reshape(len(parts), -1) @ excess.ravel()
-        found = np.zeros(len(parts))
-        for e in np.flatnonzero(slopes < 0):
-            pulled = parts[e] * posterior
-            mean = pulled.sum(axis=0)
-            bend = np.vdot(pulled, parts[e]) - mean @ mean
-            found[e] = slopes[e] ** 2 / (2 * bend) if bend > 0 else 0.0
-        return found
+        return WeightProblem(scores, *self.given, np.r_[1.0, np.zeros(P - 1 + K)], precision, least)

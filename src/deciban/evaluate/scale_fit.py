@@ -46,6 +46,8 @@ TOLERANCE = 1e-12  # nats per row that a step still gains
 FINAL_STEP = 1e-8, 1e-2  # gain and length of a step after which the remaining error is negligible
 MAX_STEP = 2.0  # in log s: beyond it, the quadratic approximation is poor
 MIN_STEP = 1e-12  # a step that changes nothing
+WEIGHT_STEPS = 50
+WEIGHT_TOLERANCE = 1e-3  # nats over all rows that a step of weights still gains
 
 
 class Penalty(NamedTuple):
@@ -105,7 +107,7 @@ class Fit(NamedTuple):
 class Problem(NamedTuple):
     """The data of the objective: n rows, B blocks, K classes that all have rows and prior, J parameters of scales."""
 
-    scores: Array  # (B, K, n)  log-likelihoods minus each row's greatest; 0 where impossible
+    scores: Array  # (B, K − 1, n)  log-likelihoods less those of the first class
     possible: Array | None  # (K, n)  0, or −inf where impossible; None where all are possible
     own: Codes  # (n,)  class of each row
     weight: Array  # (n,)  π_c / rows of c
@@ -179,46 +181,47 @@ def _problem(
     slope = np.stack([np.ones(len(own))] * len(tables) + [-log_length[usable] for _, log_length in long])
     block = np.r_[np.arange(len(tables)), np.array([b for b, _ in long], dtype=np.intp)]
     penalty = make_penalty(np.where(spread > 0, spread, 1.0), len(block), len(kept), len(own))
-    return Problem(scores, possible, own, weight, log_probability(share), slope, block, penalty), kept
+    relative = relative_scores(scores)
+    return Problem(relative, possible, own, weight, log_probability(share), slope, block, penalty), kept
 
 
 def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]:
     """The penalised cross-entropy in nats, its gradient, and its curvature."""
     B, J, weight = len(problem.scores), len(problem.block), problem.weight
-    own = problem.own, np.arange(len(problem.own))
-    scaled = problem.scales(parameters)[:, None, :] * problem.scores
-    logits = (scaled[0] if B == 1 else scaled.sum(axis=0)) + (parameters[J:] + problem.log_prior)[:, None]
-    if problem.possible is not None:
-        logits += problem.possible
-    logits -= logits.max(axis=0)
-    lost = -logits[own]
-    posterior = np.exp(logits, out=logits)
-    total = posterior.sum(axis=0)
-    posterior /= total
-    penalty, slope_of_penalty, curvature = problem.penalty.value(parameters)
-    loss = weight @ (lost + np.log(total)) + penalty
-
-    weighted = weight * posterior
-    mean = np.einsum("ci,bci->bi", posterior, scaled)
-    excess = weight * (mean - scaled[:, *own])  # (B, n)  ∂ loss / ∂ log s of each row
-    surplus = weighted.sum(axis=1) - np.bincount(problem.own, weights=weight, minlength=len(posterior))
-    steepness = excess.sum(axis=1) if J == B else np.einsum("ji,ji->j", problem.slope, excess[problem.block])
-    gradient = np.concatenate([steepness, surplus]) + slope_of_penalty
-
-    about = np.subtract(scaled, mean[:, None, :], out=scaled)
-    pulled = about * weighted
-    if J == B:  # all slopes are 1
-        curvature[:J, J:] += pulled.sum(axis=2)
-        curvature[:J, :J] += pulled.reshape(B, -1) @ about.reshape(B, -1).T + np.diag(steepness)
+    scaled = problem.scales(parameters)[:, None, :] * problem.scores  # (B, K − 1, n)
+    bias = parameters[J:] + problem.log_prior
+    lost, posterior = softmax(scaled[0] if B == 1 else scaled.sum(axis=0), bias, problem.possible, problem.own)
+    penalty, slope_of_penalty, curved = problem.penalty.value(parameters)
+    surplus = excess(posterior, problem.own, weight)
+    if J == B:
+        steepness = scaled.reshape(B, -1) @ surplus[1:].ravel()
+        parts, mixed, classes = curvature(scaled, posterior, weight)
+        curved[:J, :J] += parts + np.diag(steepness)
+        curved[:J, J:] += mixed
+        curved[J:, J:] += classes
     else:
-        spread = np.einsum("bci,dci->bdi", pulled, about)  # (B, B, n)  covariances of the blocks' scores in each row
-        spread[np.arange(B), np.arange(B)] += excess
-        for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
-            curvature[j, J:] += pulled[b] @ slope
-            curvature[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
-    curvature[J:, :J] = curvature[:J, J:].T
-    curvature[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
-    return float(loss), gradient, curvature
+        steepness = _add_curvature_by_length(problem, scaled, posterior, surplus, curved)
+    curved[J:, :J] = curved[:J, J:].T
+    gradient = np.concatenate([steepness, surplus.sum(axis=1)]) + slope_of_penalty
+    return float(weight @ lost + penalty), gradient, curved
+
+
+def _add_curvature_by_length(problem: Problem, scaled: Array, posterior: Array, surplus: Array, curved: Array) -> Array:
+    """Add the curvature of the loss to `curved`, and return its slope along the parameters of the scales, (J,)."""
+    J, weighted = len(problem.block), problem.weight * posterior
+    mean = np.einsum("ci,bci->bi", posterior[1:], scaled)
+    each = np.einsum("ci,bci->bi", surplus[1:], scaled)  # (B, n)  ∂ loss / ∂ log s of each row
+    pulled = scaled * weighted[1:]
+    # (B, B, n)  covariances of the blocks' scores in each row
+    spread = np.einsum("bci,dci->bdi", pulled, scaled) - problem.weight * mean[:, None] * mean
+    spread[np.arange(len(scaled)), np.arange(len(scaled))] += each
+    for j, (b, slope) in enumerate(zip(problem.block, problem.slope)):
+        sloped = slope * mean[b]
+        curved[j, J:] -= weighted @ sloped
+        curved[j, J + 1 :] += pulled[b] @ slope
+        curved[j, :J] += (problem.slope * spread[b, problem.block]) @ slope
+    curved[J:, J:] += np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
+    return np.einsum("ji,ji->j", problem.slope, each[problem.block])
 
 
 def _newton_step(problem: Problem, parameters: Array, gradient: Array, curvature: Array, least: float) -> Array:
@@ -269,3 +272,128 @@ def _minimise(problem: Problem) -> Array:
         stacklevel=4,
     )
     return parameters
+
+
+# -- softmax of sums of scores, and the fit of weights that part_fit uses ----------------------------------------------
+# Scores of P parts are relative to the first class, (P, K − 1, n): a constant common to all classes has no effect.
+# Classes come before rows, because numpy is slow along short rows.
+def relative_scores(scores: Array) -> Array:
+    """Return scores (P, K, n) less those of the first class, shape (P, K − 1, n)."""
+    return np.asarray(scores[:, 1:] - scores[:, :1])
+
+
+def softmax(sums: Array, bias: Array, possible: Array | None, own: Codes) -> tuple[Array, Array]:
+    """Return −log P of the own class of each row, (n,), and the posteriors, (K, n).
+
+    `sums` (K − 1, n) are relative to the first class, and `bias` (K,) is added to each class. `possible` (K, n) is −inf
+    where a class is impossible, and 0 elsewhere; None stands for zeros.
+    """
+    logits = np.empty((len(bias), sums.shape[1]))
+    logits[0] = bias[0]
+    np.add(sums, bias[1:, None], out=logits[1:])
+    if possible is not None:
+        logits += possible
+    logits -= logits.max(axis=0)
+    lost = logits[own, np.arange(len(own))]
+    posterior = np.exp(logits, out=logits)
+    total = posterior.sum(axis=0)
+    posterior /= total
+    return np.log(total) - lost, posterior
+
+
+def excess(posterior: Array, own: Codes, weight: Array | float = 1.0) -> Array:
+    """Return w·(posterior − 1 for the own class), shape (K, n): the slope of the losses along each logit."""
+    found = weight * posterior
+    found[own, np.arange(len(own))] -= weight
+    return found
+
+
+class Curvature(NamedTuple):
+    """Second derivatives of Σ w·loss along the weights of P parts and the biases of K classes."""
+
+    parts: Array  # (P, P)
+    mixed: Array  # (P, K)
+    classes: Array  # (K, K)
+
+
+def curvature(scores: Array, posterior: Array, weight: Array | float = 1.0) -> Curvature:
+    """Return the curvature at posteriors (K, n), for scores (P, K − 1, n): their covariances over the classes."""
+    weighted = weight * posterior
+    classes = np.diag(weighted.sum(axis=1)) - posterior @ weighted.T
+    if len(posterior) == 2:  # the variance of a score that is d with probability p, else 0, is p·(1 − p)·d²
+        about, spread = scores[:, 0], weighted[0] * posterior[1]
+        pulled, slope = about * np.sqrt(spread), about @ spread
+        return Curvature(pulled @ pulled.T, np.stack([-slope, slope], axis=1), classes)
+    P, mean = len(scores), np.einsum("ci,pci->pi", posterior[1:], scores)
+    pulled = scores * weighted[1:]
+    mixed = -mean @ weighted.T
+    mixed[:, 1:] += pulled.sum(axis=2)
+    parts = pulled.reshape(P, -1) @ scores.reshape(P, -1).T - (weight * mean) @ mean.T
+    return Curvature(parts, mixed, classes)
+
+
+class WeightProblem:
+    """Log loss of softmax of weighted parts, with a quadratic penalty about a centre and least values: convex."""
+
+    def __init__(
+        self,
+        scores: Array,
+        possible: Array | None,
+        own: Codes,
+        log_prior: Array,
+        centre: Array,
+        precision: Array,
+        least: Array,
+    ) -> None:
+        # (P, K − 1, n)
+        self.scores, self.possible, self.own, self.log_prior = scores, possible, own, log_prior
+        # of P weights and K offsets: the penalty is quadratic about the centre
+        self.centre, self.precision, self.least = centre, precision, least
+
+    def posterior(self, x: Array) -> tuple[float, Array]:
+        """Return the penalised loss and the posteriors (K, n)."""
+        P = len(self.scores)
+        sums = (x[:P] @ self.scores.reshape(P, -1)).reshape(self.scores.shape[1:])
+        lost, posterior = softmax(sums, x[P:] + self.log_prior, self.possible, self.own)
+        away = x - self.centre
+        return float(lost.sum() + away @ self.precision @ away / 2), posterior
+
+    def slopes(self, x: Array, posterior: Array) -> tuple[Array, Array]:
+        """Return the gradient and the curvature."""
+        P, surplus = len(self.scores), excess(posterior, self.own)
+        gradient = np.r_[self.scores.reshape(P, -1) @ surplus[1:].ravel(), surplus.sum(axis=1)]
+        gradient += self.precision @ (x - self.centre)
+        parts, mixed, classes = curvature(self.scores, posterior)
+        return gradient, self.precision + np.block([[parts, mixed], [mixed.T, classes]])
+
+    def minimise(self, x: Array) -> Array:
+        """Projected Newton steps; each is halved until the objective falls."""
+        loss, posterior = self.posterior(x)
+        for _ in range(WEIGHT_STEPS):
+            gradient, curved = self.slopes(x, posterior)
+            free = (x > self.least) | (gradient < 0)
+            step = np.zeros(len(x))
+            step[free] = -np.linalg.solve(curved[np.ix_(free, free)], gradient[free])
+            size = 1.0
+            while size > 1e-9:
+                further = np.maximum(x + size * step, self.least)
+                lower, there = self.posterior(further)
+                if lower <= loss:
+                    break
+                size /= 2
+            gain, x, loss, posterior = loss - lower, further, lower, there
+            if not gain > WEIGHT_TOLERANCE:
+                break
+        return x
+
+    def gains(self, x: Array, parts: Array) -> Array:
+        """Return by how much the loss may fall along the weight of each part (E, K − 1, n), from weight 0."""
+        _, posterior = self.posterior(x)
+        slopes = parts.reshape(len(parts), -1) @ excess(posterior, self.own)[1:].ravel()
+        found = np.zeros(len(parts))
+        for e in np.flatnonzero(slopes < 0):
+            pulled = parts[e] * posterior[1:]
+            mean = pulled.sum(axis=0)
+            bend = np.vdot(pulled, parts[e]) - mean @ mean
+            found[e] = slopes[e] ** 2 / (2 * bend) if bend > 0 else 0.0
+        return found

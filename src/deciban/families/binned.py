@@ -220,7 +220,8 @@ def _edges_between(values: Array, counts: Array, grid: float | None, bins: int) 
     inside = cuts[(ends[0] < cuts) & (cuts < ends[1]) & ~(np.abs(own[:, None] - cuts) < half).any(axis=0)]
     edges = np.unique(np.concatenate([ends, inside, own - half, own + half]))
     filled = np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)[1:-1] > 0
-    edges = edges[np.r_[True, filled[:-1], True]] if len(edges) > 2 else edges  # an empty bin joins the next
+    if len(edges) > 2:  # an empty bin joins the next
+        edges = np.concatenate([edges[:1], edges[1:-1][filled[:-1]], edges[-1:]])
     if len(edges) < 2:  # the step is below the rounding of the value
         edges = values[0] + max(abs(values[0]), 1.0) * np.array([-1e-6, 1e-6])
     return list(edges.tolist())

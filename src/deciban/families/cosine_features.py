@@ -38,6 +38,7 @@ STRENGTHS = (3.0, 0.3, 0.03, 0.003)  # pseudo-rows of the target, as shares of t
 MOST_WORK = 1.5e8  # multiplications per candidate; with more rows, an even selection of them is left out
 GAIN = 1.0  # nats over all rows for which a weaker shrinkage is preferred
 STEPS = 2.0**10  # features are multiples of 1/STEPS, so that sums of their products have no rounding error
+BLOCK_ROWS = 1024  # rows whose features are computed at a time, so that they stay in the cache
 SCALES = 2.0 ** np.arange(-6, 4)  # of the scores, among which the best is taken for each candidate
 
 
@@ -117,16 +118,20 @@ class CosineFeatures(Gaussian, SeveralParts):
         if len(at) != len(self.ramps):
             raise InputError(f"the table has {len(at)} columns, the model {len(self.ramps)}. Give the same columns.")
         parts = [ramp.apply(table, j, str(table.columns[j])) for ramp, j in zip(self.ramps, at)]
-        z = np.concatenate(parts, axis=1)
-        empty = np.isnan(z).all(axis=1)
-        waves = np.nan_to_num(z, nan=0.0) @ self.frequencies
-        waves += self.phases
-        np.cos(waves, out=waves)
-        waves *= np.sqrt(2.0) * STEPS
-        np.rint(waves, out=waves)
-        waves /= STEPS
-        waves[empty] = np.nan
-        return np.asarray(waves)
+        frequencies, phases, found = self.frequencies, self.phases, np.empty((len(table), self.features))
+        for start in range(0, len(found), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            z, waves = np.concatenate([part[rows] for part in parts], axis=1), found[rows]
+            missing = np.isnan(z)
+            z[missing] = 0.0
+            np.matmul(z, frequencies, out=waves)
+            waves += phases
+            np.cos(waves, out=waves)
+            waves *= np.sqrt(2.0) * STEPS
+            np.rint(waves, out=waves)
+            waves /= STEPS
+            waves[missing.all(axis=1)] = np.nan
+        return found
 
     @property
     def phases(self) -> Array:
@@ -205,10 +210,15 @@ class CosineFeatures(Gaussian, SeveralParts):
 
 def _least_loss(scores: Array, members: Members, log_prior: Array) -> float:
     """Return the log loss of the labels at the best of several scales of the scores."""
-    about, weight = scores - scores.max(axis=1, keepdims=True), members.row_weights()
-    own = np.arange(len(members)), members.codes
-    each = [-kernels.log_softmax(scale * about + log_prior)[own] for scale in SCALES]
-    return min(float(np.average(losses, weights=weight)) for losses in each)
+    about, weight = np.ascontiguousarray((scores - kernels.row_max(scores)[:, None]).T), members.row_weights()
+    own = members.codes, np.arange(len(members))
+    least = np.inf
+    for scale in SCALES:  # classes first: sums over few classes are fast then
+        joint = scale * about + log_prior[:, None]
+        joint -= joint.max(axis=0)
+        losses = np.log(np.exp(joint).sum(axis=0)) - joint[own]
+        least = min(least, float(np.average(losses, weights=weight)))
+    return least
 
 
 def _uniform(count: int, stream: int) -> Array:

@@ -116,7 +116,9 @@ class Interactions(Family[InteractionStats], SeveralParts):
     @property
     def averaged(self) -> bool:
         """Whether all pairs are summed, so that averaged one-dependence estimators are a part."""
-        return len(self.pairs) > 1 and set(self.pairs) == set(combinations(range(len(self.cuts)), 2))
+        D = len(self.cuts)
+        every = len(self.pairs) > 1 and 2 * len(self.pairs) >= D * (D - 1)
+        return every and set(self.pairs) == set(combinations(range(D), 2))
 
     # -- rows and sums ---------------------------------------------------------------------------------------------
     def encode(self, X: Input, columns: Sequence[str], stats: InteractionStats | None = None) -> Array:

@@ -146,7 +146,7 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
     # -- rows with numbers that count as missing -----------------------------------------------------------------------
     def _masked(self, X: Array) -> Array:
         """Return numbers with NaN in place of absurd ones, and of those without a logarithm if these are gaps."""
-        X = limits.masked(X, self.reach)
+        X = X if self.reach is None else limits.masked(X, self.reach)
         without = self._without_logarithm(X)
         return np.where(without, np.nan, X) if without.any() else X
 
@@ -207,8 +207,9 @@ class Transformed(MappedFamily, HasChoices, SharesParameters):
 
     def log_slope(self, X: Array, map: Array) -> Array:
         X = self._masked(X)
-        columns = [_log_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))]
-        return np.asarray(np.nan_to_num(np.stack(columns, axis=1), nan=0.0))
+        slopes = np.stack([_log_slope(X[:, j], by, *map[j]) for j, by in enumerate(self._each(X.shape[1]))], axis=1)
+        slopes[np.isnan(slopes)] = 0.0
+        return slopes
 
     def unmapped(self, Z: Array, map: Array, rng: np.random.Generator) -> Array:
         columns = [_inverse(Z[:, j], by, *map[j]) for j, by in enumerate(self._each(Z.shape[1]))]

@@ -25,7 +25,18 @@ from deciban.kernels.dense import (
     linear_scores,
     whitened_distances,
 )
-from deciban.kernels.rows import add_row, class_weights, encode_integers, log_softmax, log_sum_exp, softmax
+from deciban.kernels.rows import (
+    add_row,
+    class_weights,
+    encode_integers,
+    log_softmax,
+    log_sum_exp,
+    row_all,
+    row_any,
+    row_max,
+    row_sum,
+    softmax,
+)
 from deciban.kernels.sparse import (
     row_lookups,
     sparse_class_lookups,

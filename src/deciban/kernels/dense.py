@@ -22,7 +22,7 @@ from deciban.kernels.choice import (
     weights_or_empty,
 )
 from deciban.kernels.parallel import added, each, row_chunks
-from deciban.kernels.rows import add_row, class_codes, drop_zero_weights, group_sums
+from deciban.kernels.rows import add_row, class_codes, drop_zero_weights, group_sums, row_any, row_sum
 
 # Types that kernels read as they are; any other is converted to float64.
 NATIVE = ("float64", "float32", "int64", "int32", "uint8")
@@ -356,7 +356,7 @@ def _beyond(X: Array, weight: Array | None, origin: Array, reach: Array) -> Arra
     beyond = np.abs(X - origin) > reach
     if not beyond.any():  # the usual case, faster than by rows
         return np.empty(0, np.intp)
-    far = np.flatnonzero(beyond.any(axis=1))
+    far = np.flatnonzero(row_any(beyond))
     return far if weight is None or not len(far) else far[weight[far] != 0]
 
 
@@ -399,7 +399,7 @@ def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arr
             np.multiply(terms, terms, out=terms)
             np.matmul(terms, h, out=out[:, k])
         np.subtract(norms, out, out=out)
-        odd = np.flatnonzero(np.isnan(out).any(axis=1))
+        odd = np.flatnonzero(row_any(np.isnan(out)))
         if len(odd):
             out[odd] = _diagonal_block(Z[odd], mean, half_precision, log_norm)
 
@@ -430,7 +430,7 @@ def _diagonal_left_out(
 ) -> tuple[Array, Array, Array]:
     v = ((X - origin) - mean[codes]) ** 2 * precision[codes]
     f = np.maximum(1 - share[:, None] * v, least)
-    return (v / f).sum(axis=1), np.log(f).sum(axis=1), f.min(axis=1, initial=1.0)
+    return row_sum(v / f), row_sum(np.log(f)), f.min(axis=1, initial=1.0)
 
 
 @quiet

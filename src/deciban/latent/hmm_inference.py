@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import DecibanError, InputError
+from deciban.errors import DomainError, InputError
 from deciban.families.protocol import Family, Rule
 from deciban.kernels import forced, log_sum_exp
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
@@ -162,9 +162,9 @@ class Inference:
         index, (logs, base) = self.piece(0, self.rows.n)
         return float(chain + (logs[index, path] + base[index]).sum())
 
-    def impossible(self, row: int) -> DecibanError:
+    def impossible(self, row: int) -> DomainError:
         """Return the error for a step that has probability 0 in every reachable state."""
-        return DecibanError(
+        return DomainError(
             f"{self.rows.sequences.describe(row)} is impossible under the model: it has probability 0 in every "
             "state that can be reached there. Use rule 'mean', or pseudo-counts > 0; score_samples returns -inf for it."
         )

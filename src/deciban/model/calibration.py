@@ -15,6 +15,7 @@ import numpy as np
 
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
 from deciban.families.word_scores import plain
+from deciban.kernels import row_all
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -227,10 +228,10 @@ class Calibration:
                 remedy=Remedy("Calibrate again: ", Argument("refit", python="recalibrate(X, y)"), "."),
             )
         # rows without evidence, from blocks or from parts that are used, get none from the offsets
-        silent = (whole == whole[:, :1]).all(axis=1)
+        silent = row_all(whole == whole[:, :1])
         beside = [scores[part] for part in parts if part >= len(lengths)]
         if beside and silent.any():
-            silent &= np.logical_and.reduce([(each == each[:, :1]).all(axis=1) for each in beside])
+            silent &= np.logical_and.reduce([row_all(each == each[:, :1]) for each in beside])
         offsets = np.where(silent[:, None], 0.0, self.offsets(classes))
         if len(scales) == 1:
             return scales[0][:, None] * whole + offsets
@@ -336,7 +337,8 @@ def shares(codes: Array, K: int) -> Array:
 
 def total(scores: Sequence[Array]) -> Array:
     """Return the sum of scores over blocks, shape (n, K)."""
-    return plain(scores[0]) if len(scores) == 1 else np.sum([plain(each) for each in scores], axis=0)
+    arrays = [each if type(each) is np.ndarray else plain(each) for each in scores]
+    return arrays[0] if len(arrays) == 1 else np.asarray(np.sum(arrays, axis=0))
 
 
 def _total(lengths: Lengths) -> Array | None:

@@ -214,11 +214,14 @@ def _most_dependent(
     for code, start in zip(codes, starts):
         seen = np.flatnonzero(code >= 0)
         flags[seen, start + code[seen]] = 1.0
-    together = (flags.T @ flags).astype(float) / len(table)
-    share = np.diag(together)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.nan_to_num(together * np.log(together / np.outer(share, share)), nan=0.0, posinf=0.0, neginf=0.0)
-    information = np.add.reduceat(np.add.reduceat(terms, starts, axis=0), starts, axis=1)
+    information = np.zeros((len(cuts), len(cuts)))
+    share = flags.sum(axis=0, dtype=float) / len(table)
+    for at, (start, size) in enumerate(zip(starts, sizes)):  # pairs with this column and the later ones
+        together = (flags[:, start : start + size].T @ flags[:, start:]).astype(float) / len(table)
+        present, expected = together > 0, share[start : start + size, None] * share[start:]
+        ratio = np.divide(together, expected, out=together.copy(), where=present)
+        terms = together * np.log(ratio, out=np.zeros_like(ratio), where=present)
+        information[at, at:] = np.add.reduceat(terms.sum(axis=0), starts[at:] - start)
     # the expected information of independent columns, which is larger for more levels
     information -= np.outer(sizes - 1, sizes - 1) / (2 * len(table))
     first, second = np.triu_indices(len(names), 1)

@@ -96,9 +96,9 @@ def _fit(
     batches: Iterator[Batch] = given.batches(parts=True)
     first, second = next(batches), next(batches, None)
     with first.table.located():
-        n = 0 if isinstance(given.X, Source) else len(given.X)
+        n, rows = 0 if isinstance(given.X, Source) else len(given.X), len(first.table)
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
-        opening = opened(request, first, given.schema, readable_twice)
+        opening = opened(request, first, given.schema, rows, readable_twice)
         family, columns = opening.family, first.table.columns
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
@@ -130,7 +130,7 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
 
     `encoded(family)` gives the rows of the batch as the family takes them.
     """
-    opening = opened(request, batch, reader.schema)
+    opening = opened(request, batch, reader.schema, len(batch.table))
     start = encoded(opening.family)
     family, stats = fit_rows(opening.family, start.rows, start.members, reader.columns, request.rule)
     return finished(request, opening, family, stats, reader, start)
@@ -150,12 +150,12 @@ class Opening:
         return frozenset(name for block in self.blocks if block.together for name in block.columns)
 
 
-def opened(request: Request, first: Batch, schema: Schema | None, together: bool = True) -> Opening:
-    """Return what the first rows decide; with `together`, columns may be found to vary together."""
+def opened(request: Request, first: Batch, schema: Schema | None, rows: int, together: bool = True) -> Opening:
+    """Return what the first rows decide, and how many they are; with `together`, columns may vary together."""
     given = request.families, first, schema, request.kinds, request.rule, together
     family, blocks = asked_family(*given, keep_constant=request.first_of_many)
     family = with_experts(family, request, first, schema)
-    return Opening(family, blocks, calibration_method(request, family, len(first.table)))
+    return Opening(family, blocks, calibration_method(request, family, rows))
 
 
 def finished(

@@ -62,6 +62,8 @@ def refuse_infinite(X: Matrix, columns: Sequence[str]) -> None:
 
 
 # -- rounding ----------------------------------------------------------------------------------------------------------
+UNITS = np.array([10.0**power for power in range(0, -10, -1)])  # to which numbers may be rounded
+FIRST_VALUES = 16  # by which units are excluded before all values are tested
 MOST_STEPS = 1e9  # of the unit between zero and the largest value; numbers with more digits are not rounded
 
 
@@ -74,14 +76,18 @@ def grid_of(values: Array) -> float | None:
     (0.01, 1.0, None)
     """
     largest = np.abs(values).max(initial=0.0)
-    for power in range(0, -10, -1):
-        unit = 10.0**power
-        if power and largest / unit > MOST_STEPS:
+    for unit in UNITS[_on_grid(values[:FIRST_VALUES], UNITS[:, None]).all(axis=1)].tolist():
+        if unit < 1 and largest / unit > MOST_STEPS:
             return None
-        scaled = values / unit
-        if (np.abs(scaled - np.round(scaled)) <= 1e-6).all():
-            return unit
+        if _on_grid(values, unit).all():
+            return float(unit)
     return None
+
+
+def _on_grid(values: Array, unit: Array | float) -> Array:
+    """Whether values are multiples of a unit, but for rounding."""
+    scaled = values / unit
+    return np.asarray(np.abs(scaled - np.round(scaled)) <= 1e-6)
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------

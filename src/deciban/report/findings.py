@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import convert
 from deciban.families.gaussian import Gaussian
 from deciban.families.product import blocks_of
@@ -26,6 +27,7 @@ LARGEST_NATS = 50.0  # evidence of one row is clipped here, so that certainty do
 SUSPICIOUS_ACCURACY, SUSPICIOUS_ROWS = 0.98, 50  # of one feature alone: it may be derived from the class
 MAIN_SHARE = 0.8  # of a feature's evidence, from which a class is named as the one it favours
 GAPPY = 0.5  # share of missing values that is worth a warning
+FEW_ROWS, CELLS = 32, 2**20  # rows that are explained at first, and parts of rows at a time
 RARE = 5  # rows of a class, below which it is worth a warning
 
 
@@ -91,16 +93,28 @@ def _explained(
 ) -> Iterator[tuple[Sequence[str], Array, Array]]:
     """Names of parts, their evidence (n, P) for each row's class over the most probable other one, and class codes."""
     if len(classes) == 2:  # one explanation serves both
-        explanation = clf.explain(rows, classes[1], classes[0])
-        yield explanation.names, explanation.parts * np.where(codes == 1, 1.0, -1.0)[:, None], codes
+        for at, explanation in _in_pieces(clf, rows, np.arange(len(codes)), classes[1], classes[0]):
+            yield explanation.names, explanation.parts * np.where(codes[at] == 1, 1.0, -1.0)[:, None], codes[at]
         return
     probability = clf.predict_proba(rows)
     for k in np.unique(codes):
-        at = np.flatnonzero(codes == k)
-        mean = probability[at].mean(axis=0)
+        own = np.flatnonzero(codes == k)
+        mean = probability[own].mean(axis=0)
         mean[k] = -1.0
-        explanation = clf.explain(rows.take(at), classes[k], classes[int(mean.argmax())])
-        yield explanation.names, explanation.parts, codes[at]
+        for at, explanation in _in_pieces(clf, rows, own, classes[k], classes[int(mean.argmax())]):
+            yield explanation.names, explanation.parts, codes[at]
+
+
+def _in_pieces(
+    clf: Classifier, rows: Table, chosen: Array, one: Any, other: Any
+) -> Iterator[tuple[Array, Explanation]]:
+    """Explanations of some rows, few enough at a time that they have about `CELLS` parts: each word is a part."""
+    begin, size = 0, FEW_ROWS
+    while begin < len(chosen):
+        at = chosen[begin : begin + size]
+        explanation = clf.explain(rows.take(at), one, other)
+        yield at, explanation
+        begin, size = begin + size, max(FEW_ROWS, CELLS // max(1, len(explanation.names)))
 
 
 # -- models of columns -------------------------------------------------------------------------------------------------

@@ -26,15 +26,15 @@ def parts_by_word(
     (['be', 'to'], [[[1.0, 2.5]]], [[1, 2]])
     """
     place = {name: at for at, name in enumerate(names)}
-    found = [tokens.words_with_runs(text) for text in texts]
-    words = sorted({word for document in found for word, _ in document})
+    found, runs = tokens.words_with_runs(texts)
+    words = sorted(runs)
     column = {word: at for at, word in enumerate(words)}
     made, counts = np.zeros((*parts.shape[:2], len(words))), np.zeros((len(texts), len(words)), dtype=object)
     for i, document in enumerate(found):
-        often = Counter(run for _, runs in document for run in runs)
-        for word, runs in document:
+        often = Counter(run for word in document for run in runs[word])
+        for word in document:
             counts[i, column[word]] += 1
-            for run in runs:
+            for run in runs[word]:
                 if run in place:
                     made[i, :, column[word]] += parts[i, :, place[run]] / often[run]
     counts[counts == 0] = None

@@ -28,7 +28,8 @@ from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, 
 from deciban.text.stats import UNK, idf_of, vocabulary_along
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary
-from deciban.text.word_evidence import NewWords, WordEvidence, WordFactors, evidence_of
+from deciban.text.word_evidence import NewWords, WordFactors, evidence_of
+from deciban.text.word_fit import WordEvidence
 
 if TYPE_CHECKING:
     from deciban.text.family import Text

@@ -277,15 +277,9 @@ class PlainReader:
 
     def _within_words(self, texts: list[str], numbers: Callable[[list[str]], list[int]]) -> list[list[int]]:
         """Return the numbers of each text's runs of characters within words; a word's runs are found once."""
-        known: dict[str, list[int]] = {}
-        found = []
-        for text in texts:
-            words = self.tokens.spaced_words(text)
-            for word in words:
-                if word not in known:
-                    known[word] = numbers(self.tokens.runs_within(word))
-            found.append([number for word in words for number in known[word]])
-        return found
+        words, runs = self.tokens.words_with_runs(texts)
+        known = {word: numbers(some) for word, some in runs.items()}
+        return [[number for word in some for number in known[word]] for some in words]
 
 
 def _texts(chunk: Chunk) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Literal
 
 from deciban.errors import HyperparameterError, shortlist
@@ -108,17 +109,18 @@ class Tokens:
             return [
                 [text[i : i + n] for n in range(low, high + 1) for i in range(len(text) - n + 1)] for text in spaced
             ]
-        return [[run for _, runs in self.words_with_runs(text) for run in runs] for text in texts]
+        words, runs = self.words_with_runs(texts)
+        return [[run for word in some for run in runs[word]] for some in words]
 
-    def words_with_runs(self, text: str) -> list[tuple[str, list[str]]]:
-        """Return each word of a text, up to spaces, with the runs of characters within it."""
-        return [(word, self.runs_within(word)) for word in self.spaced_words(text)]
+    def words_with_runs(self, texts: Iterable[str]) -> tuple[list[list[str]], dict[str, list[str]]]:
+        """Return the words of each text, up to spaces, and the runs of characters within each different word.
 
-    def spaced_words(self, text: str) -> list[str]:
-        """Return the words of a text up to spaces."""
-        return _SPACES.sub(" ", self.prepare(text)).split()
+        Words are in the order of their first occurrence.
+        """
+        words = [_SPACES.sub(" ", self.prepare(text)).split() for text in texts]
+        return words, {word: self._runs_within(word) for word in dict.fromkeys(chain.from_iterable(words))}
 
-    def runs_within(self, word: str) -> list[str]:
+    def _runs_within(self, word: str) -> list[str]:
         """Return the runs of characters within a word and the spaces around it."""
         window, (low, high) = f" {word} ", self.ngrams
         runs: list[str] = []

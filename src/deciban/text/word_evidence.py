@@ -10,7 +10,7 @@ answers, so the factors change no probability beyond the evidence between classe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from deciban.text.counting import TextRows
 from deciban.text.leave_one_out import LearntWords, LeftOut, left_totals, prior_total, shift_of
 from deciban.text.stats import UNK, TextStats, pseudo_counts
 from deciban.text.vocabulary import Vocabulary, text_array
+from deciban.text.word_fit import WordEvidence
 
 if TYPE_CHECKING:
     from deciban.text.density import TextDensity
@@ -89,78 +90,6 @@ class WordFactors:
         return same and np.array_equal(self.factors, other.factors)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-@dataclass(frozen=True, eq=False)
-class WordEvidence:
-    """Evidence of n documents, by the U words that occur in them, for K classes.
-
-    score[i, c] = Σ_w u_w·x_iw·(t_wc − d_ic) + [c is the class of i]·Σ_w u_w·e_iw
-    """
-
-    vocabulary: Vocabulary
-    at: Array  # (U,) columns of the words in the vocabulary
-    rows: sp.csr_array  # (n, U) x
-    table: Array  # (U, K) t
-    totals: Array  # (n, K) d
-    own: sp.csr_array | None = None  # (n, U) e: what a document that is left out changes, in its own class
-    codes: Array | None = None  # (n,) its own class
-    contrast: sp.csr_array | None = None  # (n, U) evidence for the second of two classes over the first
-
-    def between_classes(self) -> WordEvidence:
-        """Return the same evidence in single precision, without the terms that all classes share: faster to fit to."""
-        single = np.float32
-        table = (self.table - self.table.mean(axis=1, keepdims=True)).astype(single)
-        totals = (self.totals - self.totals.mean(axis=1, keepdims=True)).astype(single)
-        rows, own = self.rows.astype(single), None if self.own is None else self.own.astype(single)
-        contrast = None
-        if table.shape[1] == 2:
-            apart = np.repeat(totals[:, 1] - totals[:, 0], np.diff(rows.indptr))
-            each = rows.data * ((table[:, 1] - table[:, 0])[rows.indices] - apart)
-            if own is not None and self.codes is not None:
-                each += own.data * np.repeat(np.where(self.codes == 1, single(1.0), single(-1.0)), np.diff(rows.indptr))
-            contrast = sp.csr_array((each, rows.indices, rows.indptr), rows.shape)
-        return replace(self, rows=rows, table=table, totals=totals, own=own, contrast=contrast)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Numbers of documents, words and classes."""
-        return (*self.rows.shape, self.table.shape[1])
-
-    def scores(self, factors: Array) -> Array:
-        """Return the scores by factors (U,) of the words, shape (n, K)."""
-        u = factors.astype(self.table.dtype)
-        if self.contrast is not None:
-            llr = self.contrast @ u
-            return np.column_stack([np.zeros(len(llr)), llr])
-        rows = self.rows
-        weighted = sp.csr_array((rows.data * u[rows.indices], rows.indices, rows.indptr), rows.shape)
-        found = (weighted @ self.table - (rows @ u)[:, None] * self.totals).astype(float)
-        if self.own is not None and self.codes is not None:
-            found[np.arange(len(found)), self.codes] += self.own @ u
-        return found
-
-    def gradient(self, residuals: Array) -> Array:
-        """Return Σ_ic r_ic ∂score[i, c]/∂u, shape (U,), for residuals r (n, K)."""
-        r = residuals.astype(self.table.dtype)
-        if self.contrast is not None:
-            return (self.contrast.T @ r[:, 1]).astype(float)
-        found = np.einsum("uk,uk->u", self.rows.T @ r, self.table, dtype=float)
-        found -= self.rows.T @ np.einsum("nk,nk->n", r, self.totals)
-        if self.own is not None and self.codes is not None:
-            found += self.own.T @ r[np.arange(len(r)), self.codes]
-        return found
-
-    def curvature(self, weights: Array) -> Array:
-        """Return Σ_ic v_ic·(evidence of the word)², shape (U,), for v (n, K); left-out counts are neglected."""
-        v = weights.astype(self.table.dtype)
-        if self.contrast is not None:
-            squares = sp.csr_array((self.contrast.data**2, self.rows.indices, self.rows.indptr), self.rows.shape)
-            return (squares.T @ v[:, 1]).astype(float)
-        squares = sp.csr_array((self.rows.data**2, self.rows.indices, self.rows.indptr), self.rows.shape)
-        centre = self.table - self.totals.mean(axis=0)
-        centre -= centre.mean(axis=1, keepdims=True)
-        return np.einsum("uk,uk->u", squares.T @ v, centre**2, dtype=float)
 
 
 def evidence_of(

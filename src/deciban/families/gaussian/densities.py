@@ -156,7 +156,7 @@ class MatrixDensity(Density):
     def log_density(self, X: Array) -> Array:
         """Return the scores, shape (n, K); missing values are integrated out."""
         large = X.size > limits.SMALL and len(self.scale) > 0
-        X = X if large else limits.masked(X, self.limit)
+        X = X if large or self.limit is None else limits.masked(X, self.limit)
         whitener, log_det = self._root()
         far, norm = self._constants(whitener, log_det) if self.constants is None else self.constants
         distance = distances(X, self.origin, self.shift, whitener, far)
@@ -389,7 +389,7 @@ class DiagonalNormal(AxisDensity):
         if not isinstance(X, np.ndarray):
             return np.asarray(self.log_norm.sum(axis=1) - 0.5 * self.distances(X))
         large = X.size > limits.SMALL
-        scores = self._scores(X if large else limits.masked(X, self.limit))
+        scores = self._scores(X if large or self.limit is None else limits.masked(X, self.limit))
         if large and self.limit is not None:
             least = 0.5 * limits.least_square(self.limit, self.mean[0], self.variance[0])
             some = np.flatnonzero(~(scores[:, 0] > np.maximum(self.log_norm[0], 0.0).sum() - least))

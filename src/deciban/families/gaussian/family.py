@@ -304,7 +304,8 @@ class Gaussian(
     def estimate(self, stats: AnyGaussianStats, rule: Rule) -> Density:
         posterior = self._posterior(stats, rule)
         separation = posterior.separation()
-        density = self._limited(posterior.density(rule))
+        density = posterior.density(rule)
+        density = density if self.limit is None else self._limited(density)
         if EPS * separation > LOST_DIGITS:
             sds = np.sqrt(separation)
             warnings.warn(

@@ -76,6 +76,7 @@ def choose_structure(family: Gaussian, stats: AnyGaussianStats, X: Matrix, membe
     if len(far) * whole.second.size <= MOST_KEPT:  # otherwise they are computed again for each candidate
         each = sums_without_each(fallback, stats, X[far], members.take(far)) if len(far) else ()
         without = [left.whole() for left in each]
+    log_prior = _log_prior_without(whole, members)
     for one in candidates(family, whole, rule):
         try:
             if without is None:
@@ -84,7 +85,7 @@ def choose_structure(family: Gaussian, stats: AnyGaussianStats, X: Matrix, membe
                 scores = one.score_left_out(whole, far, without, X, members, rule)
         except DecibanError:  # singular under rule "ml"
             continue
-        loss = _loss(scores, whole, members, weight)
+        loss = _loss(scores, log_prior, members, weight)
         if loss < least - GAIN / weight.sum():
             best, least = one, loss
     return best
@@ -111,14 +112,17 @@ def _judged(stats: AnyGaussianStats, X: Matrix, members: Members) -> tuple[Matri
     return X, Members.hard(members.codes[rows], members.classes, copy[rows]), weight[rows]
 
 
-def _loss(scores: Array, stats: AnyGaussianStats, members: Members, weight: Array) -> float:
-    """Return the log loss of the labels, with class weights without the row; of a single class −log f."""
-    each = np.arange(len(members))
+def _log_prior_without(stats: AnyGaussianStats, members: Members) -> Array:
+    """Return the logarithms of the weights of the classes without each row, shape (n, K)."""
+    counts = np.tile(stats.weight.reshape(members.K, -1).max(axis=1), (len(members), 1))
+    counts[np.arange(len(members)), members.codes] -= members.row_weights()
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(counts))
+
+
+def _loss(scores: Array, log_prior: Array, members: Members, weight: Array) -> float:
+    """Return the log loss of the labels; of a single class −log f."""
     if members.K > 1:
-        copy = members.row_weights()
-        counts = np.tile(stats.weight.reshape(members.K, -1).max(axis=1), (len(each), 1))
-        counts[each, members.codes] -= copy
-        with np.errstate(divide="ignore"):
-            scores = kernels.log_softmax(scores + np.log(counts))
-    losses = -scores[each, members.codes]
+        scores = kernels.log_softmax(scores + log_prior)
+    losses = -scores[np.arange(len(members)), members.codes]
     return float(np.average(losses, weights=weight)) if np.isfinite(losses).all() else np.inf

@@ -540,7 +540,11 @@ def far_rows(X: Matrix, frame: Frame) -> Array:
     if not isinstance(X, np.ndarray) or not frame.placed:
         return np.empty(0, np.intp)
     with np.errstate(invalid="ignore"):
-        return np.flatnonzero((np.abs(X - frame.origin) > frame.reach).any(axis=1))
+        if len(X):
+            ends = np.stack([X.min(axis=0), X.max(axis=0)]) - frame.origin
+            if (np.abs(ends) <= frame.reach).all():  # False where a value is missing
+                return np.empty(0, dtype=np.intp)
+        return np.flatnonzero(kernels.row_any(np.abs(X - frame.origin) > frame.reach))
 
 
 def first_frame(X: Array, members: Members) -> Frame:

@@ -1,0 +1,230 @@
+"""The fit of a factor for every word, by L-BFGS with bounds.
+
+    minimise  − Σ_i log P(c_i|x_i)  +  Σ_w λ_w/2·(u_w − 1)²  +  Σ_c b_c²/(2·sd²),      u ≥ 0
+    P(c|x) = softmax_c( Σ_b s_b·Σ_w u_bw·e_bwc(x) + b_c + log π_c )        e: evidence of word w for class c
+
+The objective is convex. It is minimised in coordinates in which its diagonal curvature is about 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+import scipy.sparse as sp
+
+from deciban.statistics import Array
+from deciban.text.vocabulary import Vocabulary
+
+MAX_STEPS = 20
+MEMORY = 6  # past steps that L-BFGS uses
+TOLERANCE = 1e-3  # relative decrease of the objective in the last step
+SUFFICIENT = 1e-4  # share of the expected decrease that a step must reach
+SHORTEST_STEP = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class WordEvidence:
+    """Evidence of n documents, by the U words that occur in them, for K classes.
+
+    score[i, c] = Σ_w u_w·x_iw·(t_wc − d_ic) + [c is the class of i]·Σ_w u_w·e_iw
+    """
+
+    vocabulary: Vocabulary
+    at: Array  # (U,) columns of the words in the vocabulary
+    rows: sp.csr_array  # (n, U) x
+    table: Array  # (U, K) t
+    totals: Array  # (n, K) d
+    own: sp.csr_array | None = None  # (n, U) e: what a document that is left out changes, in its own class
+    codes: Array | None = None  # (n,) its own class
+    contrast: sp.csr_array | None = None  # (n, U) evidence for the second of two classes over the first
+
+    def between_classes(self) -> WordEvidence:
+        """Return the same evidence in single precision, without the terms that all classes share: faster to fit to."""
+        single = np.float32
+        table = (self.table - self.table.mean(axis=1, keepdims=True)).astype(single)
+        totals = (self.totals - self.totals.mean(axis=1, keepdims=True)).astype(single)
+        rows, own = self.rows.astype(single), None if self.own is None else self.own.astype(single)
+        contrast = None
+        if table.shape[1] == 2:
+            apart = np.repeat(totals[:, 1] - totals[:, 0], np.diff(rows.indptr))
+            each = rows.data * ((table[:, 1] - table[:, 0])[rows.indices] - apart)
+            if own is not None and self.codes is not None:
+                each += own.data * np.repeat(np.where(self.codes == 1, single(1.0), single(-1.0)), np.diff(rows.indptr))
+            contrast = sp.csr_array((each, rows.indices, rows.indptr), rows.shape)
+        return replace(self, rows=rows, table=table, totals=totals, own=own, contrast=contrast)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of documents, words and classes."""
+        return (*self.rows.shape, self.table.shape[1])
+
+    def scores(self, factors: Array) -> Array:
+        """Return the scores by factors (U,) of the words, shape (n, K)."""
+        u = factors.astype(self.table.dtype)
+        if self.contrast is not None:
+            llr = self.contrast @ u
+            return np.column_stack([np.zeros(len(llr)), llr])
+        rows = self.rows
+        weighted = sp.csr_array((rows.data * u[rows.indices], rows.indices, rows.indptr), rows.shape)
+        found = (weighted @ self.table - (rows @ u)[:, None] * self.totals).astype(float)
+        if self.own is not None and self.codes is not None:
+            found[np.arange(len(found)), self.codes] += self.own @ u
+        return found
+
+    def gradient(self, residuals: Array) -> Array:
+        """Return Σ_ic r_ic ∂score[i, c]/∂u, shape (U,), for residuals r (n, K)."""
+        r = residuals.astype(self.table.dtype)
+        if self.contrast is not None:
+            return (self.contrast.T @ r[:, 1]).astype(float)
+        found = np.einsum("uk,uk->u", self.rows.T @ r, self.table, dtype=float)
+        found -= self.rows.T @ np.einsum("nk,nk->n", r, self.totals)
+        if self.own is not None and self.codes is not None:
+            found += self.own.T @ r[np.arange(len(r)), self.codes]
+        return found
+
+    def curvature(self, weights: Array) -> Array:
+        """Return Σ_ic v_ic·(evidence of the word)², shape (U,), for v (n, K); left-out counts are neglected."""
+        v = weights.astype(self.table.dtype)
+        if self.contrast is not None:
+            squares = sp.csr_array((self.contrast.data**2, self.rows.indices, self.rows.indptr), self.rows.shape)
+            return (squares.T @ v[:, 1]).astype(float)
+        squares = sp.csr_array((self.rows.data**2, self.rows.indices, self.rows.indptr), self.rows.shape)
+        centre = self.table - self.totals.mean(axis=0)
+        centre -= centre.mean(axis=1, keepdims=True)
+        return np.einsum("uk,uk->u", squares.T @ v, centre**2, dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The data of the objective: n rows, K classes, and U words of all blocks together."""
+
+    evidence: list[tuple[WordEvidence, Array]]  # of each block with words, and the common scale of its rows (n,)
+    rest: Array  # (n, K) scaled scores of the other blocks, and the log prior
+    codes: Array  # (n,)
+    weight: Array  # (n,) 1, or 0 for rows that are left out
+    strength: Array  # (U,) λ s̄² of the word's block
+    offset_sd: float  # nats; standard deviation of the offsets in their prior
+
+    @classmethod
+    def of(
+        cls,
+        found: Sequence[WordEvidence | None],
+        scales: Array,
+        scores: Sequence[Array],
+        codes: Array,
+        log_prior: Array,
+        penalty: float,
+        offset_sd: float,
+    ) -> Problem:
+        """Collect what does not depend on the factors."""
+        n, K = scores[0].shape
+        rest = np.repeat(log_prior[None, :], n, axis=0)
+        for score, scale, each in zip(scores, scales, found):
+            if each is None:
+                rest += scale[:, None] * np.asarray(score)
+        usable = (np.bincount(codes, minlength=K)[codes] > 1) & np.isfinite(rest[np.arange(n), codes])
+        rest[~usable] = 0.0
+        evidence = [(each, scale) for each, scale in zip(found, scales) if each is not None]
+        strength = np.concatenate([np.full(len(e.at), penalty * np.mean(scale**2)) for e, scale in evidence])
+        return cls(evidence, rest, codes, usable.astype(float), strength, offset_sd)
+
+    def logits(self, factors: Array, offsets: Array) -> Array:
+        """Return unnormalised log posteriors, shape (n, K)."""
+        total, start = self.rest + offsets, 0
+        for each, scale in self.evidence:
+            total += scale[:, None] * each.scores(factors[start : start + len(each.at)])
+            start += len(each.at)
+        return total
+
+    def objective(self, factors: Array, offsets: Array) -> tuple[float, Array, Array]:
+        """Return the penalised cross-entropy, and its gradients by factors and offsets."""
+        log_p = self._log_posterior(factors, offsets)
+        own = np.arange(len(log_p)), self.codes
+        loss = -self.weight @ log_p[own]
+        residual = np.exp(log_p, out=log_p)
+        residual[own] -= 1.0
+        residual *= self.weight[:, None]
+        by_offset = residual.sum(axis=0) + offsets / self.offset_sd**2
+        by_factor = [each.gradient(scale[:, None] * residual) for each, scale in self.evidence]
+        away = factors - 1.0
+        pulled = self.strength * away
+        loss += (away @ pulled + offsets @ offsets / self.offset_sd**2) / 2
+        return float(loss), np.concatenate(by_factor) + pulled, by_offset
+
+    def _log_posterior(self, factors: Array, offsets: Array) -> Array:
+        logits = self.logits(factors, offsets)
+        logits -= reduce(np.maximum, logits.T)[:, None]  # by class: numpy is slow along short rows
+        return np.asarray(logits - np.log(reduce(np.add, np.exp(logits).T))[:, None])
+
+    def curvature(self, factors: Array, offsets: Array) -> tuple[Array, Array]:
+        """Return the approximate diagonal of the curvature, by factors and by offsets."""
+        p = np.exp(self._log_posterior(factors, offsets))
+        spread = self.weight[:, None] * p * (1 - p)
+        by_factor = [each.curvature((scale**2)[:, None] * spread) for each, scale in self.evidence]
+        return np.concatenate(by_factor) + self.strength, spread.sum(axis=0) + 1 / self.offset_sd**2
+
+    def minimum(self, offsets: Array) -> tuple[Array, Array]:
+        """Return the factors (U,) and offsets (K,) of the minimum; offsets of classes without rows stay."""
+        U = len(self.strength)
+        ones = np.ones(U)
+        unit = 1 / np.sqrt(np.concatenate(self.curvature(ones, offsets)))
+
+        def value(x: Array) -> tuple[float, Array]:
+            parameters = x * unit
+            loss, by_factor, by_offset = self.objective(parameters[:U], parameters[U:])
+            return loss, np.concatenate([by_factor, by_offset]) * unit
+
+        start = np.concatenate([ones, offsets]) / unit
+        found = _least(value, start, U) * unit
+        factors, made = found[:U], found[U:]
+        has_rows = np.bincount(self.codes, self.weight, len(offsets)) > 0
+        made = np.where(has_rows, made - made[has_rows].mean(), offsets)
+        return np.maximum(factors, 0.0), made
+
+
+def _least(value: Callable[[Array], tuple[float, Array]], start: Array, U: int) -> Array:
+    """Minimise by L-BFGS with the first U numbers ≥ 0; numbers that are 0 and would fall stay there in a step."""
+    x, (loss, gradient) = start, value(start)
+    memory: list[tuple[Array, Array, float]] = []  # steps, changes of the gradient, and 1 / their product
+    for _ in range(MAX_STEPS):
+        held = np.zeros(len(x), bool)
+        held[:U] = (x[:U] <= 0) & (gradient[:U] > 0)
+        direction = -_times_inverse(memory, np.where(held, 0.0, gradient))
+        direction[held] = 0.0
+        step = 1.0
+        while True:
+            further = x + step * direction
+            np.maximum(further[:U], 0.0, out=further[:U])
+            least, slope = value(further)
+            expected = gradient @ (further - x)
+            if least <= loss + SUFFICIENT * expected or step < SHORTEST_STEP:
+                break
+            step /= 4
+        if not least < loss:
+            return x
+        moved, turned = further - x, slope - gradient
+        product = moved @ turned
+        if product > 0:
+            memory = [*memory[1 - MEMORY :], (moved, turned, 1 / float(product))]
+        gain, x, loss, gradient = loss - least, further, least, slope
+        if gain < TOLERANCE * loss:
+            return x
+    return x
+
+
+def _times_inverse(memory: Sequence[tuple[Array, Array, float]], gradient: Array) -> Array:
+    """Multiply by the inverse curvature that past steps show (two-loop recursion)."""
+    left, shares = gradient, []
+    for moved, turned, inverse in reversed(memory):
+        share = inverse * (moved @ left)
+        left = left - share * turned
+        shares.append(share)
+    if memory:
+        moved, turned, inverse = memory[-1]
+        left = left / (inverse * (turned @ turned))
+    for (moved, turned, inverse), share in zip(memory, reversed(shares)):
+        left = left + (share - inverse * (turned @ left)) * moved
+    return left
