@@ -205,6 +205,37 @@ def sklearn_online(data: Corpus, K: int, seed: int, seconds: float, settings: On
     return Course(points, model.components_)
 
 
+# -- gensim -----------------------------------------------------------------------------------------------------------
+def gensim(data: Corpus, K: int, seed: int, seconds: float) -> Course:
+    """Online variational Bayes with the settings of its constructor, pass by pass as scikit-learn's above."""
+    from gensim.models import LdaModel
+
+    X, rng = data.learnt, np.random.default_rng(seed)
+    documents = [
+        list(zip(X.indices[begin:end].tolist(), X.data[begin:end].astype(int).tolist()))
+        for begin, end in zip(X.indptr, X.indptr[1:])
+    ]
+    model = LdaModel(
+        num_topics=K,
+        id2word={w: str(w) for w in range(X.shape[1])},
+        alpha=[alpha_of(K)] * K,
+        eta=BETA,
+        random_state=seed,
+        eval_every=None,
+    )
+    points: list[Point] = []
+    clock = Clock()
+    while clock.seconds < seconds and not _arrived([point.perplexity for point in points]):
+        some = [documents[i] for i in rng.permutation(len(documents))]
+        clock.start()
+        model.update(some)
+        clock.stop()
+        reached = data.judge(np.asarray(model.get_topics(), dtype=float), alpha_of(K))
+        points.append(Point(len(points) + 1, clock.seconds, clock.elapsed, reached))
+        tell(f"gensim, K = {K}, seed {seed}: {points[-1]}")
+    return Course(points, model.get_topics())
+
+
 def _arrived(perplexities: list[float]) -> bool:
     if len(perplexities) <= PATIENCE:
         return False

@@ -20,14 +20,14 @@ import numpy as np
 from deciban import PLSA, TopicModel
 from harness import REPEATS, Row, at_least, benchmark, timed
 from topic_corpus import Corpus, corpus
-from topic_courses import Course, ours, sklearn_online, tell, tomotopy
+from topic_courses import Course, gensim, ours, sklearn_online, tell, tomotopy
 from topic_evidence import overfitting
 from topic_tuning import nmf
 
 SEEDS = (1, 2, 3)
 SIZES = (100, 400)
 OUR_PASSES, THEIR_SWEEPS = {100: 100, 400: 60}, {100: 300, 400: 160}
-SKLEARN_SECONDS = 180.0  # of CPU for each seed, unless it no longer gains before
+SKLEARN_SECONDS = 180.0  # of CPU for each seed, unless it no longer gains before; gensim's passes end after as many
 TARGETS = (("10 % above its last", 1.1), ("3 % above its last", 1.03), ("its last", 1.0))
 
 
@@ -123,19 +123,38 @@ def _ends(data: Corpus, K: int, courses: dict[int, list[tuple[Course | None, Cou
             )
 
 
+@benchmark("topics-gensim")
+def topics_beside_gensim(share: float) -> Iterator[Row | str]:
+    """LDA to the held-out perplexity that gensim reaches with its default settings."""
+    data = corpus(share)
+    if data is None or importlib.util.find_spec("gensim") is None:
+        yield "DECIBAN_DATA names no directory of data sets, or gensim is not installed: nothing was run"
+        return
+    K = SIZES[0]
+    TopicModel(2, method="scvb0", max_iter=2).fit(data.learnt[:1000])  # compile
+    pairs = [(gensim(data, K, seed, SKLEARN_SECONDS), ours(data, K, 1, seed, 10)) for seed in SEEDS]
+    yield from _beside_online(data, K, "gensim", pairs, 3)
+
+
 def _beside_sklearn(data: Corpus, K: int, mine: list[Course]) -> Iterator[Row | str]:
     """Its online LDA until it no longer gains; the seconds we need for its best, and for 10 % above that."""
     pairs = [(sklearn_online(data, K, seed, SKLEARN_SECONDS), own) for seed, own in zip(SEEDS, mine)]
+    yield from _beside_online(data, K, "scikit-learn, online", pairs, 10)
+
+
+def _beside_online(
+    data: Corpus, K: int, peer: str, pairs: list[tuple[Course, Course]], reach: float
+) -> Iterator[Row | str]:
     for name, factor in (("10 % above its best", 1.1), ("its best", 1.0)):
         targets = [factor * theirs.best.perplexity for theirs, _ in pairs]
         job = f"LDA, K = {K}, 1 thread, to {name} ({np.median(targets):,.0f})"
-        yield _row(job, "scikit-learn, online", pairs, targets, 10)
+        yield _row(job, peer, pairs, targets, reach)
     said = "; ".join(
         f"{theirs.best.perplexity:,.0f} after {theirs.best.step} passes ({theirs.last.step} made), "
         f"NPMI {data.coherence(theirs.topics):.3f}"
         for theirs, _ in pairs
     )
-    yield f"K = {K}: scikit-learn's best perplexity of each seed: {said}"
+    yield f"K = {K}: best perplexity of {peer}, each seed: {said}"
 
 
 def _plsa(X: Any) -> Iterator[Row]:

@@ -5,8 +5,6 @@ Names are loaded when they are first used, so that `import deciban` stays quick.
 
 from __future__ import annotations
 
-import importlib
-
 TYPE_CHECKING = False  # `typing` is slow to import
 if TYPE_CHECKING:
     from typing import Any
@@ -63,6 +61,8 @@ __all__ = [*_HOME, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    import importlib  # here, for a mail that a service filters
+
     if name not in _HOME:
         from importlib.util import find_spec
 

@@ -1,6 +1,7 @@
 """`deciban filter`: a mail passes through with one header more, by a model file, a service, and maildrop."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.slow
 
 SPAM = b"From: a@example.org\nSubject: cheap pills\nX-Deciban: ham; 99 dban; unsure=no\n\nbuy cheap pills now \xff\n"
 SOURCE = Path(deciban.__file__).parents[1]
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "mail.md"
 HAM = b"From: b@example.org\nSubject: lunch\n\nlunch with the team at noon\n"
 
 
@@ -196,31 +198,49 @@ def test_a_mail_through_the_service_imports_hardly_anything(service):
         assert f"'{name}'" not in loaded
 
 
+def recipes() -> list[str]:
+    """The recipes of the page: the complete one, and the same with each of the other first lines."""
+    blocks = re.findall(r"```text\n(xfilter.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    first, rest = blocks[0].split("\n", 1)
+    return [f"{line}\n{rest}" for line in (first, *(block.strip() for block in blocks[1:]))]
+
+
 @pytest.mark.skipif(shutil.which("maildrop") is None, reason="maildrop is not installed")
-def test_the_recipe_for_maildrop_delivers_to_maildirs(model, tmp_path):
-    for folder in ("Maildir", "Maildir/.Spam"):
-        for name in ("cur", "new", "tmp"):
-            (tmp_path / folder / name).mkdir(parents=True)
-    tool = tmp_path / "deciban"
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_recipes_for_maildrop_deliver_to_maildirs(model, tmp_path):
+    tool, home = tmp_path / "deciban", tmp_path / "home"
     tool.write_text(f'#!/bin/sh\nexec {sys.executable} -m deciban "$@"\n')
     tool.chmod(0o755)
-    recipe = tmp_path / "mailfilter"
-    recipe.write_text(
-        f'xfilter "{tool} filter {model}"\n'
-        "if (/^X-Deciban: spam;.*unsure=no/)\n{\n"
-        f'  to "{tmp_path}/Maildir/.Spam"\n}}\n'
-        f'to "{tmp_path}/Maildir"\n'
-    )
-    recipe.chmod(0o600)
-    settings = {**environment(), "HOME": str(tmp_path), "LOGNAME": os.environ.get("LOGNAME", "root")}
-    for message in (SPAM, HAM):
-        done = subprocess.run(["maildrop", str(recipe)], input=message, capture_output=True, env=settings, check=False)
-        assert done.returncode == 0, done.stderr
-    [spam] = (tmp_path / "Maildir/.Spam/new").iterdir()
-    [ham] = (tmp_path / "Maildir/new").iterdir()
-    assert b"X-Deciban: spam; " in spam.read_bytes()
-    assert spam.read_bytes().endswith(b"buy cheap pills now \xff\n")
-    assert b"X-Deciban: ham; " in ham.read_bytes()
+    home.mkdir()
+    shutil.copy(model, home / "spam.deciban")
+    shutil.copy(model, tmp_path / "served.deciban")
+    settings = {**environment(), "HOME": str(home), "LOGNAME": os.environ.get("LOGNAME", "root")}
+    file, by_service, by_curl = recipes()
+    assert "--service" in by_service
+    assert "curl" in by_curl
+    with Running(tmp_path / "served.deciban") as service:
+        for number, text in enumerate((file, by_service, by_curl)):
+            for folder in ("Maildir", "Maildir/.Spam"):
+                shutil.rmtree(home / folder, ignore_errors=True)
+                for name in ("cur", "new", "tmp"):
+                    (home / folder / name).mkdir(parents=True)
+            recipe = tmp_path / f"mailfilter{number}"
+            text = text.replace("http://127.0.0.1:8000", service.address).replace("/home/ada", str(home))
+            recipe.write_text(text.replace('"deciban filter', f'"{tool} filter'))
+            recipe.chmod(0o600)
+            for message in (SPAM, HAM):
+                command = ["maildrop", str(recipe)]
+                done = subprocess.run(command, input=message, capture_output=True, env=settings, check=False)
+                assert done.returncode == 0, done.stderr
+            [spam] = (home / "Maildir/.Spam/new").iterdir()
+            [ham] = (home / "Maildir/new").iterdir()
+            assert b"X-Deciban: spam; " in spam.read_bytes()
+            assert spam.read_bytes().endswith(b"buy cheap pills now \xff\n")
+            assert b"X-Deciban: ham; " in ham.read_bytes()
+    # by curl, a mail that the service does not answer is kept, not delivered
+    done = subprocess.run(["maildrop", str(recipe)], input=HAM, capture_output=True, env=settings, check=False)
+    assert done.returncode == os.EX_TEMPFAIL
+    assert len(list((home / "Maildir/new").iterdir())) == 1
 
 
 def test_the_service_filters_as_the_program_does(model, tmp_path):

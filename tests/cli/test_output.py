@@ -224,6 +224,21 @@ def test_json_on_a_terminal_means_the_same(nasty):
     assert json.loads(seen.splitlines()[0])["prediction"] == NASTY
 
 
+def test_errors_are_broken_between_words_on_a_terminal(tmp_path):
+    names = [f"feature{number}" for number in range(30)]
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join("1" * 30) + "\n")
+    arguments = ("fit", "wide.csv", "--label", "nothing", "-o", "x.deciban")
+    code, seen = OnTerminal(tmp_path, *arguments, fork=True, NO_COLOR="1", COLUMNS="80").finish()
+    assert code == 2
+    lines = seen.strip().split("\r\n")
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 80
+    assert all(f"'{name}'" in seen for name in names[:12])  # none is broken
+    piped = forked(tmp_path, *arguments)
+    assert piped.err.count("\n") == 1
+    assert piped.err.split() == " ".join(lines).split()
+
+
 def test_direction_marks_and_lone_surrogates_are_escaped():
     assert one_line("\u202eevil\u2066 \udcff ok é 漢") == "\\u202eevil\\u2066 \\udcff ok é 漢"
 

@@ -128,6 +128,8 @@ def test_what_an_analysis_cannot_do_is_refused_and_nothing_changes():
     twice = np.hstack([X, X])
     with pytest.raises(SingularError, match="set `shrinkage`"):
         linear(solver="eigen").partial_fit(twice, Y, ["a", "b", "c"])
+    with pytest.raises(SingularError, match="No column varies"):
+        linear().partial_fit(np.ones((N, 2)), Y, ["a", "b", "c"])
     with pytest.raises(NotAvailableError, match="auto"):
         linear(solver="lsqr", shrinkage="auto").fit(X, Y).partial_fit(X, Y)
     with pytest.raises(NotAvailableError, match="with shrinkage"):

@@ -14,6 +14,7 @@ import sklearn.discriminant_analysis
 import sklearn.mixture
 import sklearn.naive_bayes
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 
 import deciban.sklearn as ours
@@ -92,6 +93,7 @@ def kind_of(estimator):
 
 @pytest.mark.usefixtures("patched")
 def test_workers_of_joblib_are_patched_too():
+    get_reusable_executor().shutdown()  # workers that were started before the patch are not changed by it
     (found,) = Parallel(n_jobs=2)(delayed(kind_of)(each) for each in [sklearn.naive_bayes.GaussianNB()])
     assert found == ("deciban.sklearn.gaussian_nb", True)
 

@@ -10,7 +10,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from deciban import Gaussian, GenerativeClassifier, HiddenMarkovModel, HMMClassifier, Multinomial, SemiSupervised
+from deciban import (
+    PLSA,
+    Gaussian,
+    GenerativeClassifier,
+    HiddenMarkovModel,
+    HMMClassifier,
+    Multinomial,
+    SemiSupervised,
+    TopicModel,
+)
 
 ESTIMATORS = [
     GenerativeClassifier(),
@@ -25,6 +34,15 @@ ESTIMATORS = [
 @parametrize_with_checks(ESTIMATORS)
 def test_estimator_check(estimator, check):
     check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [PLSA, TopicModel])
+def test_estimator_checks_of_topics(kind):
+    results = check_estimator(kind(2), on_fail=None, on_skip=None)
+    assert not [each["check_name"] for each in results if each["status"] in ("failed", "xfail")]
+    assert sum(each["status"] == "passed" for each in results) > 40
 
 
 class OneSequence(HiddenMarkovModel):

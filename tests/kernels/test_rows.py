@@ -10,7 +10,7 @@ from kernels.agreement import agree, both, thorough
 @st.composite
 def score_tables(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n, K = draw(st.sampled_from([0, 1, 63, 64, 65, 200])), draw(st.integers(1, 20))
+    n, K = draw(st.sampled_from([0, 1, 63, 64, 65, 300])), draw(st.integers(1, 20))
     scores = rng.normal(draw(st.sampled_from([0.0, -1e4])), draw(st.sampled_from([1.0, 300.0])), size=(n, K))
     for value in draw(st.sets(st.sampled_from([-np.inf, np.nan]))):
         scores[rng.random(scores.shape) < 0.2] = value

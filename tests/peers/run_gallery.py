@@ -4,9 +4,11 @@
 
 FOLDER is the folder `examples` of scikit-learn's source distribution, which pip downloads if it is not given. An
 example that fails without the patch (data that must be downloaded, a package that is missing) is counted as not
-comparable; one whose pictures differ between two runs without the patch varies. If the environment variable
-DECIBAN_DATA names a folder with `20newsgroups/20news_bydate.jsonl.gz`, examples get the newsgroups from there.
-Verdicts are kept in `verdicts.json` of the output folder: a second run with the same folder goes on with the others.
+comparable. Random numbers for which an example gives no seed get seed 0; one whose pictures differ between two runs
+without the patch nevertheless varies. If the environment variable DECIBAN_DATA names a folder with
+`20newsgroups/20news_bydate.jsonl.gz`, examples get the newsgroups from there. Verdicts are kept in `verdicts.json` of
+the output folder: a second run with the same folder goes on with the others. Pictures without the patch are kept there
+too and not drawn again, so that an example whose verdict was removed costs one run.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ from sklearn.utils import Bunch
 import deciban.sklearn
 
 RUNNER = """
-import runpy, sys, pathlib, time, warnings
+import itertools, runpy, sys, pathlib, time, timeit, warnings
 import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 warnings.simplefilter("ignore")
 folder = pathlib.Path(sys.argv[1]); script = sys.argv[2]
 if sys.argv[3] == "patched":
@@ -48,7 +51,11 @@ def save(*_, **__):
         shown.append(number)
     plt.close("all")
 plt.show = save
-time.time = time.perf_counter = lambda: 0.0  # some pictures and printed lines hold seconds
+ticks = itertools.count()  # some pictures and printed lines hold seconds, and some examples divide by them
+time.time = time.perf_counter = timeit.default_timer = lambda: float(next(ticks))
+np.random.seed(0)
+generator = np.random.default_rng
+np.random.default_rng = lambda seed=None: generator(0 if seed is None else seed)
 sys.argv = [script]
 sys.path[0] = str(pathlib.Path(script).parent)
 runpy.run_path(script, run_name="__main__")
@@ -132,23 +139,26 @@ def difference(one: Path, other: Path) -> float:
 
 def judged(script: Path, folder: Path, seconds: float) -> tuple[str, str]:
     """Verdict on an example, and what differs."""
-    plain = run(script, folder / "plain", "plain", seconds)
-    if plain is None or plain.returncode:
-        return "not comparable", "took too long" if plain is None else last_line(plain)
+    printed = folder / "plain.txt"
+    if not printed.exists():
+        plain = run(script, folder / "plain", "plain", seconds)
+        if plain is None or plain.returncode:
+            return "not comparable", "took too long" if plain is None else last_line(plain)
+        printed.write_text(plain.stdout)
+    expected = printed.read_text()
     patched = run(script, folder / "patched", "patched", 2 * seconds)
     if patched is None or patched.returncode:
         return "fails", "took too long" if patched is None else last_line(patched)
     share = difference(folder / "plain", folder / "patched")
-    lines = ", other printed lines" if plain.stdout != patched.stdout else ""
+    lines = ", other printed lines" if expected != patched.stdout else ""
     if not share and not lines:
         return "same", ""
     again = run(script, folder / "again", "plain", seconds)  # random numbers without a seed, or seconds
-    if again is not None and lines and again.stdout != plain.stdout:
+    if again is not None and lines and again.stdout != expected:
         lines = ", printed lines vary"
     varies = again is not None and share and difference(folder / "plain", folder / "again")
     verdict = "varies" if varies else "differs" if share else "same"
-    for name, done in (("plain", plain), ("patched", patched)):
-        (folder / f"{name}.txt").write_text(done.stdout)
+    (folder / "patched.txt").write_text(patched.stdout)
     return verdict, f"{share:.2%} of the pixels{lines}"
 
 

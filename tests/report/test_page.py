@@ -20,7 +20,7 @@ from deciban.report.columns import column_scales
 from deciban.report.drift import drift
 from deciban.report.joint import packed_terms, room_for
 from deciban.report.page import report_page
-from deciban.report.sections.columns import bin_steps
+from deciban.report.sections.columns import bin_probabilities, bin_steps, uneven
 from deciban.report.sections.decisions import tally
 from report.tables import NASTY, mixed_model, mixed_table, table_with_pairs
 
@@ -320,6 +320,15 @@ def test_histograms_are_drawn_within_their_edges_as_steps_and_as_bars():
     areas = (width[:, None] * (curves[1:] + curves[:-1]) / 2).sum(axis=0)
     assert (areas > 0.97).all()
     assert (areas < 1.0).all()
+    # bins of fares differ much in width, so that the page shows the probability of each
+    assert uneven(fare.edges)
+    assert not uneven(np.linspace(0, 5, 11))
+    shares = bin_probabilities(fare.edges, np.array(fare.values), np.exp(fare.log_density))
+    assert shares.shape == (len(fare.edges) - 1, 2)
+    np.testing.assert_allclose(shares.sum(axis=0), areas)
+    own = table["fare"][table["kind"] == "low"]
+    seen = np.histogram(own, fare.edges)[0] / len(own)
+    np.testing.assert_allclose(shares[:, clf.classes_.tolist().index("low")], seen, atol=0.03)  # with a prior
     assert children.kind == "count"
     assert children.values == list(range(int(table["children"].max()) + 1))
     assert (np.exp(children.log_density).sum(axis=0) < 1.0).all()

@@ -83,9 +83,9 @@ def campaign(
         while len(acknowledged) == known_before and time.monotonic() < until:  # a service that is taught
             time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 1.0) * seconds)
-        if kill % 5 == 4:  # also while a snapshot is written: an orderly end that is interrupted
+        if kill % 5 == 4:  # also while a snapshot is written, and just after it: an orderly end that is interrupted
             service.process.terminate()
-            time.sleep(rng.uniform(0, 0.1))
+            time.sleep(rng.uniform(0.0, 1.0) * seconds)
         service.kill()
         snapshots.add(model.stat().st_ino)
         stop.set()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from deciban.cli import command as options
 from deciban.cli.arguments import cost_of, existing, ledger_key, open_model, prior_of
 from deciban.cli.command import argument, command, flag, option, refuse_together
+from deciban.cli.completion import one_of
 from deciban.cli.terminal import Terminal
 from deciban.errors import UsageError
 
@@ -31,7 +32,15 @@ Thresholds = Annotated[
     bool, flag("--thresholds", "Print the threshold, the errors and the cost for several costs of a miss.")
 ]
 Plots = Annotated[str | None, option("--plots", "DIR", "Also write plots there (SVG).")]
-ScoreUnit = Annotated[str, option("--unit", "nats|bits|bans|decibans", "With --scores: unit of the llrs.")]
+ScoreUnit = Annotated[
+    str,
+    option(
+        "--unit",
+        "UNIT",
+        "With --scores: unit of the llrs: nats, bits, bans, decibans.",
+        complete=one_of("nats", "bits", "bans", "decibans"),
+    ),
+]
 
 
 @command(

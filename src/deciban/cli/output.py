@@ -136,9 +136,12 @@ def print_note(text: str) -> None:
 def print_error(text: str) -> None:
     """Print a message of the program on stderr; if that fails, the exit code remains."""
     with suppress(OSError, ValueError):
-        colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-        name = "\x1b[1;31mdeciban:\x1b[0m" if colours else "deciban:"
-        print(f"{name} {one_line(text)}", file=sys.stderr, flush=True)
+        shown = f"deciban: {one_line(text)}"
+        if sys.stderr.isatty():
+            shown = wrapped(shown, shutil.get_terminal_size().columns)
+            if not os.environ.get("NO_COLOR"):
+                shown = shown.replace("deciban:", "\x1b[1;31mdeciban:\x1b[0m", 1)
+        print(shown, file=sys.stderr, flush=True)
 
 
 def print_traceback(error: BaseException) -> None:

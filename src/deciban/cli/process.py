@@ -44,6 +44,7 @@ OPTIONS: dict[str, Callable[[Any], str]] = {  # argument of Python → option
     "keep": lambda value: "--keep-first",
     "family": lambda value: f"--column NAME={value}",
     "refit": lambda value: "deciban fit ROWS -o MODEL",
+    "new_rows": lambda value: "add --new to `recalibrate`, leave --learnt out of `evaluate`",
     "without_ledger": lambda value: "deciban fit ROWS --no-ledger -o MODEL",
 }
 

@@ -211,7 +211,8 @@ class RowAccumulator:
         if not self._plain or len(row) != len(self._numbers) + len(self._names):
             return False
         for name in self._numbers:
-            if not _is_number(row.get(name)):
+            number = row.get(name)
+            if type(number) not in NUMBER_TYPES or not -LARGEST < number < LARGEST:  # type: ignore[operator]
                 return False
         for name in self._names:
             value = row.get(name)

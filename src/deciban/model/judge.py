@@ -12,7 +12,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deciban.errors import DecibanError, InputError, NotAvailableError, NotLearntError, UnknownLabelError
+from deciban.errors import (
+    Argument,
+    DecibanError,
+    InputError,
+    NotAvailableError,
+    NotLearntError,
+    Remedy,
+    UnknownLabelError,
+)
 from deciban.evidence import scores as score
 from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, left_out_experts, without_ability
@@ -29,6 +37,12 @@ from deciban.statistics import Array, Axis, Members, Stats, all_but_one
 from deciban.statistics.base import finite
 
 BLOCK = 2**22  # numbers processed at a time
+NEW_ROWS = Remedy(
+    "Only learnt rows, with the labels and weights that they were learnt with, can be scored without themselves. "
+    "If the rows are new, ",
+    Argument("new_rows", python="give learnt=False"),
+    ".",
+)
 
 S = TypeVar("S", bound=Stats)
 
@@ -94,7 +108,11 @@ def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = Non
 def learnt_lesson(model: Model, batch: Batch, key: Key | None = None) -> Lesson:
     """Encode learnt rows; refuse rows that the ledger or the sums show were not learnt."""
     if model.ledger is not None:
-        batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)[1]  # with the weights that decay has left
+        try:
+            _, batch = unlearn_batch(model.ledger, batch, model.reader.columns, key)  # with the weights after decay
+        except NotLearntError as error:
+            error.remedy = NEW_ROWS
+            raise
     learnt = known_lesson(model, batch)
     rows, members = learnt.rows, learnt.members
     with np.errstate(invalid="ignore", over="ignore"):

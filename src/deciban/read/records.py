@@ -70,6 +70,9 @@ def typed_records(columns: Sequence[Sequence[Any]], schema: Schema) -> TypedTabl
 
 
 def _floats(values: Sequence[Any]) -> Values | None:
+    if set(map(type, values)) == {float}:
+        known = np.array(values)
+        return None if np.isinf(known).any() else known
     numbers = []
     for value in values:
         if value is None:
@@ -87,22 +90,23 @@ def _floats(values: Sequence[Any]) -> Values | None:
 
 
 def _codes(values: Sequence[Any], trim: bool) -> Values | None:
-    names: list[str | None] = []
-    for value in values:
+    kinds = set(map(type, values)) - {type(None)}
+    if len(kinds) > 1:  # Arrow has one type for all values of a column, or refuses it
+        return None
+    names: dict[Any, str | None] = {None: None}  # of each different value
+    for value in values if kinds - {str} else set(values):
         if isinstance(value, str):
             if (trim and value != value.strip()) or not (value.isascii() or _is_unicode(value)):
                 return None
-            names.append(None if value in ABSENT else value)
+            names[value] = None if value in ABSENT else value
         elif value is None or (isinstance(value, (bool, int, float)) and not isinf(value)):
-            names.append(name_of(value))
+            names[value] = name_of(value)
         else:
             return None
-    kinds = {type(value) for value in values if value is not None}
-    if len(kinds) > 1:  # Arrow has one type for all values of a column, or refuses it
-        return None
-    known = sorted({name for name in names if name is not None})
+    known = sorted({name for name in names.values() if name is not None})
     place: dict[str | None, int] = {name: at for at, name in enumerate(known)} | {None: -1}
-    return np.array([place[name] for name in names], dtype=np.intp), tuple(known)
+    places = {value: place[name] for value, name in names.items()}
+    return np.array([places[value] for value in values], dtype=np.intp), tuple(known)
 
 
 def _texts(values: Sequence[Any]) -> Values | None:

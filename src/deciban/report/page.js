@@ -4,6 +4,7 @@
   const at = id => document.getElementById(id);
   const LARGE = 1e9, MINUS = "\u2212";
   const DECIBANS = 10 / Math.LN10;
+  const THUMB = 16;  // pixels: the width of the thumb of a slider
   const signed = (x, digits = 1) => {
     if (Math.abs(x) >= LARGE) return x > 0 ? "+∞" : MINUS + "∞";
     const text = Math.abs(x).toFixed(digits);
@@ -208,6 +209,13 @@
       at("nomogram-prior").value = given.prior[a] - given.prior[b];
       drawCurves();
       add();
+    }
+    // a curve lies above the positions of its slider: the middle of the thumb moves from half a thumb to half a thumb
+    for (const {row, control} of rows) {
+      if (control.type !== "range") continue;
+      const least = Number(control.min), first = -least / Math.max(1, Number(control.max) - least);
+      const inner = `(100% - ${THUMB}px)`;
+      row.querySelector("svg").style.cssText = `margin-left: calc(${THUMB / 2}px + ${first} * ${inner}); width: calc(${1 - first} * ${inner})`;
     }
     for (const {control} of rows) control.addEventListener("input", changed);
     at("nomogram-prior").addEventListener("input", add);

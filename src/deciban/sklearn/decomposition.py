@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn.decomposition as theirs
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
+from sklearn.decomposition._lda import _update_doc_distribution
 
 from deciban.kernels.choice import compiled
 from deciban.kernels.variational import ITERATIONS, variational_shares
@@ -78,8 +79,10 @@ class LatentDirichletAllocation(DropIn, theirs.LatentDirichletAllocation):
 
     def _e_step(self, X: Any, cal_sstats: bool, random_init: bool, parallel: Any = None) -> tuple[Array, Array | None]:
         entries = X.nnz if sp.issparse(X) else X.size
-        if not self._runs() or not compiled(entries * self.n_components * ITERATIONS):
+        if not self._runs():
             return super()._e_step(X, cal_sstats, random_init, parallel)
+        if not compiled(entries * self.n_components * ITERATIONS):
+            return self._small_e_step(X, cal_sstats, random_init)
         n, K = X.shape[0], self.n_components
         gamma = self.random_state_.gamma(100.0, 0.01, (n, K)) if random_init else np.ones((n, K))
         rows = X if sp.issparse(X) else sp.csr_array(X)
@@ -90,3 +93,12 @@ class LatentDirichletAllocation(DropIn, theirs.LatentDirichletAllocation):
         if not cal_sstats:
             return gamma, None
         return gamma, (sums.T * self.exp_dirichlet_component_).astype(self.components_.dtype, copy=False)
+
+    def _small_e_step(self, X: Any, cal_sstats: bool, random_init: bool) -> tuple[Array, Array | None]:
+        """E-step by scikit-learn's loop over documents, called without joblib, which takes longer to start."""
+        options = self.doc_topic_prior_, self.max_doc_update_iter, self.mean_change_tol, cal_sstats
+        source = self.random_state_ if random_init else None
+        gamma, sums = _update_doc_distribution(X, self.exp_dirichlet_component_, *options, source)
+        if cal_sstats:
+            sums = sums.astype(self.components_.dtype, copy=False) * self.exp_dirichlet_component_
+        return gamma, sums

@@ -144,6 +144,10 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         if exact and (((values < LEAST * values[0]) & ~zero).any() or (zero.any() and self.tol < 1e-6)):
             return None
         kept = ~zero & (values > self.tol**2)
+        if not kept.any():
+            if exact:
+                return None
+            raise RankError("No column varies within classes. Learn more rows, or drop these columns.")
         scalings = vectors[:, kept] / np.sqrt(values[kept])
         centre = prior @ moments.mean
         between = np.sqrt(n * prior / (len(prior) - 1))[:, None] * (moments.mean - centre) @ scalings

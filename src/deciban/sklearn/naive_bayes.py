@@ -64,7 +64,7 @@ class DiscreteNaiveBayes(NaiveBayes):
         estimator
             The classifier.
         """
-        if self._runs(X) and self._fit_by_kernels(X, y, sample_weight, refit=True):
+        if self._runs(X, few=True) and self._fit_by_kernels(X, y, sample_weight, refit=True):
             return self
         return super().fit(X, y, sample_weight=sample_weight)  # type: ignore[misc]
 
@@ -88,14 +88,14 @@ class DiscreteNaiveBayes(NaiveBayes):
             The classifier.
         """
         later = getattr(self, "classes_", None) is not None and classes is None
-        if later and self._runs(X) and self._fit_by_kernels(X, y, sample_weight, refit=False):
+        if later and self._runs(X, few=True) and self._fit_by_kernels(X, y, sample_weight, refit=False):
             return self
         return super().partial_fit(X, y, classes, sample_weight=sample_weight)  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_by_kernels(self, X: Any, y: Any, sample_weight: Any, refit: bool) -> bool:
         """Fit; False where scikit-learn should fit, or raise its error."""
-        if encode_labels(np.asarray(y)[:1]) is None:
+        if encode_labels(np.atleast_1d(np.asarray(y))[:1]) is None:
             return False
         X, y = self._check_rows(X, y, refit)
         found = encode_labels(y) if refit else (self.classes_, place_labels(y, self.classes_))

@@ -9,6 +9,7 @@ Reference: Sievert and Shirley, LDAvis: a method for visualizing and interpretin
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -150,6 +151,19 @@ def diversity(first: ArrayLike) -> float:
     return len(np.unique(columns)) / columns.size
 
 
+def words_within(words: Sequence[str], room: int) -> str:
+    """The first words, as many as there is room for; a single word that is too long is cut.
+
+    >>> words_within(("lamb", "snow", "fleece"), 20), words_within(("lamb", "snow", "fleece"), 13)
+    ('lamb, snow, fleece', 'lamb, snow, …')
+    """
+    text, kept = ", ".join(words), len(words)
+    while len(text) > room and kept > 1:
+        kept -= 1
+        text = ", ".join([*words[:kept], "…"])
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
 @dataclass(frozen=True, repr=False)
 class TopicTable:
     """Topics as text: one line each with its share of all tokens and its first words.
@@ -170,8 +184,8 @@ class TopicTable:
         most = max((share for _, share, _ in self.rows), default=1.0)
         lines = [" topic  share"]
         for topic, share, words in self.rows:
-            line = f"{topic:6}  {share:5.1%}  {self._bar(share / most)}  {', '.join(words)}"
-            lines.append(line if len(line) <= width else line[: width - 1] + "…")
+            front = f"{topic:6}  {share:5.1%}  {self._bar(share / most)}  "
+            lines.append(front + words_within(words, width - len(front)))
         return "\n".join(lines)
 
     __str__ = __repr__

@@ -26,6 +26,7 @@ from deciban.statistics import Array
 
 MOST_FEATURES = 20
 FIGURE_BYTES = 220_000  # of the densities of columns
+UNEVEN = 10.0  # bins are drawn with the same width if the widest has so many times the median width
 
 
 def features_section(material: Material) -> str:
@@ -106,9 +107,49 @@ def bin_steps(edges: Sequence[float], x: Array, heights: Array) -> tuple[Array, 
     return np.repeat(ends, 2)[1:-1], np.repeat(heights[within], 2, axis=0)
 
 
+def uneven(edges: Sequence[float]) -> bool:
+    """Whether bins differ so much in width that their densities cannot be read from one figure."""
+    widths = np.diff(edges)
+    return len(widths) > 0 and bool(widths.max() > UNEVEN * np.median(widths))
+
+
+def bin_probabilities(edges: Sequence[float], x: Array, heights: Array) -> Array:
+    """The probability of each bin in each class, shape (bins, K)."""
+    _, corners = bin_steps(edges, x, heights)
+    return corners[::2] * np.diff(edges)[:, None]
+
+
+def _edge_texts(edges: Sequence[float]) -> list[str]:
+    """Edges of bins with about three digits of the usual width: the first edge is just below the smallest value."""
+    digits = 2 - int(np.floor(np.log10(np.median(np.diff(edges)))))
+    rounded = [value_text(round(edge, digits) + 0.0) for edge in edges]
+    return rounded if len(set(rounded)) == len(edges) else [value_text(edge) for edge in edges]
+
+
+def _ranges_figure(column: ColumnScale, names: Any, ident: str, heights: Array) -> str:
+    """The probabilities of bins, drawn with the same width."""
+    shares = bin_probabilities(column.edges, np.array(column.values, dtype=float), heights)
+    m, K = shares.shape
+    top = max(float(shares.max()) * 1.08, 1e-300)
+    frame = Frame((0.0, float(m)), (0.0, top), 360, 200)
+    ends = _edge_texts(column.edges)
+    step = max(1, int(np.ceil(m / 6)))
+    labels = [(float(i), short(ends[i], 8)) for i in range(0, m + 1, step)]
+    along = np.repeat(np.arange(m + 1.0), 2)[1:-1]
+    body = "".join(frame.line(along, np.repeat(shares[:, k], 2), k) for k in range(K))
+    axes = frame.axes(f"{column.name}, in ranges", "probability", labels, ticks(0.0, top, 4))
+    rows = [(f"{low} to {high}", *map(percent, line)) for low, high, line in zip(ends[:-1], ends[1:], shares.tolist())]
+    name = short(column.name, 60)
+    table = table_of(("range", *map(str, names)), rows, f"{name}: probability of each range", tuple(range(1, K + 1)))
+    described = f"The probability of each range of {name} in each class; all ranges have the same width."
+    return figure(frame, axes + body, name, described, table, ident)
+
+
 def _density_figure(column: ColumnScale, names: Any, ident: str) -> str:
     K = len(names)
     heights = np.exp(np.clip(column.log_density[:, :K], -700, 700))
+    if column.kind == "number" and uneven(column.edges):
+        return _ranges_figure(column, names, ident, heights)
     top = _top(column, heights) if column.kind == "number" else float(heights.max())
     top = max(top * 1.08, 1e-300)
     discrete = column.kind != "number"

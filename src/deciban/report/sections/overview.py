@@ -54,7 +54,7 @@ def model_section(material: Material) -> str:
     listed = "".join(f"<li><b>{escape(name)}:</b> {escape(text)}</li>" for name, text in facts)
     return (
         "<p>The model describes how each class produces its rows, and answers with evidence: the log-likelihood ratio "
-        f"of the classes. Prior and costs are added afterwards.</p>{classes}{more}<ul class='notes'>{listed}</ul>"
+        f"of the classes. Prior and costs are added afterwards.</p><div class='classes'>{classes}</div>{more}<ul class='notes'>{listed}</ul>"
     )
 
 

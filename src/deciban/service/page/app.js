@@ -1,5 +1,5 @@
 import { get, post, session, teach, upload } from "/page/service.js";
-import { $, bars, cells, decibans, download, element, fill, named, odds, percent, rowText, written } from "/page/view.js";
+import { $, bars, cells, costs, decibans, download, element, fill, named, odds, percent, rowText, written } from "/page/view.js";
 
 const state = { model: null, row: null, explained: null, predicted: null, prior: null, costs: {}, version: 0, lesson: null, offered: false, unsure: null, turn: 0, all: false };
 const MOST_FIELDS = 60;
@@ -38,7 +38,7 @@ async function loadModel() {
   document.title = `${model.name} – deciban`;
   $("title").textContent = model.name;
   $("summary").textContent = summary(model);
-  $("origin").textContent = `Learnt from ${model.rows.toLocaleString("en")} rows; lessons and changes here: ${model.lessons.toLocaleString("en")}. Calibration: ${model.calibration}.`;
+  $("origin").textContent = `Learnt from ${model.rows.toLocaleString("en")} rows; lessons and changes here: ${model.lessons.toLocaleString("en")}. Calibration: ${model.calibration.replace("out of date: ", "")}.`;
   $("token-field").hidden = !model.tokens;
   if (first) makeFields(model);
   showClasses(model);
@@ -60,7 +60,7 @@ function makeFields(model) {
     fill($("fields"), element("div", { class: "wide" }, element("label", { for: "text", textContent: hint }), element("textarea", { id: "text" })));
     return;
   }
-  const paste = element("div", { class: "wide" },
+  const paste = element("div", { class: "wide paste" },
     element("label", { for: "line", textContent: "Paste a line of values, or JSON" }),
     element("input", { id: "line", class: "line", placeholder: model.columns.slice(0, 4).map((column) => column.name).join(", ") + (model.columns.length > 4 ? ", …" : "") }));
   paste.querySelector("input").addEventListener("input", pasteLine);
@@ -230,7 +230,7 @@ async function decide() {
   const given = await attempt(() => post("/decide", { row: state.row, ...options(), ...(cost.length ? { cost } : {}) }));
   if (!given) return;
   const made = given.answers[0];
-  $("decision").textContent = `Decide ${named(made.label)}: expected cost ${made.expected_cost < 0.001 ? made.expected_cost.toExponential(1) : made.expected_cost.toFixed(3)}.`;
+  $("decision").textContent = `Decide ${named(made.label)}: expected cost ${costs(made.expected_cost)}.`;
 }
 
 // -- teaching -----------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ async function showUnsure() {
   $("unsure-next").hidden = !state.unsure;
   if (!state.unsure) return;
   $("unsure-row").textContent = rowText(state.unsure.row);
-  $("unsure-guess").textContent = `Most probable: ${named(state.unsure.prediction)} (${percent(state.unsure.probability)}).`;
+  $("unsure-guess").textContent = `Most probable: ${named(state.unsure.prediction)} (${percent(state.unsure.probability)}). Which class is right?`;
   classButtons($("unsure-classes"), teachUnsure, "");
 }
 
@@ -384,12 +384,15 @@ async function rename() {
   if (state.row !== null && !$("answer").hidden) await classify(state.row, state.offered);
 }
 
+const MOST_OF_ROW = 120;  // characters of a row in the history
 const VERBS = { learn: "learnt", unlearn: "unlearnt", correct: "corrected", classes: "renamed", erase: "erased" };
+
+const shortened = (text) => (text.length > MOST_OF_ROW ? `${text.slice(0, MOST_OF_ROW)} …` : text);
 
 function lessonLine(lesson) {
   const what = lesson.kind === "classes" ? `${named(lesson.labels[0])} shown as ${named(lesson.labels[1])}`
     : lesson.kind === "correct" ? `${named(lesson.was?.[0])} → ${named(lesson.labels[0])}` : `as ${[...new Set(lesson.labels)].map(named).join(", ")}`;
-  const rows = lesson.kind === "classes" ? "" : lesson.erased ? "[rows erased]" : rowText(lesson.rows[0]).slice(0, 120) + (lesson.count > 1 ? ` … and ${lesson.count - 1} more` : "");
+  const rows = lesson.kind === "classes" ? "" : lesson.erased ? "[rows erased]" : shortened(rowText(lesson.rows[0], "; ")) + (lesson.count > 1 ? ` and ${lesson.count - 1} more` : "");
   const flags = [lesson.asked ? "random sample" : "", lesson.offered ? "offered as unsure" : "", lesson.undoes ? `undoes ${lesson.undoes}` : "", lesson.undone ? `undone by ${lesson.undone}` : ""].filter(Boolean).join("; ");
   const when = new Date(lesson.time * 1000).toLocaleString();
   const made = element("li", { id: `lesson-${lesson.id}` },

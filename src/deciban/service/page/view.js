@@ -41,6 +41,11 @@ export function odds(dban) {
   return `${ratio < 10 ? ratio.toFixed(1) : ratio < 1e6 ? Math.round(ratio).toLocaleString("en") : ratio.toExponential(1)} to 1`;
 }
 
+export function costs(value) {
+  if (value > 0 && value < 1e-6) return "less than 0.000001";
+  return value < 0.001 ? String(Number(value.toPrecision(2))) : value.toFixed(3);
+}
+
 export function written(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number" && !Number.isInteger(value)) return String(Number(value.toPrecision(6)));
@@ -93,11 +98,11 @@ export function bars(table, explained, all, valueOf) {
 // The name of a class within a sentence; names such as 1 are set in quotes.
 export const named = (name) => (/^[\d\s.,+−-]*$/.test(name) ? `“${name}”` : name);
 
-export function rowText(row) {
+export function rowText(row, between = "\n") {
   if (row === null) return "[erased]";
   if (typeof row === "string") return row;
   if (Array.isArray(row)) return row.join(", ");
-  return Object.entries(row).filter(([, value]) => value !== null && value !== "").map(([name, value]) => `${name}: ${written(value)}`).join("\n");
+  return Object.entries(row).filter(([, value]) => value !== null && value !== "").map(([name, value]) => `${name}: ${written(value)}`).join(between);
 }
 
 export function download(name, text, type) {
