@@ -115,7 +115,8 @@ def _check_moments(model: Any) -> None:
         K, D = model.means_.shape
         require(isinstance(held, tuple) and len(held) == 3, "_moments", "weights, means and sums of products")
         _arrays(held, [(K,), (K, D), (K, D, D)], "_moments")
-        require((held[0] >= 0).all(), "_moments", "weights of at least 0")
+        right = ((held[0] == 0) | (held[0] >= 1 / LARGEST)).all()  # means divide by them
+        require(right, "_moments", f"weights of 0, or of at least {1 / LARGEST:g}")
 
 
 def _check_linear(model: Any) -> None:
