@@ -77,6 +77,10 @@ def test_a_drop_in_with_contradictory_attributes_is_refused(tmp_path):
     categorical.min_categories = [2, 2, 2]
     with pytest.raises(ModelFileError, match="min_categories"):
         save(categorical, tmp_path / "model.deciban")
+    analysis = drop_in.LinearDiscriminantAnalysis().partial_fit(values, labels, ["a", "b"])
+    analysis._moments[0][0] = 5e-324
+    with pytest.raises(ModelFileError, match="_moments"):
+        save(analysis, tmp_path / "model.deciban")
     counted = drop_in.BernoulliNB().fit(NUMBERS[:, :2] > 0, labels)
     counted.alpha = np.empty(0)
     with pytest.raises(ModelFileError, match="alpha"):

@@ -20,8 +20,7 @@ from typing import Any
 DEFERRED = ("numpy.f2py", "numpy.testing", "scipy.stats", "asyncio", "yaml")
 # Arrow and scikit-learn import it to recognise its frames. The command line reads files with Arrow and has none.
 ABSENT = "pandas"
-MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # names of these parameters for glibc's `mallopt`
-KEPT = 2**26  # bytes of freed smaller blocks that stay; glibc would keep 128 KB, and new pages take time
+MMAP_THRESHOLD = -3  # the name of this parameter for glibc's `mallopt`
 LARGE_BLOCK = 2**23  # bytes; larger blocks go back to the system when they are freed, whatever was freed before
 
 
@@ -67,7 +66,6 @@ def return_large_blocks() -> None:
 
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, LARGE_BLOCK)
-        ctypes.CDLL(None).mallopt(TRIM_THRESHOLD, KEPT)
 
 
 def prepare_process() -> None:
