@@ -225,7 +225,7 @@ def test_absurd_values_that_come_after_a_default_fit_of_a_frame_do_not_lower_its
     ],
 )
 def test_absurd_values_after_a_default_fit_of_real_tables_cost_little(data, table, label, numbers):
-    """Columns in ranges have no limit, so that single trials of titanic may lose more than .01; the mean does not."""
+    """Columns of numbers, of counts and in ranges, pairs of columns, and smooth functions of all columns."""
     frame = pd.read_csv(data / table / f"{table}.csv").drop(columns=["PassengerId", "Name", "Ticket"], errors="ignore")
     y = frame.pop(label).to_numpy()
     train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=0, stratify=y)
@@ -233,8 +233,7 @@ def test_absurd_values_after_a_default_fit_of_real_tables_cost_little(data, tabl
     accuracy = clf.score(frame.iloc[test], y[test])
     rng = np.random.default_rng(0)
     found = list(_late(clf, frame.iloc[train], y[train], frame.iloc[test], y[test], numbers, rng))
-    assert np.mean(found) >= accuracy - 0.01
-    assert min(found) >= accuracy - 0.02
+    assert min(found) >= accuracy - 0.01
 
 
 def test_tails_of_long_distributions_are_not_absurd():

@@ -56,6 +56,12 @@ def limits_of(X: Array) -> Array | None:
     return np.where((seen >= FEWEST_ROWS) & (limit < NO_LIMIT), limit, NO_LIMIT)
 
 
+def limit_of(x: Array) -> float | None:
+    """Return the limit of one column, shape (n,), by its first rows; None if it has none."""
+    found = limits_of(x[:, None])
+    return None if found is None or found[0] == NO_LIMIT else float(found[0])
+
+
 def _scales(rows: Array, quantiles: Array, widen: float) -> Array:
     """Return robust scales by the quantiles of sorted rows, shape (D,).
 
@@ -78,6 +84,17 @@ def checked(limit: object, name: str) -> Array:
     if not (found > 0).all():
         raise HyperparameterError(f"{name}={found.tolist()}: must be above 0.")
     return found
+
+
+def check(limit: float | None) -> None:
+    """HyperparameterError if the limit of a single column is not above 0."""
+    if limit is not None and not limit > 0:
+        raise HyperparameterError(f"limit={limit}: must be above 0.")
+
+
+def within(x: Array, limit: float | None) -> Array:
+    """Return the numbers of one column, shape (n,), with NaN in place of absurd ones."""
+    return x if limit is None else masked(x[:, None], np.array([limit]))[:, 0]
 
 
 def beyond(X: Array, limit: Array | None) -> Array:
