@@ -170,6 +170,7 @@ TEXTS = [
         ("binary", {"transform": "binary", "pseudo_count": 1.5}, {}),
         ("log", {"transform": "log", "pseudo_count": 0.5}, {"rules": ("ml", "mean", "predictive")}),
         ("idf-unit", {"transform": "log+idf+unit", "pseudo_count": 1.1}, {}),
+        ("idf", {"transform": "log+idf", "pseudo_count": 1.1}, {}),
         ("bernoulli", {"reading": "bernoulli", "pseudo_count": 1.25}, {"truth": discrete.text_truth}),
         (
             "polya",
