@@ -366,6 +366,7 @@ CASES = [
     Case("limited-diagonal", Gaussian("diagonal", limit=[1e4, 4096.0, 1e300]), mapped.with_absurd_numbers, gaps=True),
     Case("limited-poisson", Poisson(1.5, 0.5, limit=[64.0, 64.0, 1024.0]), mapped.absurd_counts, exact=True, gaps=True),
     Case("binned", Binned(5, pseudo_count=1.5), mapped.waits, exact=True, gaps=True, truth=mapped.binned_truth),
+    Case("limited-multinomial", Multinomial(1.5, limit=64.0), mapped.absurd_counts, exact=True),
     Case("limited-binned", Binned(4, limit=[64.0, 64.0, 1024.0]), mapped.absurd_counts, exact=True, gaps=True),
 ]
 

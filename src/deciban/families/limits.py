@@ -10,6 +10,7 @@ can be unlearnt and merged. Powers of 16 are so far apart that independent fits 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -124,6 +125,21 @@ def masked(X: Array, limit: Array | None) -> Array:
     return X if absurd is NONE else np.where(absurd, np.nan, X)
 
 
+def without_absurd_counts(X: Any, limit: float | None) -> Any:
+    """Return counts, dense or sparse, with 0 in place of absurd ones, with a warning if many rows have some."""
+    counts = X if isinstance(X, np.ndarray) else X.data
+    if limit is None or not counts.max(initial=0) > limit:
+        return X
+    absurd = limit < X
+    warn_if_many(int(np.count_nonzero(absurd.sum(axis=1))), X.shape[0])
+    if isinstance(X, np.ndarray):
+        return np.where(absurd, 0, X)
+    kept = X.copy()
+    kept.data[kept.data > limit] = 0
+    kept.eliminate_zeros()
+    return kept
+
+
 def least_square(limit: Array, mean: Array, variance: Array) -> float:
     """Return a squared distance, in variances, that every row with an absurd number has at least from the mean.
 
@@ -140,7 +156,7 @@ def warn_if_many(absurd: int, rows: int) -> None:
     if rows >= FEWEST_ROWS and absurd > MANY * rows:
         warnings.warn(
             f"{absurd:,} of {rows:,} rows have numbers beyond the limits that the first rows set, which count as "
-            "missing. If these numbers are right, fit again with these rows among the first, or name the family.",
+            "missing (counts of events: as 0). If these numbers are right, fit again with these rows among the first, or name the family.",
             AbsurdNumbersWarning,
             stacklevel=2,
         )
