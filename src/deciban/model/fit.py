@@ -399,8 +399,8 @@ def _block_of_array(table: Table, labelled: bool) -> Block:
     if table.sparse:
         from deciban.families.multinomial import Multinomial
 
-        limit = limit_of(table.pick().data) if labelled else None
-        return Block((), Multinomial(limit=limit), "sparse input: counts of events")
+        most = limit_of(table.pick().data) if labelled else None
+        return Block((), Multinomial(limit=most), "sparse input: counts of events")
     rows = table.pick()
     limit = limits_of(rows)
     absurd = limit is not None and any_beyond(rows, limit)
