@@ -156,8 +156,8 @@ def warn_if_many(absurd: int, rows: int) -> None:
     if rows >= FEWEST_ROWS and absurd > MANY * rows:
         warnings.warn(
             f"{absurd:,} of {rows:,} rows have numbers beyond the limits that the first rows set, which count as "
-            "missing (counts of events: as 0). If these numbers are right, fit again with these rows among the first, or "
-            "name the family.",
+            "missing (counts of events: as 0). If they are right, fit again with these rows among the first, or name "
+            "the family.",
             AbsurdNumbersWarning,
             stacklevel=2,
         )
