@@ -439,6 +439,8 @@ def child(folder: Path, seed: int, first: int, step: int) -> None:
     np.seterr(all="ignore")
     every: list[Seed] = pickle.loads((folder / "seeds").read_bytes())
     path, own = folder / f"changed-{first % step}.deciban", f"{first % step}"
+    import llvmlite.binding  # noqa: F401  # a kernel that no seed needs may be compiled under the limit
+
     for each in every:  # imports, compilers and caches take their memory before it is limited
         path.write_bytes(each.data)
         try:
