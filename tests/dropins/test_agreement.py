@@ -290,6 +290,23 @@ def test_topics(seed, method, dtype, dense):
     np.testing.assert_allclose(mine.perplexity(X), peer.perplexity(X), rtol=tolerance)
 
 
+@pytest.mark.parametrize("n", [3, 50])
+@pytest.mark.parametrize("most", [0, 1, 2, 100])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_topics_of_few_documents(n, most, sparse):
+    """Documents without words, and documents that need more iterations than the others."""
+    rng = np.random.default_rng(n)
+    X = rng.poisson(rng.gamma(0.3, 3.0, size=(n, 30)))
+    X[1] = 0
+    X = sp.csr_array(X) if sparse else X
+    options = {"max_doc_update_iter": most, "mean_change_tol": 1e-4, "max_iter": 4, "random_state": 0}
+    with forced("numpy"):
+        mine, peer = (lib.LatentDirichletAllocation(6, **options).fit(X) for lib in (ours, sklearn.decomposition))
+        np.testing.assert_allclose(mine.components_, peer.components_, rtol=1e-10)
+        np.testing.assert_allclose(mine.transform(X), peer.transform(X), atol=1e-10)
+        assert mine.bound_ == pytest.approx(peer.bound_, rel=1e-10)
+
+
 TEXTS = ["The cat sat.", "A cat, a Dog & the ΣΊΣΥΦΟΣ", "naïve İstanbul cats", "", "the the the end_of 42 ½"] * 3
 
 
