@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from deciban import Gaussian, GenerativeClassifier, Text
-from deciban.model.predictor import Predictor
 from harness import Reach, Row, at_least, at_most, benchmark, timed
 
 ROWS, NUMBERS, CLASSES, REPEATS, CALLS = 5000, 20, 5, 7, 60
@@ -66,7 +65,7 @@ def _mixed(frame: Any, y: Any) -> Iterator[Row]:
 
 
 def _texts(rng: Any, V: int) -> Iterator[Row]:
-    words = [f"w{i}" for i in range(V)]
+    words = np.array([f"w{i}" for i in range(V)])
     texts = [" ".join(words[at : at + 100]) for at in range(0, V, 100)] + [
         " ".join(rng.choice(words, 100)) for _ in range(2000)
     ]
@@ -89,7 +88,7 @@ def _texts(rng: Any, V: int) -> Iterator[Row]:
 
 
 def _lessons(what: str, clf: Any, rows: list[Any], labels: list[Any], reach: Reach) -> Iterator[Row]:
-    """Lessons through the accumulator, the sums included; and what publishing a model and its density takes."""
+    """Lessons through the accumulator, the sums included; and what a model with its density and a first answer take."""
     learnt, published = [], []
     for _ in range(5):
         lessons = clf.accumulator()
@@ -100,9 +99,9 @@ def _lessons(what: str, clf: Any, rows: list[Any], labels: list[Any], reach: Rea
             lessons.model()
 
         learnt.append(timed(learn)[0] / len(rows))
-        published.append(timed(lambda lessons=lessons: Predictor(lessons.model()).density)[0])
+        published.append(timed(lambda lessons=lessons: lessons.predict_proba_one(rows[0]))[0])
     yield Row(f"learn_one, {what}, {len(rows):,} lessons and their sums, each", "", [], learnt, [], reach)
-    yield Row(f"publication after these lessons, {what}", "", [], published, [])
+    yield Row(f"publication after these lessons, and an answer, {what}", "", [], published, [])
 
 
 def _beside(job: str, peer: str, theirs: Callable[[], Any], ours: Callable[[], Any], reach: Reach) -> Row:

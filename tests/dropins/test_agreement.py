@@ -270,6 +270,36 @@ def test_mixtures(table, kind, K):
     np.testing.assert_array_equal(mine.predict(X), peer.predict(X))
 
 
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("n_components", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_mixtures_of_few_rows(kind, n_components, dtype):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(50, 4)) + 3 * (np.arange(50) % 3)[:, None]).astype(dtype)
+    options = {"covariance_type": kind, "random_state": 0, "init_params": "random_from_data"}
+    tolerance = 1e-10 if dtype is np.float64 else 2e-3
+    with forced("numpy"):
+        mine, peer = (lib.GaussianMixture(n_components, **options).fit(X) for lib in (ours, sklearn.mixture))
+        assert (mine.n_iter_, mine.converged_) == (peer.n_iter_, peer.converged_)
+        for name in ("weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "lower_bound_"):
+            one, other = np.asarray(getattr(mine, name)), np.asarray(getattr(peer, name))
+            assert one.dtype == other.dtype
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+        np.testing.assert_array_equal(mine.fit_predict(X), peer.fit_predict(X))
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag"])
+def test_mixtures_of_few_equal_rows_are_refused(kind):
+    X, options = np.zeros((20, 2)), {"covariance_type": kind, "reg_covar": 0.0}
+    errors = []
+    with forced("numpy"):
+        for lib in (ours, sklearn.mixture):
+            with pytest.raises(ValueError, match="ill-defined empirical covariance") as raised:
+                lib.GaussianMixture(1, **options).fit(X)
+            errors.append(str(raised.value))
+    assert errors[0] == errors[1]
+
+
 @EXAMPLES
 @given(
     st.integers(0, 1000), st.sampled_from(["batch", "online"]), st.sampled_from([np.float64, np.float32]), st.booleans()
@@ -288,6 +318,23 @@ def test_topics(seed, method, dtype, dense):
     np.testing.assert_allclose(mine.transform(X), peer.transform(X), atol=tolerance)
     assert mine.transform(X).dtype == dtype
     np.testing.assert_allclose(mine.perplexity(X), peer.perplexity(X), rtol=tolerance)
+
+
+@pytest.mark.parametrize("n", [3, 50])
+@pytest.mark.parametrize("most", [0, 1, 2, 100])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_topics_of_few_documents(n, most, sparse):
+    """Documents without words, and documents that need more iterations than the others."""
+    rng = np.random.default_rng(n)
+    X = rng.poisson(rng.gamma(0.3, 3.0, size=(n, 30)))
+    X[1] = 0
+    X = sp.csr_array(X) if sparse else X
+    options = {"max_doc_update_iter": most, "mean_change_tol": 1e-4, "max_iter": 4, "random_state": 0}
+    with forced("numpy"):
+        mine, peer = (lib.LatentDirichletAllocation(6, **options).fit(X) for lib in (ours, sklearn.decomposition))
+        np.testing.assert_allclose(mine.components_, peer.components_, rtol=1e-10)
+        np.testing.assert_allclose(mine.transform(X), peer.transform(X), atol=1e-10)
+        assert mine.bound_ == pytest.approx(peer.bound_, rel=1e-10)
 
 
 TEXTS = ["The cat sat.", "A cat, a Dog & the ΣΊΣΥΦΟΣ", "naïve İstanbul cats", "", "the the the end_of 42 ½"] * 3

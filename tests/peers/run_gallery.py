@@ -4,11 +4,12 @@
 
 FOLDER is the folder `examples` of scikit-learn's source distribution, which pip downloads if it is not given. An
 example that fails without the patch (data that must be downloaded, a package that is missing) is counted as not
-comparable. Random numbers for which an example gives no seed get seed 0; one whose pictures differ between two runs
-without the patch nevertheless varies. If the environment variable DECIBAN_DATA names a folder with
-`20newsgroups/20news_bydate.jsonl.gz`, examples get the newsgroups from there. Verdicts are kept in `verdicts.json` of
-the output folder: a second run with the same folder goes on with the others. Pictures without the patch are kept there
-too and not drawn again, so that an example whose verdict was removed costs one run.
+comparable. The clock advances by a second whenever an example reads it, and not when a library does. Random numbers for
+which an example gives no seed get seed 0; one whose pictures differ between two runs without the patch nevertheless
+varies. If the environment variable DECIBAN_DATA names a folder with `20newsgroups/20news_bydate.jsonl.gz`, examples get
+the newsgroups from there. Verdicts are kept in `verdicts.json` of the output folder: a second run with the same folder
+goes on with the others. Pictures without the patch are kept there too and not drawn again, so that an example whose
+verdict was removed costs one run.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from sklearn.utils import Bunch
 import deciban.sklearn
 
 RUNNER = """
-import itertools, runpy, sys, pathlib, time, timeit, warnings
+import runpy, sys, pathlib, time, timeit, warnings
 import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -51,8 +52,12 @@ def save(*_, **__):
         shown.append(number)
     plt.close("all")
 plt.show = save
-ticks = itertools.count()  # some pictures and printed lines hold seconds, and some examples divide by them
-time.time = time.perf_counter = timeit.default_timer = lambda: float(next(ticks))
+ticks = 0.0  # some pictures and printed lines hold seconds, and some examples divide by them
+def clock():
+    global ticks
+    ticks += sys._getframe(1).f_globals.get("__name__") == "__main__"  # a call of a library takes no time
+    return ticks
+time.time = time.perf_counter = timeit.default_timer = clock
 np.random.seed(0)
 generator = np.random.default_rng
 np.random.default_rng = lambda seed=None: generator(0 if seed is None else seed)

@@ -18,10 +18,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from deciban import kernels
 from deciban.errors import MissingValueError
 from deciban.families.gaussian.densities import NormalDensity
+from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import Pass, mixture_pass
 from deciban.latent.gaussian_missing import GaussianWithGaps
-from deciban.sklearn.dropin import Array
+from deciban.sklearn.dropin import WORK, Array
 from deciban.sklearn.evidence import Ratios
+from deciban.sklearn.mixture_few import estimates, log_densities, log_responsibilities, precision_roots
 from deciban.statistics import Members
 
 LOST = 1e6  # squared distance of a component from the origin, in its own variances, from which on digits are lost
@@ -59,9 +61,10 @@ NONE = Rows(None, None)
 class GaussianMixture(Ratios, theirs.GaussianMixture):
     """Gaussian mixture with scikit-learn's interface and starts; an EM iteration is one pass over the rows.
 
-    Rows of float32, inputs of fewer than 50,000 values, and components more than 1,000 standard deviations from the
-    mean of the rows are left to scikit-learn. A mixture is fitted by EM, whose sums depend on the estimate: rows can be
-    weighted, but neither added, unlearnt nor left out without another fit.
+    Large inputs of float32, and components more than 1,000 standard deviations from the mean of the rows, are left to
+    scikit-learn. For inputs of fewer than 50,000 values, scikit-learn's formulas are evaluated in numpy. A mixture is
+    fitted by EM, whose sums depend on the estimate: rows can be weighted, but neither added, unlearnt nor left out
+    without another fit.
 
     Parameters
     ----------
@@ -245,9 +248,18 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
     def _passes(self, X: Any) -> bool:
         return X.dtype == np.float64 and self.means_.dtype == np.float64 and self._runs(X)
 
+    def _few(self, X: Any) -> bool:
+        """Whether the rows are so few that steps in numpy are the fastest."""
+        return self._defaults is not None and self._reason() is None and not compiled(WORK * X.size)
+
+    def _few_scores(self, X: Array) -> Array:
+        scores = log_densities(X, self.means_, self.precisions_cholesky_, self.covariance_type)
+        return scores + np.log(self.weights_)
+
     def _e_step(self, X: Array, xp: Any = None) -> tuple[Any, Any]:
         if self._rows is NONE and not self._passes(X):
-            return super()._e_step(X, xp=xp)
+            found = log_responsibilities(self._few_scores(X)) if self._few(X) else None
+            return super()._e_step(X, xp=xp) if found is None else (found[0].mean(), found[1])
         if self._rows.gappy is not None or not self._passes(X):
             return self._plain_e_step(X)
         origin = self.weights_ @ self.means_ / self.weights_.sum()
@@ -281,6 +293,9 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
 
     def _m_step(self, X: Array, log_resp: Any, xp: Any = None) -> None:
         if not isinstance(log_resp, Expectation):
+            if self._rows is NONE and self._few(X):
+                self._set_estimates(*estimates(X, np.exp(log_resp), self.reg_covar, self.covariance_type))
+                return
             if self._rows is NONE:
                 super()._m_step(X, log_resp, xp=xp)
                 return
@@ -309,6 +324,10 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         self.means_ = d + log_resp.origin * (counts / nk)[:, None]
         self.weights_, self.covariances_ = nk / nk.sum(), covariances
         self.precisions_cholesky_ = _compute_precision_cholesky(covariances, self.covariance_type, xp=np)
+
+    def _set_estimates(self, count: Array, means: Array, covariances: Array) -> None:
+        self.weights_, self.means_, self.covariances_ = count / count.sum(), means, covariances
+        self.precisions_cholesky_ = precision_roots(covariances, self.covariance_type)
 
     def _estimate(self, X: Array, shares: Array, density: NormalDensity) -> None:
         """M-step of rows with weights or missing values: from the sums that are expected under a density."""
