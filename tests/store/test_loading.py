@@ -386,6 +386,10 @@ def test_a_discriminant_analysis_without_rows_is_refused(path):
     model._moments = (np.zeros_like(model._moments[0]), *model._moments[1:])
     with pytest.raises(ModelFileError, match="not all of 0"):  # the check of loading runs before saving, too
         save(model, path)
+    model = LinearDiscriminantAnalysis().fit(FAMILIES["diagonal"][1], y)
+    model._moments = (*model._moments[:2], -model._moments[2])
+    with pytest.raises(ModelFileError, match="sums of squares"):
+        save(model, path)
 
 
 def test_components_of_a_mixture_have_the_names_of_their_sums(path):

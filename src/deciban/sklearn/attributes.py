@@ -117,6 +117,7 @@ def _check_moments(model: Any) -> None:
         _arrays(held, [(K,), (K, D), (K, D, D)], "_moments")
         right = ((held[0] == 0) | (held[0] >= 1 / LARGEST)).all() and held[0].any()  # means divide by them
         require(right, "_moments", f"weights of 0, or of at least {1 / LARGEST:g}, and not all of 0")
+        require((np.diagonal(held[2], axis1=1, axis2=2) >= 0).all(), "_moments", "sums of squares of at least 0")
 
 
 def _check_linear(model: Any) -> None:
