@@ -28,7 +28,8 @@ options = {} if sys.argv[2] == "auto" else {"transform": "counts", "pseudo_count
 calibrate = "auto" if sys.argv[2] == "auto" else None
 clf = GenerativeClassifier({"text": Text(**options)}, calibrate=calibrate).fit(sys.argv[1], "label")
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-words = clf.stats_.family.blocks["text"].labels["word"].size
+(sums,) = clf.stats_.family.blocks.values()
+words = sums.labels["word"].size
 print(peak, time.process_time() - start, words, int(clf.stats_.rows.sum()))
 """
 
