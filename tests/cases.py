@@ -170,6 +170,7 @@ TEXTS = [
         ("binary", {"transform": "binary", "pseudo_count": 1.5}, {}),
         ("log", {"transform": "log", "pseudo_count": 0.5}, {"rules": ("ml", "mean", "predictive")}),
         ("idf-unit", {"transform": "log+idf+unit", "pseudo_count": 1.1}, {}),
+        ("idf", {"transform": "log+idf", "pseudo_count": 1.1}, {}),
         ("bernoulli", {"reading": "bernoulli", "pseudo_count": 1.25}, {"truth": discrete.text_truth}),
         (
             "polya",
@@ -365,6 +366,8 @@ CASES = [
     Case("limited-diagonal", Gaussian("diagonal", limit=[1e4, 4096.0, 1e300]), mapped.with_absurd_numbers, gaps=True),
     Case("limited-poisson", Poisson(1.5, 0.5, limit=[64.0, 64.0, 1024.0]), mapped.absurd_counts, exact=True, gaps=True),
     Case("binned", Binned(5, pseudo_count=1.5), mapped.waits, exact=True, gaps=True, truth=mapped.binned_truth),
+    Case("limited-multinomial", Multinomial(1.5, limit=64.0), mapped.absurd_counts, exact=True),
+    Case("limited-binned", Binned(4, limit=[64.0, 64.0, 1024.0]), mapped.absurd_counts, exact=True, gaps=True),
 ]
 
 # Sums of products do not learn a row with a number beyond a limit, and its other numbers are scored: in EM the

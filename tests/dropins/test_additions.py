@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.decomposition
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -228,3 +228,14 @@ def test_principal_components_of_sums(options):
         grown.unlearn(10 * X)
     with pytest.raises(NotAvailableError, match="arpack"):
         ours.PCA(2, svd_solver="arpack").fit(X).partial_fit(X)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_principal_components_of_equal_variances(whiten):
+    """scikit-learn fails here: an explained variance minus the noise variance is 0, and is divided by."""
+    X = np.vstack([np.eye(4), -np.eye(4)])
+    pca = ours.PCA(2, whiten=whiten, svd_solver="covariance_eigh").fit(X)
+    pca.explained_variance_[:] = pca.noise_variance_  # as they are, without rounding
+    np.testing.assert_allclose(pca.get_precision() @ pca.get_covariance(), np.eye(4), atol=1e-12)
+    expected = multivariate_normal(np.zeros(4), 2 / 7 * np.eye(4)).logpdf(X)
+    np.testing.assert_allclose(pca.score_samples(X), expected, atol=1e-10)

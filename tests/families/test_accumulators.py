@@ -16,6 +16,8 @@ OPTIONS = [
     {"transform": "binary"},
     {"transform": "log"},
     {"transform": "log+unit"},
+    {"transform": "log+idf"},
+    {"transform": "binary+idf", "vocabulary": "growing"},
     {"reading": "bernoulli"},
     {"transform": "counts", "ngrams": (1, 2)},
     {"transform": "log", "vocabulary": "growing"},

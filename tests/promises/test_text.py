@@ -22,7 +22,7 @@ def corpus(rng, documents, vocabulary=600):
     return [" ".join(f"w{at}" for at in row) for row in drawn], rng.integers(0, 2, documents).astype(str)
 
 
-@pytest.fixture(params=["counts", "log", "binary", "log+unit"])
+@pytest.fixture(params=["counts", "log", "binary", "log+unit", "log+idf", "binary+idf"])
 def transform(request):
     return request.param
 

@@ -42,6 +42,7 @@ DISCRETE = {
     "text": (Text(pseudo_count=0.5, transform="log"), TEXTS),
     "text-growing": (Text("bernoulli", pseudo_count=1.5, vocabulary="growing", unk=2.0), TEXTS),
     "text-chosen": (Text(ngrams="auto", stop_words=["red"]), TEXTS),
+    "text-derived-idf": (Text(transform="log+idf", pseudo_count=1.5), TEXTS),
     "text-idf": (Text(transform="log+idf+unit", pseudo_count=1.5, min_df=2), TEXTS),
     "product": ({0: Poisson(), (1, 2): Multinomial(), 3: Categorical()}, COUNTS),
 }

@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from deciban import (
+    Categorical,
     Fisher,
     Gaussian,
     GenerativeClassifier,
@@ -26,7 +27,8 @@ from deciban import (
     release,
     save,
 )
-from deciban.errors import DecibanError, ModelFileError
+from deciban.errors import DecibanError, ModelFileError, NotAvailableError
+from deciban.sklearn import LinearDiscriminantAnalysis
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
 from deciban.store.models import KEYS
@@ -250,6 +252,12 @@ CLASSIFIERS = {
     "a text as a number": lambda m, n, b: model_of(m)["family"].update(strength="5") or b,
     "no number": lambda m, n, b: model_of(m)["family"].update(kappa={"@": "float", "value": "nan"}) or b,
     "a whole number that numpy cannot hold": lambda m, n, b: model_of(m)["family"].update(kappa=10**30) or b,
+    "names along an axis without sums": lambda m, n, b: (
+        model_of(m)["stats"]["labels"]["items"].append(
+            ["feature", {"@": "Axis", "names": {"@": "range", "size": 3}, "declared": 3}]
+        )
+        or b
+    ),
     "an unknown structure": lambda m, n, b: model_of(m)["family"].update(structure="round") or b,
     "classes that are not names": lambda m, n, b: (
         model_of(m)["stats"]["labels"]["items"][0][1].update(
@@ -351,6 +359,33 @@ def test_sums_that_no_row_can_be_added_to_are_refused_when_loaded(name, path):
     forged(path, CONTRADICTIONS[name])
     with pytest.raises(ModelFileError, match=r"do not belong together|classes of the whole|have an order|declared"):
         load(path)
+
+
+def test_far_rows_have_classes_of_the_sums(path):
+    X = np.r_[FAMILIES["diagonal"][1], [[1e12] * FAMILIES["diagonal"][1].shape[1]]]
+    GenerativeClassifier(Gaussian("diagonal")).fit(X, [*y, y[0]]).save(path)
+
+    def rename(content, names, body):
+        labels = model_of(content)["stats"]["family"]["far"]["labels"]["items"][0][1]
+        labels["names"]["items"][0] = "another"
+        return body
+
+    forged(path, rename)
+    with pytest.raises(ModelFileError, match="classes of the whole"):
+        load(path)
+
+
+def test_a_joint_table_of_too_many_categories_is_refused_before_they_are_listed():
+    family = Categorical(joint=True, categories=[["a", "b"], 2**40])
+    with pytest.raises(NotAvailableError, match="1,099,511,627,776"):
+        GenerativeClassifier(family).fit(np.array([["a", 0], ["b", 1]], dtype=object), ["x", "y"]).predict([["a", 0]])
+
+
+def test_a_discriminant_analysis_without_rows_is_refused(path):
+    model = LinearDiscriminantAnalysis().fit(FAMILIES["diagonal"][1], y)
+    model._moments = (np.zeros_like(model._moments[0]), *model._moments[1:])
+    with pytest.raises(ModelFileError, match="not all of 0"):  # the check of loading runs before saving, too
+        save(model, path)
 
 
 def test_components_of_a_mixture_have_the_names_of_their_sums(path):

@@ -179,6 +179,7 @@ def texts():
         "text-growing": Text("multinomial", "log", 0.5, vocabulary="growing", unk=2.0),
         "text-given": Text("bernoulli", "auto", 1.5, vocabulary=["alpha", "beta", "prize", "grüße"]),
         "text-polya": Text("polya", "counts", 0.75, ngrams=(1, 2), stop_words=["mu", "nu"], most=30),
+        "text-idf": Text("multinomial", "log+idf", 1.0),
         "text-unit": Text("multinomial", "log+idf+unit", "loo", stem="english", strip_accents="unicode", most=10),
         "text-letters": Text("multinomial", "binary", "evidence", unit="char_wb", ngrams=(2, 3), max_df=0.5, most=40),
     }

@@ -281,7 +281,7 @@ def transformed(x: str, by: str, power: float, unit: float, gap: bool) -> str:
 def _bins(density: MappedDensity, family: Binned, columns: Sequence[str]) -> Scores:
     inner: Any = density.inner
     parts: list[Scores] = []
-    for column, edges, start in zip(columns, family.edges or (), inner.axis.starts):
+    for column, edges, start in zip(within(columns, family.limit), family.edges or (), inner.axis.starts):
         below = [f"{column} < {literal(edge)}" for edge in edges]
         cells = inner.log_p[start : start + len(edges) + 1].T  # (K, bins)
         parts.append([known(column, case(list(zip(below, map(literal, p))), literal(p[-1]))) for p in cells])
@@ -308,7 +308,7 @@ class Query:
 def _level(cut: Cut, column: str) -> str:
     """Return the level of a value; NULL where it is missing."""
     if cut.edges is not None:
-        x = number(column)
+        (x,) = within([number(column)], None if cut.limit is None else np.array([cut.limit]))
         level = case([(f"{x} < {literal(edge)}", str(at)) for at, edge in enumerate(cut.edges)], str(len(cut.edges)))
         return f"CASE WHEN {x} IS NULL THEN NULL ELSE {level} END"
     tests = [(test, str(at)) for at, test in enumerate(_tests(name(column), cut.names))]

@@ -205,7 +205,8 @@ def _values(family: Family[Any], columns: Sequence[str], given: Given) -> list[s
 def _bins(family: Binned, columns: Sequence[str], given: Given) -> list[str] | None:
     if family.edges is None or any(given.rows.types[column] == "decimal" for column in columns):
         return None
-    return [range_of(column, edges, given) for column, edges in zip(columns, family.edges)]
+    limit = [None] * len(columns) if family.limit is None else family.limit
+    return [range_of(column, edges, given, far) for column, edges, far in zip(columns, family.edges, limit)]
 
 
 @cells.register
@@ -213,7 +214,8 @@ def _levels(family: Interactions, columns: Sequence[str], given: Given) -> list[
     if any(cut.edges is not None and given.rows.types[each] == "decimal" for cut, each in zip(family.cuts, columns)):
         return None
     return [
-        name(each) if cut.edges is None else range_of(each, cut.edges, given) for cut, each in zip(family.cuts, columns)
+        name(each) if cut.edges is None else range_of(each, cut.edges, given, cut.limit)
+        for cut, each in zip(family.cuts, columns)
     ]
 
 
@@ -223,11 +225,12 @@ def _gaps(family: Gaps, columns: Sequence[str], given: Given) -> list[str]:
     return [missing(each, given) if plain else name(each) for each, plain in zip(columns, numbers)]
 
 
-def range_of(column: str, edges: Sequence[float], given: Given) -> str:
+def range_of(column: str, edges: Sequence[float], given: Given, limit: float | None = None) -> str:
     """Return the number of the range that a value is in: how many edges are at most as large; NULL if it is missing."""
     x = name(column)
-    tests = [(missing(column, given), "NULL"), *((f"{x} < {literal(edge)}", str(at)) for at, edge in enumerate(edges))]
-    return case(tests, str(len(edges)))
+    absurd = [] if limit is None else [(f"ABS({x}) > {literal(limit)}", "NULL")]
+    tests = [(f"{x} < {literal(edge)}", str(at)) for at, edge in enumerate(edges)]
+    return case([(missing(column, given), "NULL"), *absurd, *tests], str(len(edges)))
 
 
 def missing(column: str, given: Given) -> str:

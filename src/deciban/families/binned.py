@@ -13,13 +13,14 @@ Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4, for the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from deciban.errors import HyperparameterError
+from deciban.families import limits
 from deciban.families.abilities import HasChoices
 from deciban.families.categorical import Categorical
 from deciban.families.dirichlet import left_over, log_theta
@@ -44,6 +45,8 @@ class Binned(MappedFamily, HasChoices):
         Edges of the bins of each feature, increasing. If None, they are chosen at the first fit.
     tails : array-like of shape (n_features,), optional
         Mean distance from the outermost edges, in the bins beyond them. If None, they are chosen at the first fit.
+    limit : array-like of shape (n_features,), optional
+        Numbers of larger absolute value count as missing. If None, there is no limit; a default fit sets one.
 
     Examples
     --------
@@ -52,13 +55,14 @@ class Binned(MappedFamily, HasChoices):
     ((-0.5, 1.5, 2.5, 8.5, 39.5),)
     """
 
-    shapes: ClassVar = {"tails": "D positive"}
+    shapes: ClassVar = {"tails": "D positive", "limit": "D positive"}
 
     bins: int = 10
     _: KW_ONLY
     pseudo_count: float | str = 1.0  # α
     edges: Sequence[Sequence[float]] | None = None  # made tuples
     tails: Array | None = None  # (D,)
+    limit: Array | None = field(default=None, repr=False)  # (D,)
 
     def __post_init__(self) -> None:
         if not 1 <= self.bins <= 10_000:
@@ -70,6 +74,8 @@ class Binned(MappedFamily, HasChoices):
             object.__setattr__(self, "edges", edges)
         if self.tails is not None:
             object.__setattr__(self, "tails", np.atleast_1d(np.asarray(self.tails, dtype=float)))
+        if self.limit is not None:
+            object.__setattr__(self, "limit", limits.checked(self.limit, "limit"))
 
     def __repr__(self) -> str:
         cells = self.bins if self.edges is None else ", ".join(str(len(each) - 1) for each in self.edges)
@@ -83,16 +89,17 @@ class Binned(MappedFamily, HasChoices):
         return _map_of(self.edges, tails)
 
     def find_map(self, X: Array, members: Members) -> Array:
-        weight = members.row_weights()
+        X, weight = limits.masked(X, self.limit), members.row_weights()
         each = [find_edges(X[:, j], weight, [self.bins])[0] for j in range(X.shape[1])]
         return _map_of(each, np.array([edges[-1] / 2 - edges[0] / 2 for edges in each]))
 
     def mapped(self, X: Array, map: Array) -> Codes:
+        X = limits.masked(X, self.limit)
         codes = [np.searchsorted(_edges(row), x, side="right") for x, row in zip(X.T, map)]
         return Codes(np.where(np.isnan(X), MISSING, np.stack(codes, axis=1)), None)
 
     def log_slope(self, X: Array, map: Array) -> Array:
-        slopes = np.zeros(X.shape)
+        X, slopes = limits.masked(X, self.limit), np.zeros(X.shape)
         for j, (x, row) in enumerate(zip(X.T, map)):
             tail, edges = row[0], _edges(row)
             at = np.searchsorted(edges, x, side="right")
@@ -156,7 +163,8 @@ class Binned(MappedFamily, HasChoices):
 
     def select(self, features: Array) -> Binned:
         edges = None if self.edges is None else tuple(self.edges[j] for j in features)
-        return replace(self, edges=edges, tails=None if self.tails is None else self.tails[features])
+        tails, limit = (None if each is None else each[features] for each in (self.tails, self.limit))
+        return replace(self, edges=edges, tails=tails, limit=limit)
 
     def supports(self, kind: type) -> bool:
         # the frozen edges are a choice; the other abilities are those of the inner family

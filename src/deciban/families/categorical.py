@@ -466,6 +466,12 @@ def separate(axis: Ragged, counts: Array, prior: float | list[Array], open: bool
 def joint(names: Axis, counts: Array, declared: Sequence[Axis], prior: float, open: bool) -> Support:
     """Return one table over all combinations of the features' categories."""
     found = [Axis(tuple(sorted(set(values)))) for values in zip(*names.names)]
+    for axis in declared:
+        if axis.size > MOST_CELLS:  # before its names are listed
+            raise NotAvailableError(
+                f"a joint table of a feature with {axis.size:,} categories has more than {MOST_CELLS:,} cells. "
+                "Merge rare categories, or use joint=False."
+            )
     features = tuple(a.union(b) for a, b in zip(declared, found)) if found and declared else tuple(found or declared)
     size = prod(feature.size for feature in features) if features else 0
     if size > MOST_CELLS:

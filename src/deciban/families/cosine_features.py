@@ -24,6 +24,7 @@ import numpy as np
 
 from deciban import kernels
 from deciban.errors import DecibanError, HyperparameterError, InputError
+from deciban.families import limits
 from deciban.families.abilities import SeveralParts
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.structure import AnyGaussianStats
@@ -50,6 +51,10 @@ class Ramp:
     scores: tuple[float, ...] = ()  # normal scores of the knots
     names: tuple[Any, ...] = ()  # categories that have an indicator each
     shares: tuple[float, ...] = ()  # of these categories
+    limit: float | None = None  # numbers of larger absolute value count as missing
+
+    def __post_init__(self) -> None:
+        limits.check(self.limit)
 
     @property
     def width(self) -> int:
@@ -60,7 +65,7 @@ class Ramp:
         """Return the numbers of a column of a table, shape (n, width); NaN where missing."""
         values = Columns(table, [column])
         if not self.names:
-            x = dense_numbers(values, [name])[:, 0]
+            x = limits.within(dense_numbers(values, [name])[:, 0], self.limit)
             return np.where(np.isnan(x), np.nan, np.interp(x, self.knots, self.scores))[:, None]
         codes = encode_categories(values, [name]).on([{name: at for at, name in enumerate(self.names)}])[:, 0]
         flags = codes[:, None] == np.arange(len(self.names))

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
+from deciban.families import limits
 from deciban.families.abilities import SeveralParts
 from deciban.families.dirichlet import left_over
 from deciban.families.protocol import Density, Family, Input, Rule
@@ -44,12 +45,14 @@ class Cut:
 
     edges: tuple[float, ...] | None = None  # level of a number: how many edges are at most as large
     names: tuple[Any, ...] = ()  # level of a category: its position; all other categories have the last level
+    limit: float | None = None  # numbers of larger absolute value count as missing
 
     def __post_init__(self) -> None:
         try:
             hash(tuple(self.names))
         except TypeError:
             raise HyperparameterError(f"Cut(names={self.names}): the names of categories must be hashable.") from None
+        limits.check(self.limit)
 
     @property
     def levels(self) -> int:
@@ -60,7 +63,7 @@ class Cut:
         """Return the level of each row in a column of a table, shape (n,); −1 where missing."""
         values = Columns(table, [column])
         if self.edges is not None:
-            x = dense_numbers(values, [name])[:, 0]
+            x = limits.within(dense_numbers(values, [name])[:, 0], self.limit)
             return np.where(np.isnan(x), MISSING, np.searchsorted(self.edges, x, side="right"))
         return encode_categories(values, [name]).on([{name: at for at, name in enumerate(self.names)}])[:, 0]
 

@@ -10,6 +10,7 @@ can be unlearnt and merged. Powers of 16 are so far apart that independent fits 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,12 @@ def limits_of(X: Array) -> Array | None:
     return np.where((seen >= FEWEST_ROWS) & (limit < NO_LIMIT), limit, NO_LIMIT)
 
 
+def limit_of(x: Array) -> float | None:
+    """Return the limit of one column, shape (n,), by its first rows; None if it has none."""
+    found = limits_of(x[:, None])
+    return None if found is None or found[0] == NO_LIMIT else float(found[0])
+
+
 def _scales(rows: Array, quantiles: Array, widen: float) -> Array:
     """Return robust scales by the quantiles of sorted rows, shape (D,).
 
@@ -78,6 +85,17 @@ def checked(limit: object, name: str) -> Array:
     if not (found > 0).all():
         raise HyperparameterError(f"{name}={found.tolist()}: must be above 0.")
     return found
+
+
+def check(limit: float | None) -> None:
+    """HyperparameterError if the limit of a single column is not above 0."""
+    if limit is not None and not limit > 0:
+        raise HyperparameterError(f"limit={limit}: must be above 0.")
+
+
+def within(x: Array, limit: float | None) -> Array:
+    """Return the numbers of one column, shape (n,), with NaN in place of absurd ones."""
+    return x if limit is None else masked(x[:, None], np.array([limit]))[:, 0]
 
 
 def beyond(X: Array, limit: Array | None) -> Array:
@@ -107,6 +125,21 @@ def masked(X: Array, limit: Array | None) -> Array:
     return X if absurd is NONE else np.where(absurd, np.nan, X)
 
 
+def without_absurd_counts(X: Any, limit: float | None) -> Any:
+    """Return counts, dense or sparse, with 0 in place of absurd ones, with a warning if many rows have some."""
+    counts = X if isinstance(X, np.ndarray) else X.data
+    if limit is None or not counts.max(initial=0) > limit:
+        return X
+    absurd = limit < X
+    warn_if_many(int(np.count_nonzero(absurd.sum(axis=1))), X.shape[0])
+    if isinstance(X, np.ndarray):
+        return np.where(absurd, 0, X)
+    kept = X.copy()
+    kept.data[kept.data > limit] = 0
+    kept.eliminate_zeros()
+    return kept
+
+
 def least_square(limit: Array, mean: Array, variance: Array) -> float:
     """Return a squared distance, in variances, that every row with an absurd number has at least from the mean.
 
@@ -123,7 +156,8 @@ def warn_if_many(absurd: int, rows: int) -> None:
     if rows >= FEWEST_ROWS and absurd > MANY * rows:
         warnings.warn(
             f"{absurd:,} of {rows:,} rows have numbers beyond the limits that the first rows set, which count as "
-            "missing. If these numbers are right, fit again with these rows among the first, or name the family.",
+            "missing (counts of events: as 0). If they are right, fit again with these rows among the first, or name "
+            "the family.",
             AbsurdNumbersWarning,
             stacklevel=2,
         )

@@ -14,7 +14,7 @@ Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4; Minka, E
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from scipy.special import xlogy
 
 from deciban import kernels
 from deciban.errors import Argument, DecibanError, HyperparameterError, Remedy
+from deciban.families import limits
 from deciban.families.abilities import Counts, HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
 from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts, log_gamma
 from deciban.families.dirichlet import (
@@ -77,6 +78,8 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
         Pseudo-count α of each word. A name chooses it at the first fit, by marginal likelihood or leave-one-out.
     base : array-like of shape (n_features,), optional
         Probabilities of the words; α is then `pseudo_count` × `base`.
+    limit : float, optional
+        Larger counts are absurd and count as 0. If None, there is no limit; a default fit of sparse rows sets one.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
     pseudo_count: Any = 1.0  # float, (V,) or a name
     _: KW_ONLY
     base: Array | None = None  # (V,)
+    limit: float | None = field(default=None, repr=False)
 
     @property
     def accepts(self) -> frozenset[str]:
@@ -97,6 +101,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
 
     def __post_init__(self) -> None:
         check_strength("Multinomial", self.pseudo_count, self.base)
+        limits.check(self.limit)
         for name in ("pseudo_count", "base"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
@@ -107,7 +112,7 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
         rows, valid = counted_numbers(X, columns)
         if not valid:
             self.check(rows, columns)
-        return rows
+        return limits.without_absurd_counts(rows, self.limit)
 
     def check(self, X: Matrix, columns: Sequence[str], learning: bool = False) -> None:
         refuse(

@@ -117,7 +117,7 @@ def candidates(X: Array, members: Members, kind: str, limit: Array | None = None
     if kind == "count":
         found["Poisson"] = Poisson(limit=limit)
     bins = best_bins(X, members)
-    found[f"split into {bins} ranges"] = Binned(bins)
+    found[f"split into {bins} ranges"] = Binned(bins, limit=limit)
     return found
 
 
@@ -220,4 +220,4 @@ def _without_limit(family: Family[Any]) -> Family[Any]:
     """Return the family for columns whose absurd numbers are missing already."""
     if isinstance(family, Transformed):
         return replace(family, reach=None)
-    return replace(family, limit=None) if isinstance(family, Gaussian | Poisson) else family
+    return replace(family, limit=None) if isinstance(family, Gaussian | Poisson | Binned) else family

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from deciban.errors import HyperparameterError, InputError
+from deciban.families import limits
 from deciban.families.cosine_features import CosineFeatures, Ramp
 from deciban.families.interactions import Cut, Interactions
 from deciban.families.product import Expert
@@ -112,7 +113,7 @@ def ramp_of(table: Table, column: int, numbers: bool) -> Ramp | None:
         found = frequent_categories(table, column, np.ones(len(table)))
         names = tuple(name for name, _ in found)
         return Ramp(names=names, shares=tuple(float(count) / len(table) for _, count in found)) if names else None
-    x = np.asarray(table.pick([column])[:, 0], dtype=float)
+    x, limit = _numbers(table, column)
     seen = np.sort(x[~np.isnan(x)])
     if not len(seen) or seen[0] == seen[-1]:
         return None
@@ -121,7 +122,7 @@ def ramp_of(table: Table, column: int, numbers: bool) -> Ramp | None:
     knots = np.unique(np.quantile(seen, np.linspace(0, 1, KNOTS)))
     rank = (np.searchsorted(seen, knots, "left") + np.searchsorted(seen, knots, "right")) / (2 * len(seen))
     scores = ndtri(np.clip(rank, 0.5 / len(seen), 1 - 0.5 / len(seen)))
-    return Ramp(tuple(knots.tolist()), tuple(scores.tolist()))
+    return Ramp(tuple(knots.tolist()), tuple(scores.tolist()), limit=limit)
 
 
 def gaps(table: Table, weight: Array, schema: Schema) -> Expert | None:
@@ -172,9 +173,16 @@ def cut_column(table: Table, column: int, numbers: bool, weight: Array) -> Cut:
     if numbers:
         from deciban.families.binned import find_edges
 
-        x = np.asarray(table.pick([column])[:, 0], dtype=float)
-        return Cut(tuple(find_edges(x, weight, [most])[0][1:-1]))
+        x, limit = _numbers(table, column)
+        return Cut(tuple(find_edges(x, weight, [most])[0][1:-1]), limit=limit)
     return Cut(names=tuple(name for name, _ in frequent_categories(table, column, weight)))
+
+
+def _numbers(table: Table, column: int) -> tuple[Array, float | None]:
+    """Return the numbers of a column without absurd ones, and their limit."""
+    x = np.asarray(table.pick([column])[:, 0], dtype=float)
+    limit = limits.limit_of(x)
+    return limits.within(x, limit), limit
 
 
 def frequent_categories(table: Table, column: int, weight: Array) -> list[tuple[Any, float]]:

@@ -15,7 +15,7 @@ from deciban.errors import DecibanError, InputError
 from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refines, ability, needs_all_rows
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
-from deciban.families.limits import any_beyond, limits_of
+from deciban.families.limits import any_beyond, limit_of, limits_of
 from deciban.families.product import Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.kernels.choice import one_thread, with_one_thread
@@ -399,7 +399,8 @@ def _block_of_array(table: Table, labelled: bool) -> Block:
     if table.sparse:
         from deciban.families.multinomial import Multinomial
 
-        return Block((), Multinomial(), "sparse input: counts of events")
+        most = limit_of(table.pick().data) if labelled else None
+        return Block((), Multinomial(limit=most), "sparse input: counts of events")
     rows = table.pick()
     limit = limits_of(rows)
     absurd = limit is not None and any_beyond(rows, limit)

@@ -115,8 +115,8 @@ def _check_moments(model: Any) -> None:
         K, D = model.means_.shape
         require(isinstance(held, tuple) and len(held) == 3, "_moments", "weights, means and sums of products")
         _arrays(held, [(K,), (K, D), (K, D, D)], "_moments")
-        right = ((held[0] == 0) | (held[0] >= 1 / LARGEST)).all()  # means divide by them
-        require(right, "_moments", f"weights of 0, or of at least {1 / LARGEST:g}")
+        right = ((held[0] == 0) | (held[0] >= 1 / LARGEST)).all() and held[0].any()  # means divide by them
+        require(right, "_moments", f"weights of 0, or of at least {1 / LARGEST:g}, and not all of 0")
 
 
 def _check_linear(model: Any) -> None:

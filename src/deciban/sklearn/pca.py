@@ -124,6 +124,22 @@ class PCA(DropIn, Additive, theirs.PCA):
         self.singular_values_ = np.sqrt(values[:n_components]).astype(dtype)
         return np.sqrt(values), Vt
 
+    def get_precision(self) -> Array:
+        """Return the inverse of the covariance that the components and the noise variance describe.
+
+        scikit-learn's own form divides by each explained variance minus the noise variance; where one of these
+        differences is 0, which is an error there, the covariance itself is inverted here.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+            Inverse covariance.
+        """
+        noise = float(self.noise_variance_)
+        if noise > 0 and (np.asarray(self.explained_variance_) <= noise).any():
+            return np.linalg.inv(self.get_covariance())
+        return super().get_precision()
+
     # -- sums --------------------------------------------------------------------------------------------------------
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -137,6 +137,7 @@ def _stats(stats: Stats) -> None:
     require(isinstance(stats.labels.get("class"), Axis), called, "a class axis")
     used = {axis for f in stats.stats_fields() for axis in f.metadata["axes"]}
     require(used & NAMED <= set(stats.labels), called, "names along its axes")
+    require(set(stats.labels) <= {"class"} | used, called, "names along no other axes")
     for f, held in stats.items():
         where = f"{called}.{f.name}"
         if held is None:  # a released family has names and no sums
@@ -144,9 +145,11 @@ def _stats(stats: Stats) -> None:
         if f.metadata["kind"] == "nested":
             parts = list(held.values()) if isinstance(held, dict) else [held]
             require(all(isinstance(part, Stats) for part in parts), where, "statistics")
+            own = cast(Axis, stats.labels["class"])
             if called in SAME_CLASSES:
-                same = all(part.labels["class"] == stats.labels["class"] for part in parts)
-                require(same, where, "the classes of the whole")
+                require(all(part.labels["class"] == own for part in parts), where, "the classes of the whole")
+            far = [part for part in parts if type(part).__name__ == "ExactSums"]
+            require(all(_within(part.labels.get("class"), own) for part in far), where, "classes of the whole")
             continue
         require(isinstance(held, np.ndarray) and held.dtype in SUMS, where, "an array of doubles or integers")
         axes = f.metadata["axes"]
@@ -155,6 +158,11 @@ def _stats(stats: Stats) -> None:
             names = stats.labels.get(axis)
             due = sizes.setdefault(axis, min(size, MOST_UNNAMED)) if names is None else names.size
             require(size == due, where, f"the size of its axis {axis!r}")
+
+
+def _within(some: Any, whole: Axis) -> bool:
+    """Whether all names of an axis are names of another one."""
+    return isinstance(some, Axis) and (some == whole or set(some.names) <= set(whole.names))
 
 
 def hollow(stats: Stats) -> bool:

@@ -92,8 +92,8 @@ def with_words(text: Text, X: TextRows, members: Members) -> Text:
 
 
 def with_idf(text: Text, X: TextRows, members: Members) -> Text:
-    """Freeze the inverse document frequencies of the first documents."""
-    if not text.terms.idf or text.idf is not None:
+    """Freeze the inverse document frequencies of the first documents, where they decide what is summed."""
+    if not (text.terms.idf and text.terms.unit) or text.idf is not None:
         return text
     X, members = X.with_members(members)
     done, weight = X.count(text.tokens), members.row_weights()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -409,8 +409,16 @@ class TextDensity(Density):
         if self.text.unit != "word" or self.text.tokens.ngrams != (1, 1) or self.text.analyser is not None:
             raise NotAvailableError("only documents of single words can be drawn, not runs of words or characters.")
         names = np.array([*self.vocabulary, UNK], dtype=object)[: self.axis.size]
-        counts: Any = self.inner.sample(codes, rng)
-        if isinstance(self.inner, BernoulliDensity):
+        inner, idf = self.inner, self.table.ready(self.text)[1]
+        if idf is not None and isinstance(inner, MultinomialDensity):  # shares of words, not of weighted terms
+            log_p = inner.log_p - np.log(idf)[:, None]
+            inner = replace(inner, log_p=log_p - np.logaddexp.reduce(log_p, axis=0))
+        elif idf is not None and isinstance(inner, PolyaDensity):
+            shares = inner.concentration / idf[:, None]
+            shares *= inner.concentration.sum(axis=0) / shares.sum(axis=0)
+            inner = replace(inner, concentration=shares)
+        counts: Any = inner.sample(codes, rng)
+        if isinstance(inner, BernoulliDensity):
             return _joined([names[row] for row in counts > 0])
         if not sp.issparse(counts):
             return _joined([np.repeat(names, row.astype(int)) for row in counts])

@@ -37,10 +37,13 @@ from deciban.text.stats import (
     TextStats,
     base_measure,
     count_family,
+    derived_idf,
+    factors,
     idf_of,
     require_words,
     rule_of,
     text_stats,
+    vocabulary_along,
     word_sums,
     word_totals,
 )
@@ -104,7 +107,8 @@ class Text(Family[TextStats]):
     words : tuple of str or None, default=None
         Vocabulary that `min_df`, `max_df` and `most` left at the first fit.
     idf : Idf or None, default=None
-        Inverse document frequencies of the first fit.
+        Inverse document frequencies. If None, they follow from the learnt documents; with "+unit" they are those of the
+        first fit.
     base : {"flat", "pooled", "auto"}, default="auto"
         How pseudo-counts are spread over words: all alike, or in proportion to the frequencies of the words in all
         classes together, with `pseudo_count` as their mean. "auto" chooses if `pseudo_count` is "auto", and is flat
@@ -221,7 +225,8 @@ class Text(Family[TextStats]):
         # one pass over the text, unless the documents were counted before
         X, members = X.with_members(members)
         known = self.fixed_vocabulary
-        one_pass = not self.terms.unit and members.codes is not None and not X.counted(self.tokens)
+        plain = not (self.terms.unit or self._sums_documents)
+        one_pass, documents = plain and members.codes is not None and not X.counted(self.tokens), None
         if one_pass:
             args, w = (X.documents, members.codes, members.K, self.tokens, known), members.weight
             found = count_classes(*args, weight=w, steps=self.terms.steps)
@@ -232,8 +237,10 @@ class Text(Family[TextStats]):
             done = X.count(self.tokens) if known is None else X.count_by(known, self.tokens)
             vocabulary, lengths = done.vocabulary, done.lengths
             counts = members.total(self.terms.rows(done.matrix, idf_of(self, done.vocabulary)))
+            if self._sums_documents:
+                documents = members.total(Terms("binary").rows(done.matrix, None))
         tokens = members.total(lengths[:, None].astype(float))[:, 0]
-        stats = text_stats(self, members.classes, vocabulary, counts, members.weights(), tokens)
+        stats = text_stats(self, members.classes, vocabulary, counts, members.weights(), tokens, documents)
         return stats if one_pass and known is None else stats.pruned()
 
     def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningSums:
@@ -253,7 +260,7 @@ class Text(Family[TextStats]):
         RunningSums
             Sums that grow in place.
         """
-        if self.terms.unit:
+        if self.terms.unit or self._sums_documents:
             return TermAccumulator(self, X, members, columns)
         return CountAccumulator(self, X, members)
 
@@ -267,15 +274,17 @@ class Text(Family[TextStats]):
             weight = stats.rows if self.reading == "bernoulli" else stats.counts.sum(axis=1)
             require_rows(weight, classes, "Text")
 
+        text = self._with_idf(stats)
+
         def make() -> tuple[Axis, Density]:
-            words = word_sums(self, stats)
-            family = count_family(self.resolve(stats), words.sums)
+            words = word_sums(text, stats)
+            family = count_family(text.resolve(stats), words.sums)
             return words.axis, family.estimate(words.sums, inner_rule)  # type: ignore[arg-type]
 
         table = LogTable(make)
         if rule == "map":
             table.made()  # refuses a mode that does not exist
-        return TextDensity(self, _mean_lengths(stats), table=table)
+        return TextDensity(text, _mean_lengths(stats), table=table)
 
     def draw(self, stats: TextStats, rng: np.random.Generator, times: int = 1) -> TextDensity:
         """Draw the probabilities of the words from their posterior.
@@ -294,9 +303,10 @@ class Text(Family[TextStats]):
         TextDensity
             The density with these probabilities: K × times classes, those of the first draw first.
         """
-        words = word_sums(self, stats)
-        inner = count_family(self.resolve(stats), words.sums).draw(words.sums, rng, times)  # type: ignore[arg-type]
-        return TextDensity(self, np.concatenate([_mean_lengths(stats)] * times), words.axis, inner)
+        text = self.resolve(stats)
+        words = word_sums(text, stats)
+        inner = count_family(text, words.sums).draw(words.sums, rng, times)  # type: ignore[arg-type]
+        return TextDensity(text, np.concatenate([_mean_lengths(stats)] * times), words.axis, inner)
 
     def leave_one_out(
         self, stats: TextStats, X: TextRows, members: Members, rule: Rule, density: Density | None = None
@@ -335,7 +345,16 @@ class Text(Family[TextStats]):
         """Whether the first documents must be seen before any are summed."""
         asked = self.pseudo_count == "auto" or self.ngrams == "auto" or self.unit == "auto"
         asked = asked or (self.transform == "auto" and self.reading != "bernoulli")
-        return asked or self._open_words or (self.terms.idf and self.idf is None)
+        return asked or self._open_words or (self.terms.idf and self.terms.unit and self.idf is None)
+
+    @property
+    def derives_idf(self) -> bool:
+        """Whether the inverse document frequencies follow from the sums."""
+        return self.terms.idf and not self.terms.unit and (self.idf is None or self.idf.derived)
+
+    @property
+    def _sums_documents(self) -> bool:
+        return self.derives_idf and self.terms.amount != "binary"  # the sums of binary terms are documents
 
     @property
     def _open_words(self) -> bool:
@@ -449,13 +468,23 @@ class Text(Family[TextStats]):
         return choices.usual(self) if rows is None else self.without_labels(*rows)
 
     def resolve(self, stats: TextStats) -> Text:
+        text = self._with_idf(stats)
         if self.pseudo_count not in ("evidence", "loo"):
-            return self
-        sums = word_sums(self, stats).sums
+            return text
+        sums = word_sums(text, stats).sums
         V = sums.counts.shape[1]
         base = base_measure(word_totals(sums)) / V if self.base == "pooled" else None
         found: Any = Multinomial(self.pseudo_count, base=base).resolve(sums).pseudo_count  # type: ignore[arg-type]
-        return replace(self, pseudo_count=found if base is None else found / V)  # their mean
+        return replace(text, pseudo_count=found if base is None else found / V)  # their mean
+
+    def _with_idf(self, stats: TextStats) -> Text:
+        """Return the family with the idf that follows from the sums, if it does."""
+        words = None if self.idf is not None else derived_idf(self, stats)
+        if words is None:
+            return self
+        vocabulary = vocabulary_along(self, stats.labels["word"])  # type: ignore[arg-type]
+        new = float(factors(np.zeros(1), float(stats.rows.sum()))[0])
+        return replace(self, idf=Idf(tuple(vocabulary), words[: len(vocabulary)], new, derived=True))
 
     def chosen_by_labels(self) -> list[str]:
         """Return the choices that labels make, by the log loss of the label.

@@ -3,10 +3,11 @@
 A term is the amount that a word counts in a document:
 
     counts   x                  binary   1 if x > 0                 log   log(1 + x)
-    idf      times log((1 + n)/(1 + n_word)) + 1, frozen at the first fit        unit   divided by the row's length
+    idf      times log((1 + n)/(1 + n_word)) + 1                    unit   divided by the row's length
 
 What is summed is rounded to multiples of 2⁻²⁰, so that sums are exact in any order. The idf is a factor of each word:
-it multiplies sums as well as rows, so it stays out of the sums and is not rounded.
+it multiplies sums as well as rows, so it stays out of the sums and is not rounded. With unit length it decides what is
+summed and is frozen at the first fit; without, it follows from the numbers of documents n_word, which are summed, too.
 
 The axis of the words depends on where they come from:
 
@@ -130,7 +131,7 @@ def _rounded(x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Idf:
-    """Inverse document frequencies of the documents of the first fit.
+    """Inverse document frequencies.
 
     >>> Idf.of(Vocabulary.of(["and", "snow"], "learnt"), np.array([3.0, 1.0]), 3.0).of_words(["snow", "rain"]).round(3)
     array([1.693, 2.386])
@@ -139,6 +140,7 @@ class Idf:
     words: tuple[str, ...]
     values: Array  # (V,)
     new: float  # of any other word
+    derived: bool = False  # from the sums of a model, not from the first documents
 
     def validate(self) -> None:
         """Raise InputError unless each word has a factor."""
@@ -146,10 +148,9 @@ class Idf:
             raise InputError("the inverse document frequencies need one number for each word.")
 
     @classmethod
-    def of(cls, vocabulary: Vocabulary, documents: Array, n: float) -> Idf:
+    def of(cls, vocabulary: Vocabulary, documents: Array, n: float, derived: bool = False) -> Idf:
         """Compute it from the number of documents, of n, that hold each word."""
-        values = np.log((1 + n) / (1 + documents)) + 1
-        return cls(tuple(vocabulary), values, float(np.log(1 + n) + 1))
+        return cls(tuple(vocabulary), factors(documents, n), float(factors(np.zeros(1), n)[0]), derived)
 
     def of_words(self, words: Any) -> Array:
         """Return the factor of each word, shape (V,)."""
@@ -163,6 +164,11 @@ class Idf:
         return same and np.array_equal(self.values, other.values)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def factors(documents: Array, n: float) -> Array:
+    """Return the idf of words by the number of documents, of n, that hold them; at least 1."""
+    return np.asarray(np.log((1 + n) / (1 + np.minimum(documents, n))) + 1)
 
 
 # -- statistics --------------------------------------------------------------------------------------------------------
@@ -201,6 +207,13 @@ class TextStats(Stats):
         """Return the statistics without undeclared words that have no counts, if there are any."""
         empty = np.ones(len(self.counts)) @ self.counts == 0
         return super().pruned() if empty.any() and (empty & self.labels["word"].undeclared).any() else self
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DocumentCounts(TextStats):
+    """Sums of text with the number of documents that hold each word, for inverse document frequencies."""
+
+    documents: Array = summed("class", "word", floor=True)  # Σ w of documents that hold a word
 
 
 # -- the axis of the words ---------------------------------------------------------------------------------------------
@@ -256,14 +269,24 @@ def with_unk(vocabulary: Vocabulary, counts: Array) -> tuple[tuple[str, ...], Ar
 
 
 def text_stats(
-    text: Text, classes: Axis, vocabulary: Vocabulary, counts: Array, rows: Array, tokens: Array
+    text: Text,
+    classes: Axis,
+    vocabulary: Vocabulary,
+    counts: Array,
+    rows: Array,
+    tokens: Array,
+    documents: Array | None = None,
 ) -> TextStats:
-    """Return counts under the columns of a vocabulary, found or fixed, as statistics."""
+    """Return counts, and perhaps documents, under the columns of a vocabulary, found or fixed, as statistics."""
     names: Any = vocabulary
     if text.fixed_vocabulary is None and text.kind != "learnt":
+        if documents is not None:
+            documents = with_unk(vocabulary, documents)[1]
         names, counts = with_unk(vocabulary, counts)
-    labels = {"class": classes, "word": word_axis(names, text.kind)}
-    return TextStats(labels, in_axis_order(counts, text.kind), rows, tokens)
+    labels, counts = {"class": classes, "word": word_axis(names, text.kind)}, in_axis_order(counts, text.kind)
+    if documents is None:
+        return TextStats(labels, counts, rows, tokens)
+    return DocumentCounts(labels, counts, rows, tokens, in_axis_order(documents, text.kind))
 
 
 # -- the sums as families of counts read them --------------------------------------------------------------------------
@@ -282,7 +305,8 @@ def word_sums(text: Text, stats: TextStats) -> WordSums:
     axis: Any = stats.labels["word"]
     require_words(stats)
     vocabulary = vocabulary_along(text, axis)
-    counts, idf = in_vocabulary_order(stats.counts, text.kind), idf_of(text, vocabulary)
+    idf = derived_idf(text, stats) if text.idf is None else idf_of(text, vocabulary)
+    counts = in_vocabulary_order(stats.counts, text.kind)
     return WordSums(axis, replace(stats, counts=counts if idf is None else counts * idf), vocabulary, idf)
 
 
@@ -301,6 +325,22 @@ def idf_of(text: Text, vocabulary: Vocabulary) -> Array | None:
         return None
     values = text.idf.of_words(vocabulary.names)
     return np.append(values, text.idf.new) if vocabulary.unk else values
+
+
+def derived_idf(text: Text, stats: TextStats) -> Array | None:
+    """Return the idf of each column, in the order of a vocabulary, from the sums; None if it does not follow from them.
+
+    The column of `unk` has the idf of a word that no document holds.
+    """
+    if not text.derives_idf:
+        return None
+    documents = stats.counts if text.terms.amount == "binary" else getattr(stats, "documents", None)
+    if documents is None:  # no documents were summed: models of former versions have a frozen idf instead
+        return None
+    each = in_vocabulary_order(documents, text.kind).sum(axis=0)
+    if text.kind != "learnt":
+        each[-1] = 0.0
+    return factors(each, float(stats.rows.sum()))
 
 
 def base_measure(totals: Array) -> Array:
