@@ -53,7 +53,9 @@ class WordEvidence:
         single = np.float32
         table = (self.table - self.table.mean(axis=1, keepdims=True)).astype(single)
         totals = (self.totals - self.totals.mean(axis=1, keepdims=True)).astype(single)
-        rows = _like(self.rows, self.rows.data.astype(single))
+        width = np.int32 if self.rows.nnz <= np.iinfo(np.int32).max else np.int64
+        places = self.rows.indices.astype(width), self.rows.indptr.astype(width)
+        rows = sp.csr_array((self.rows.data.astype(single), *places), self.rows.shape)
         own = None if self.own is None else _like(rows, self.own.data.astype(single))
         contrast = None
         if table.shape[1] == 2:
@@ -235,8 +237,10 @@ def _part(matrix: sp.csr_array, rows: slice) -> sp.csr_array:
         return matrix
     limits = matrix.indptr[begin : end + 1]
     entries = slice(limits[0], limits[-1])
-    pieces = matrix.data[entries], matrix.indices[entries], limits - limits[0]
-    return sp.csr_array(pieces, (end - begin, matrix.shape[1]))
+    part = sp.csr_array((end - begin, matrix.shape[1]), dtype=matrix.dtype)
+    # set one by one: the constructor copies views of larger arrays
+    part.data, part.indices, part.indptr = matrix.data[entries], matrix.indices[entries], limits - limits[0]
+    return part
 
 
 def _least(value: Callable[[Array], tuple[float, Array]], start: Array, U: int) -> Array:
