@@ -1,9 +1,9 @@
 """Elapsed time beside scikit-learn, each side with its default threads: what people see on the clock.
 
-Both sides run in turn, five times, in one process; slow peers fewer times. The remark on each job gives CPU seconds,
-and our time with one thread; from our two times follows the share of the work that is serial (Amdahl's law), and from
-that a simulated gain with more cores. For jobs that are bound by memory, the remark gives the bytes of the input that
-are read per second, and those of a plain sum.
+Both sides run in turn, five times, in one process; slow peers fewer times. A second row of each job compares our time
+with one thread to that with all of them. From these two times follows the share of the work that is serial (Amdahl's
+law), and from that a simulated gain with more cores, which the remark on the job gives beside CPU seconds. For jobs
+that are bound by memory, the remark gives the bytes of the input that are read per second, and those of a plain sum.
 """
 
 from __future__ import annotations
@@ -11,76 +11,65 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-import numpy as np
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from threadpoolctl import threadpool_limits
 
 import deciban
-import mixtures
-import text
-from deciban import Categorical, Gaussian, GenerativeClassifier, Mixture, Multinomial
+from clock_jobs import (
+    Job,
+    count_jobs,
+    default_table_jobs,
+    default_text_jobs,
+    dense_jobs,
+    hidden_jobs,
+    left_out_jobs,
+    mixture_jobs,
+    small_jobs,
+    text_fit_jobs,
+    text_score_jobs,
+    tied_jobs,
+)
 from deciban.kernels.parallel import cores, each, row_chunks
-from deciban.sklearn import CountVectorizer
+from first_call import cold_rows
 from harness import REPEATS, Row, at_least, benchmark, seconds
-from workloads import bells, categories, documents
+from one_row import one_row
+from text_memory import memory_by_threads
 
-SIMULATED = (4, 16, 64)
-
-
-@dataclass(frozen=True)
-class Job:
-    """What both sides do, and the ratio of elapsed times that must be shown."""
-
-    name: str
-    peer: str
-    theirs: Callable[[], Any] | None
-    ours: Callable[[], Any]
-    reach: float | None = None
-    read: Any = None  # array that both have to read, if the job is bound by memory
-    peer_repeats: int = REPEATS
+SIMULATED = (4, 8, 16, 32, 64)
 
 
-def elapsed(act: Callable[[], Any]) -> tuple[float, float]:
-    """Elapsed and CPU seconds."""
+def elapsed(act: Callable[[], Any], calls: int = 1) -> tuple[float, float]:
+    """Elapsed and CPU seconds of one call."""
     start, cpu = time.perf_counter(), time.process_time()
-    act()
-    return time.perf_counter() - start, time.process_time() - cpu
+    for _ in range(calls):
+        act()
+    return (time.perf_counter() - start) / calls, (time.process_time() - cpu) / calls
 
 
 def measure(job: Job, threads: int) -> Iterator[Row | str]:
-    """Yield the row of a job, and what follows from its times."""
+    """Yield the rows of a job, and what follows from its times."""
     job.ours()  # compiles
     theirs: list[tuple[float, float]] = []
     ours: list[tuple[float, float]] = []
-    alone: list[float] = []
+    alone: list[tuple[float, float]] = []
     for turn in range(REPEATS):
         if job.theirs is not None and turn < job.peer_repeats:
-            theirs.append(elapsed(job.theirs))
+            theirs.append(elapsed(job.theirs, job.calls))
         deciban.set_threads(threads)
-        ours.append(elapsed(job.ours))
+        ours.append(elapsed(job.ours, job.calls))
         deciban.set_threads(1)
-        alone.append(elapsed(job.ours)[0])
+        alone.append(elapsed(job.ours, job.calls))
         deciban.set_threads(None)
     # the last time of a slow peer serves for the repeats that it did not run
-    peers = [theirs[min(turn, len(theirs) - 1)][0] for turn in range(REPEATS)] if theirs else []
-    row = Row(
-        job.name,
-        job.peer,
-        [cpu for _, cpu in theirs],
-        [cpu for _, cpu in ours],
-        [peer / own for peer, (own, _) in zip(peers, ours)],
-        None if job.reach is None else at_least(job.reach),
-        their_elapsed=[time for time, _ in theirs],
-        our_elapsed=[time for time, _ in ours],
-        by_clock=True,
-    )
+    peers = [theirs[min(turn, len(theirs) - 1)] for turn in range(REPEATS)] if theirs else []
+    row = _row(job.name, job.peer, peers, ours, None if job.reach is None else at_least(job.reach))
     yield row
-    mine, one = median(row.our_elapsed), median(alone)
+    if threads > 1:
+        gain = None if job.gain is None else at_least(job.gain)
+        yield _row(f"the same, {threads} threads", "ours, one thread", alone, ours, gain)
+    mine, one = median(row.our_elapsed), median(wall for wall, _ in alone)
     spent = " and ".join(f"{seconds(median(side))} s" for side in (row.theirs, row.ours) if side)
     remarks = [f"{spent} of CPU", f"one thread {seconds(one)} s, {threads} threads {one / mine:.2f} times as fast"]
     if threads > 1:
@@ -94,6 +83,21 @@ def measure(job: Job, threads: int) -> Iterator[Row | str]:
     yield f"{job.name}: {'; '.join(remarks)}"
 
 
+def _row(job: str, peer: str, theirs: list[Any], ours: list[Any], reach: Any) -> Row:
+    """Return a row by the clock; times are pairs of elapsed and CPU seconds."""
+    return Row(
+        job,
+        peer,
+        [cpu for _, cpu in theirs],
+        [cpu for _, cpu in ours],
+        [peer / own for (peer, _), (own, _) in zip(theirs, ours)],
+        reach,
+        their_elapsed=[wall for wall, _ in theirs],
+        our_elapsed=[wall for wall, _ in ours],
+        by_clock=True,
+    )
+
+
 def read(array: Any) -> float:
     """Sum all numbers of an array, in threads."""
     flat = array.reshape(-1)
@@ -103,23 +107,40 @@ def read(array: Any) -> float:
 def run(jobs: Callable[[float], Iterator[Job]], share: float) -> Iterator[Row | str]:
     """Measure jobs, BLAS at its default number of threads."""
     threads = cores()
-    if os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS"):
-        yield "OPENBLAS_NUM_THREADS or OMP_NUM_THREADS is set: the peers are limited by it, unset it for this table"
+    yield from limits()
     with threadpool_limits(threads):
         for job in jobs(share):
             yield from measure(job, threads)
 
 
+def limits() -> Iterator[str]:
+    """Yield a warning if the environment limits the threads of the peers."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS"):
+        yield "OPENBLAS_NUM_THREADS or OMP_NUM_THREADS is set: the peers are limited by it, unset it for this table"
+
+
 @benchmark("clock-gaussian")
 def clock_gaussian(share: float) -> Iterator[Row | str]:
-    """Elapsed time of Gaussian fits and answers."""
+    """Elapsed time of Gaussian fits and answers, a covariance or variances of each class."""
     yield from run(dense_jobs, share)
+
+
+@benchmark("clock-tied")
+def clock_tied(share: float) -> Iterator[Row | str]:
+    """Elapsed time of fits and answers of Gaussians that share a covariance."""
+    yield from run(tied_jobs, share)
 
 
 @benchmark("clock-mixtures")
 def clock_mixtures(share: float) -> Iterator[Row | str]:
     """Elapsed time of EM for Gaussian mixtures."""
     yield from run(mixture_jobs, share)
+
+
+@benchmark("clock-hidden")
+def clock_hidden(share: float) -> Iterator[Row | str]:
+    """Elapsed time of EM for hidden Markov models, mixtures of words and PLSA."""
+    yield from run(hidden_jobs, share)
 
 
 @benchmark("clock-counts")
@@ -134,6 +155,12 @@ def clock_left_out(share: float) -> Iterator[Row | str]:
     yield from run(left_out_jobs, share)
 
 
+@benchmark("clock-small")
+def clock_small(share: float) -> Iterator[Row | str]:
+    """Elapsed time of fits and answers of small tables: more threads must not slow them down."""
+    yield from run(small_jobs, 1.0)
+
+
 @benchmark("clock-text")
 def clock_text(share: float) -> Iterator[Row | str]:
     """Elapsed time of fits from raw text."""
@@ -146,149 +173,34 @@ def clock_text_scores(share: float) -> Iterator[Row | str]:
     yield from run(text_score_jobs, share)
 
 
-def dense_jobs(share: float) -> Iterator[Job]:
-    """Gaussian classes."""
-    n, D, K = int(400_000 * share), 50, 10
-    X, y = bells(n, D, K, full=True)
-    size = f"{n:,} × {D}, K = {K}"
-    kinds = (
-        ("full", QuadraticDiscriminantAnalysis(), {"predict_proba": 6.0}, 12.0),
-        ("diagonal", GaussianNB(var_smoothing=0), {"predict_proba": 13.0}, 22.0),
-        (
-            "tied",
-            LinearDiscriminantAnalysis(),
-            {"predict_proba": 2.0, "predict": 1.2, "decision_function": 1.2},
-            30.0,
-        ),
-    )
-    for structure, peer, methods, reach in kinds:
-        name = type(peer).__name__
-        clf = GenerativeClassifier(Gaussian(structure), rule="ml", calibrate=None)
-        memory = X if structure == "diagonal" else None
-        yield Job(
-            f"{structure} fit, {size}",
-            name,
-            lambda peer=peer: peer.fit(X, y),
-            lambda clf=clf: clf.fit(X, y),
-            reach,
-            memory,
-        )
-        peer.fit(X, y)
-        clf.fit(X, y)
-        for method, bound in methods.items():
-            yield Job(
-                f"{structure} {method}, {size}",
-                name,
-                lambda peer=peer, method=method: getattr(peer, method)(X),
-                lambda clf=clf, method=method: getattr(clf, method)(X),
-                bound,
-            )
+@benchmark("clock-text-default")
+def clock_text_default(share: float) -> Iterator[Row | str]:
+    """Elapsed time of the default fit from raw text: chosen and calibrated."""
+    yield from run(default_text_jobs, share)
 
 
-def mixture_jobs(share: float) -> Iterator[Job]:
-    """Four iterations of EM from the same start."""
-    n, D, K = int(200_000 * share), 20, 8
-    X, _ = bells(n, D, K, full=True)
-    shares = np.random.default_rng(1).dirichlet(np.full(K, 0.1), 20_000)
-    for structure, kind, reach in (("full", "full", 7.0), ("diagonal", "diag", 5.0)):
-        start = mixtures._start(Gaussian(structure), X[:20_000], shares[: len(X)])
-        yield Job(
-            f"{structure} mixture, 4 iterations, {n:,} × {D}, K = {K}",
-            f"GaussianMixture({kind!r})",
-            lambda kind=kind, start=start: mixtures._peer(X, kind, start, 4),
-            lambda structure=structure, start=start: Mixture(Gaussian(structure), K).fit(
-                X, rule="ml", start=start, max_iter=4, tol=0
-            ),
-            reach,
-        )
+@benchmark("clock-tables-default")
+def clock_tables_default(share: float) -> Iterator[Row | str]:
+    """Elapsed time of the default fit of tables: chosen and calibrated."""
+    yield from run(default_table_jobs, share)
 
 
-def count_jobs(share: float) -> Iterator[Job]:
-    """Categories, and words as CSR."""
-    C, y = categories(int(2_000_000 * share))
-    X, z = documents(int(500_000 * share))
-    for name, rows, labels, peer, family in (
-        ("categorical", C, y, CategoricalNB(), Categorical(1.0)),
-        ("multinomial", X, z, MultinomialNB(), Multinomial(1.0)),
-    ):
-        clf = GenerativeClassifier(family, calibrate=None)
-        size = f"{rows.shape[0]:,} × {rows.shape[1]:,}"
-        yield Job(
-            f"{name} fit, {size}",
-            type(peer).__name__,
-            lambda peer=peer, rows=rows, labels=labels: peer.fit(rows, labels),
-            lambda clf=clf, rows=rows, labels=labels: clf.fit(rows, labels),
-            read=rows if isinstance(rows, np.ndarray) else rows.data,
-        )
-        peer.fit(rows, labels)
-        clf.fit(rows, labels)
-        yield Job(
-            f"{name} predict_log_proba, {size}",
-            type(peer).__name__,
-            lambda peer=peer, rows=rows: peer.predict_log_proba(rows),
-            lambda clf=clf, rows=rows: clf.predict_log_proba(rows),
-        )
+@benchmark("clock-one-row")
+def clock_one_row(share: float) -> Iterator[Row | str]:
+    """Elapsed time of answers to one row of numbers, of a mixed table, of a text; intervals of one row."""
+    yield from limits()
+    with threadpool_limits(cores()):
+        yield from one_row(share, by_clock=True)
 
 
-def left_out_jobs(share: float) -> Iterator[Job]:
-    """Exact leave-one-out of all rows; the peer would refit each time, so that ours is shown alone."""
-    n, D, K = int(400_000 * share), 50, 10
-    X, y = bells(n, D, K, full=True)
-    for structure in ("full", "diagonal", "tied"):
-        clf = GenerativeClassifier(Gaussian(structure), calibrate=None).fit(X, y)
-        yield Job(
-            f"leave-one-out, {structure}, {n:,} × {D}, K = {K}", "", None, lambda clf=clf: clf.leave_one_out(X, y)
-        )
+@benchmark("clock-first")
+def clock_first(share: float) -> Iterator[Row | str]:
+    """Elapsed time of the first fit and answer of a process, nothing compiled."""
+    yield from limits()
+    yield from cold_rows(share)
 
 
-def text_fit_jobs(share: float) -> Iterator[Job]:
-    """Raw text to models, where DECIBAN_DATA names the data sets."""
-    found = text.corpus(share)
-    if found is None:
-        return
-    texts, y = found
-    size = _megabytes(texts)
-    yield Job(
-        f"text fit from a list, {size}",
-        text.PEER,
-        lambda: text.theirs().fit(texts, y),
-        lambda: text.plain().fit(texts, y),
-        30.0,
-        peer_repeats=2,
-    )
-    yield Job(
-        f"text fit as it is by default, {size}",
-        text.PEER,
-        lambda: text.theirs().fit(texts, y),
-        lambda: GenerativeClassifier().fit(texts, y),
-        10.0,
-        peer_repeats=1,
-    )
-
-
-def text_score_jobs(share: float) -> Iterator[Job]:
-    """Raw text to scores and to sparse rows, where DECIBAN_DATA names the data sets."""
-    found = text.corpus(share)
-    if found is None:
-        return
-    texts, y = found
-    size = _megabytes(texts)
-    pipeline, clf = text.theirs().fit(texts, y), text.plain().fit(texts, y)
-    yield Job(
-        f"text predict_log_proba, {size}",
-        text.PEER,
-        lambda: pipeline.predict_log_proba(texts),
-        lambda: clf.predict_log_proba(texts),
-        peer_repeats=2,
-    )
-    yield Job(
-        f"CountVectorizer, {size}",
-        "CountVectorizer",
-        lambda: text.Theirs().fit_transform(texts),
-        lambda: CountVectorizer().fit_transform(texts),
-        peer_repeats=2,
-    )
-
-
-def _megabytes(texts: list[str]) -> str:
-    return f"{sum(len(each.encode()) for each in texts) / 1e6:.0f} MB"
+@benchmark("clock-memory")
+def clock_memory(share: float) -> Iterator[Row | str]:
+    """The most memory of fits that stream 2 GB of texts, with one thread and with two."""
+    yield from memory_by_threads(share)

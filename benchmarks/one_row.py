@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,22 @@ WORDS, MANY_CLASSES, LESSONS = 200_000, 20, 4096
 
 
 @benchmark("one-row")
-def one_row(share: float) -> Iterator[Row | str]:
+def cpu_of_one_row(share: float) -> Iterator[Row | str]:
     """One row answered and learnt, in microseconds; intervals of one row."""
+    yield from one_row(share)
+
+
+def one_row(share: float, by_clock: bool = False) -> Iterator[Row | str]:
+    """Yield the rows of the table; ratios and bounds are of CPU seconds, or of elapsed ones."""
+    for row in _rows(share):
+        if not by_clock:
+            yield row
+            continue
+        ratios = [a / b for a, b in zip(row.their_elapsed, row.our_elapsed)]
+        yield replace(row, ratios=ratios, by_clock=True)
+
+
+def _rows(share: float) -> Iterator[Row]:
     rng = np.random.default_rng(0)
     y = rng.integers(0, CLASSES, ROWS)
     X = rng.normal(size=(ROWS, NUMBERS)) + 0.3 * y[:, None]
@@ -89,7 +105,8 @@ def _texts(rng: Any, V: int) -> Iterator[Row]:
 
 def _lessons(what: str, clf: Any, rows: list[Any], labels: list[Any], reach: Reach) -> Iterator[Row]:
     """Lessons through the accumulator, the sums included; and what a model with its density and a first answer take."""
-    learnt, published = [], []
+    learnt: list[Times] = []
+    published: list[Times] = []
     for _ in range(5):
         lessons = clf.accumulator()
 
@@ -98,24 +115,38 @@ def _lessons(what: str, clf: Any, rows: list[Any], labels: list[Any], reach: Rea
                 lessons.learn_one(row, label)
             lessons.model()
 
-        learnt.append(timed(learn)[0] / len(rows))
-        published.append(timed(lambda lessons=lessons: lessons.predict_proba_one(rows[0]))[0])
-    yield Row(f"learn_one, {what}, {len(rows):,} lessons and their sums, each", "", [], learnt, [], reach)
-    yield Row(f"publication after these lessons, and an answer, {what}", "", [], published, [])
+        cpu, wall = _both(learn)
+        learnt.append((cpu / len(rows), wall / len(rows)))
+        published.append(_both(lambda lessons=lessons: lessons.predict_proba_one(rows[0])))
+    yield _row(f"learn_one, {what}, {len(rows):,} lessons and their sums, each", "", [], learnt, reach)
+    yield _row(f"publication after these lessons, and an answer, {what}", "", [], published)
 
 
 def _beside(job: str, peer: str, theirs: Callable[[], Any], ours: Callable[[], Any], reach: Reach) -> Row:
     """Turn about; seconds are of one call."""
 
-    def each(call: Callable[[], Any]) -> float:
-        return timed(lambda: [call() for _ in range(CALLS)])[0] / CALLS
-
-    each(theirs), each(ours)
-    times = [(each(theirs), each(ours)) for _ in range(REPEATS)]
-    return Row(job, peer, [a for a, _ in times], [b for _, b in times], [a / b for a, b in times], reach)
+    _both(theirs, CALLS), _both(ours, CALLS)
+    times = [(_both(theirs, CALLS), _both(ours, CALLS)) for _ in range(REPEATS)]
+    return _row(job, peer, [a for a, _ in times], [b for _, b in times], reach)
 
 
 def _alone(job: str, call: Callable[[], Any], reach: Reach, calls: int) -> Row:
     call()
-    times = [timed(lambda: [call() for _ in range(calls)])[0] / calls for _ in range(5)]
-    return Row(job, "", [], times, [], reach)
+    return _row(job, "", [], [_both(call, calls) for _ in range(5)], reach)
+
+
+Times = tuple[float, float]  # CPU and elapsed seconds of a call
+
+
+def _both(call: Callable[[], Any], calls: int = 1) -> Times:
+    start = time.perf_counter()
+    cpu, _ = timed(lambda: [call() for _ in range(calls)])
+    return cpu / calls, (time.perf_counter() - start) / calls
+
+
+def _row(job: str, peer: str, theirs: list[Times], ours: list[Times], reach: Reach | None = None) -> Row:
+    (their_cpu, their_wall), (our_cpu, our_wall) = (
+        ([cpu for cpu, _ in side], [wall for _, wall in side]) for side in (theirs, ours)
+    )
+    ratios = [a / b for a, b in zip(their_cpu, our_cpu)]
+    return Row(job, peer, their_cpu, our_cpu, ratios, reach, their_elapsed=their_wall, our_elapsed=our_wall)

@@ -93,9 +93,16 @@ def commit() -> str:
 
 
 def write(path: Path, results: list[Result], remarks: list[str], share: float, where: dict[str, Any]) -> None:
-    """Write a run; `where` is the machine before the run."""
+    """Write a run; `where` is the machine before the run. Other benchmarks of the same commit and share are kept."""
+    now, done = commit(), {result.benchmark for result in results}
+    if path.exists():
+        before, others = read(path)
+        if (before["commit"], before["share"]) == (now, share):
+            results = [*(each for each in others if each.benchmark not in done), *results]
+            kept = [remark for remark in before["remarks"] if remark.split(":")[0] not in done]
+            remarks = [*kept, *remarks]
     run = {
-        "commit": commit(),
+        "commit": now,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "share": share,
         "machine": where,

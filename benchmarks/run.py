@@ -58,7 +58,12 @@ GROUPS = {"all": list(BENCHMARKS), "quick": QUICK, "clock": CLOCK}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"all, quick, clock, or some of: {', '.join(BENCHMARKS)}")
-    parser.add_argument("--json", type=Path, help="also write results, machine, versions and commit to this file")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="also write results, machine, versions and commit to this file; "
+        "results of other benchmarks in it, of the same commit and share, are kept",
+    )
     parser.add_argument("--share", type=float, default=1.0, help="of the rows; less than 1 for a quick look")
     options = parser.parse_args()
     if not options.names:

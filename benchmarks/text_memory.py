@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from harness import Row, benchmark
 BYTES, WORDS, CLASSES = 2 * 10**9, 500_000, 20
 LENGTH = 200  # words of a document
 MOST = 700  # MB
+MOST_MORE = 1.2  # of the memory of one thread, with two
+KINDS = {"plain": "counts and a given pseudo-count", "auto": "as it is by default"}
 BLOCK = 2_000  # documents written at a time
 FIT = """
 import resource, sys, time
@@ -25,7 +28,8 @@ options = {} if sys.argv[2] == "auto" else {"transform": "counts", "pseudo_count
 calibrate = "auto" if sys.argv[2] == "auto" else None
 clf = GenerativeClassifier({"text": Text(**options)}, calibrate=calibrate).fit(sys.argv[1], "label")
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-words = clf.stats_.family.blocks["text"].labels["word"].size
+(sums,) = clf.stats_.family.blocks.values()
+words = sums.labels["word"].size
 print(peak, time.process_time() - start, words, int(clf.stats_.rows.sum()))
 """
 
@@ -50,13 +54,30 @@ def text_memory(share: float) -> Iterator[Row | str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.jsonl")
         write(path, int(BYTES * share))
-        for kind, said in (("plain", "counts and a given pseudo-count"), ("auto", "as it is by default")):
-            start = time.perf_counter()
-            done = subprocess.check_output([sys.executable, "-c", FIT, str(path), kind], text=True)
-            peak, spent, words, rows = map(float, done.split())
-            verdict = "within" if peak <= MOST else "NOT within"
-            yield (
-                f"{path.stat().st_size / 1e9:.1f} GB of JSON lines, {rows:,.0f} documents, {words:,.0f} words, K = "
-                f"{CLASSES}, {said}: {peak:,.0f} MB at most, {verdict} {MOST}; {spent:.0f} s CPU, "
-                f"{time.perf_counter() - start:.0f} s"
-            )
+        for kind, said in KINDS.items():
+            yield f"{said}: {_fit(path, kind)[1]}"
+
+
+def memory_by_threads(share: float) -> Iterator[str]:
+    """Yield the most memory of both fits, with one thread and with two; a second thread may take a fifth more."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "corpus.jsonl")
+        write(path, int(BYTES * share))
+        for kind, said in KINDS.items():
+            (one, first), (two, second) = (_fit(path, kind, threads) for threads in (1, 2))
+            verdict = "within" if two <= MOST_MORE * one else "NOT within"
+            yield f"{said}, one thread: {first}"
+            yield f"{said}, two threads: {second}; {two / one:.2f} of one thread's, {verdict} {MOST_MORE}"
+
+
+def _fit(path: Path, kind: str, threads: int | None = None) -> tuple[float, str]:
+    """Return the megabytes of a fit in a process of its own, and what is to be said of it."""
+    environment = os.environ if threads is None else {**os.environ, "DECIBAN_NUM_THREADS": str(threads)}
+    start = time.perf_counter()
+    done = subprocess.check_output([sys.executable, "-c", FIT, str(path), kind], text=True, env=environment)
+    peak, spent, words, rows = map(float, done.split())
+    verdict = "within" if peak <= MOST else "NOT within"
+    return peak, (
+        f"{path.stat().st_size / 1e9:.1f} GB of JSON lines, {rows:,.0f} documents, {words:,.0f} words, K = {CLASSES}: "
+        f"{peak:,.0f} MB at most, {verdict} {MOST}; {spent:.0f} s CPU, {time.perf_counter() - start:.0f} s"
+    )

@@ -62,6 +62,38 @@ def test_results_are_kept_with_machine_versions_and_commit(benchmarks, tmp_path)
     assert json.loads((tmp_path / "a" / "run.json").read_text())["remarks"] == ["a remark"]
 
 
+def test_groups_of_one_commit_and_share_are_kept_together(benchmarks, tmp_path):
+    record = benchmarks("record")
+    path, first = tmp_path / "run.json", results(record)
+    record.write(path, first, ["full: a remark"], 1.0, record.machine())
+    second = [replace(first[0], benchmark="clock-text")]
+    record.write(path, second, ["clock-text: another"], 1.0, record.machine())
+    run, back = record.read(path)
+    assert (back, run["remarks"]) == ([*first, *second], ["full: a remark", "clock-text: another"])
+    again = [replace(first[0], ours=0.25)]
+    record.write(path, again, ["full: anew"], 1.0, record.machine())
+    run, back = record.read(path)
+    assert (back, run["remarks"]) == ([*second, *again], ["clock-text: another", "full: anew"])
+    record.write(path, first, [], 0.5, record.machine())  # another share: not to be mixed
+    assert record.read(path)[1] == first
+
+
+def test_the_gain_of_threads_is_a_row_of_its_own(benchmarks):
+    clock, jobs = benchmarks("clock"), benchmarks("clock_jobs")
+    calls = {"theirs": 0, "ours": 0}
+
+    def act(side):
+        calls[side] += 1
+
+    job = jobs.Job("job", "peer", lambda: act("theirs"), lambda: act("ours"), 2.0, peer_repeats=2, gain=1.6, calls=3)
+    beside, gain, remark = clock.measure(job, 2)
+    assert calls == {"theirs": 6, "ours": 31}  # once to compile, three calls in five turns, with one thread and two
+    assert (beside.by_clock, str(beside.reach), len(beside.ratios)) == (True, "≥ 2", 5)
+    assert (gain.peer, str(gain.reach)) == ("ours, one thread", "≥ 1.6")
+    assert "simulated gain" in remark
+    assert len(list(clock.measure(job, 1))) == 2
+
+
 def test_a_job_that_became_slower_is_told_whatever_the_machine(benchmarks, tmp_path, capsys, monkeypatch):
     record, compare = benchmarks("record"), benchmarks("compare")
     old = results(record)

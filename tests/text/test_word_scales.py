@@ -16,12 +16,14 @@ from deciban.errors import DecibanError
 from deciban.evaluate.scale_fit import OFFSET_SD
 from deciban.evaluate.word_scales import WordScales
 from deciban.families.word_scores import source_of
+from deciban.kernels import parallel
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import Judge
 from deciban.model.judge import known_lesson, left_out_blocks
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.statistics import Members
 from deciban.text.counting import TextRows
+from deciban.text.documents import DocumentPass
 from deciban.text.vocabulary import Vocabulary
 from deciban.text.word_evidence import WordFactors
 from deciban.text.word_fit import Problem
@@ -287,3 +289,42 @@ def test_a_class_with_one_row_does_not_judge_candidates():
     assert len(judged.losses) == 300
     assert np.isfinite(judged.losses).all()
     assert judged.candidate.pseudo_count < 1.0  # 1 is the first candidate, which infinite losses would take
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_factors_are_the_same_to_the_bit_for_any_number_of_threads(monkeypatch, K):
+    monkeypatch.setattr(parallel, "CHUNK_WORK", 20_000)
+    texts, labels = corpus(K=K)
+    found = []
+    for threads in (1, 2, 3, 8):
+        deciban.set_threads(threads)
+        try:
+            clf = GenerativeClassifier(FAMILIES["counts"], calibrate="length").fit(texts, labels)
+            words = with_words(clf, texts, labels)
+            found.append((words.predictor_.model.calibration.calibrator.to_dict(), words.predict_log_proba(texts)))
+        finally:
+            deciban.set_threads(None)
+    for made, log_p in found[1:]:
+        assert made == found[0][0]
+        np.testing.assert_array_equal(log_p, found[0][1])
+
+
+@pytest.mark.parametrize("form", ["words", "scale"])
+def test_an_answer_reads_each_document_once(monkeypatch, form):
+    texts, labels = corpus()
+    clf = with_words(
+        GenerativeClassifier(FAMILIES["counts"], calibrate="length").fit(texts, labels), texts, labels, form
+    )
+    assert clf.predictor_.model.calibration.by_word == (form == "words")
+    rows = clf.predictor_.model.encode(clf._batch(texts, labels, None).table)
+    expected = clf.predictor_.calibrated(clf.predictor_.block_scores(rows), rows)
+    read, number = DocumentPass.read, []
+
+    def counted(self, reader, chunk):
+        number.append(len(chunk.offsets) - 1)
+        return read(self, reader, chunk)
+
+    monkeypatch.setattr(DocumentPass, "read", counted)
+    log_likelihood = clf.log_likelihood(texts, constant=False)
+    assert sum(number) == len(texts)
+    np.testing.assert_array_equal(log_likelihood, expected)

@@ -25,7 +25,7 @@ from deciban.errors import InputError
 from deciban.evaluate.calibration import Blockwise, Calibrator, LengthAware, calibrator_from_dict
 from deciban.evaluate.scale_fit import OFFSET_SD
 from deciban.evidence.scores import Array, log_probability
-from deciban.families.word_scores import source_of
+from deciban.families.word_scores import rescaled_by, source_of
 from deciban.text.word_evidence import WordFactors
 from deciban.text.word_fit import Problem
 
@@ -89,10 +89,7 @@ class WordScales(Calibrator):
         """Return the scores of each block, with the evidence of each word multiplied by its factor."""
         made = []
         for score, factors in zip(scores, [*self.words, *[None] * (len(scores) - len(self.words))]):
-            source = None if factors is None else source_of(score)
-            if factors is not None and source is None:
-                raise InputError("scores of words cannot be calibrated word by word without the documents.")
-            made.append(score if source is None else source.rescaled(factors))
+            made.append(score if factors is None else rescaled_by(source_of(score), factors))
         return made
 
     def apply(self, scores: Any, lengths: Any = None) -> Array:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
-from deciban.errors import NotAvailableError
+from deciban.errors import InputError, NotAvailableError
 from deciban.statistics import Array, Members
 
 
@@ -59,6 +59,13 @@ class WordScores(np.ndarray):
 def source_of(scores: Array) -> WordSource | None:
     """Return the source of the scores of a block of words; None for other blocks."""
     return scores.source if isinstance(scores, WordScores) else None
+
+
+def rescaled_by(source: WordSource | None, factors: Any) -> Array:
+    """Return the scores of a source with factors of words, shape (n, K); refuse where there is none."""
+    if source is None:
+        raise InputError("scores of words cannot be calibrated word by word without the documents.")
+    return source.rescaled(factors)
 
 
 def plain(scores: Array) -> Array:
@@ -110,3 +117,8 @@ class HasWords(Protocol):
 
     def word_source(self, X: Any) -> WordSource | None:
         """Return the source of the scores of documents; None where they are no such sums."""
+
+
+def rescaled(density: Any, X: Any, factors: Any) -> Array:
+    """Return the scores of documents by a density, (n, K), with the evidence of each word multiplied by its factor."""
+    return rescaled_by(density.word_source(X) if isinstance(density, HasWords) else None, factors)

@@ -209,9 +209,12 @@ class Calibration:
 
     def apply(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
         """Return calibrated log-likelihoods, shape (n, K); classes that arrived after the fit have offset 0."""
+        return self.apply_rescaled(self.rescaled(scores), lengths, classes)
+
+    def apply_rescaled(self, scores: Sequence[Array], lengths: Lengths, classes: Sequence[Any]) -> Array:
+        """Do what `apply` does, for scores that have the factors of words already."""
         from deciban.evaluate.calibration import PAV, Affine
 
-        scores = self.rescaled(scores)
         whole = total(scores[: len(lengths)])
         if isinstance(self.calibrator, (Affine, PAV)):
             self._refuse_others(classes)
@@ -256,7 +259,7 @@ class Calibration:
 
     def word_factors(self, block: int) -> WordFactors | None:
         """Return the factors of the words of a block; None where the calibrator has none."""
-        return None if self._words is None else self._words[block]
+        return None if self._words is None or block >= len(self._words) else self._words[block]
 
     def factors_of(self, block: int, words: Sequence[str]) -> Array:
         """Return the factors of named words of a block, shape (P,)."""

@@ -15,9 +15,9 @@ from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import Counts, HasCandidates, HasContrast, ability
 from deciban.families.product import Key, blocks_of, expert_columns, expert_scores
 from deciban.families.protocol import Density, Family, Rows
-from deciban.families.word_scores import HasWords, WordScores
+from deciban.families.word_scores import HasWords, WordScores, rescaled
 from deciban.kernels.parallel import each
-from deciban.model.calibration import total
+from deciban.model.calibration import Calibration, total
 from deciban.model.model import Lesson, Model, label_array
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Rows as GivenRows
@@ -93,11 +93,7 @@ class Predictor:
         `contrast`, terms that all classes share may be left out.
         """
         pairs = blocks_of(self.model.family, self.density if density is None else density, rows)
-        with np.errstate(invalid="ignore", over="ignore"):
-            scores = by_block(lambda pair: with_source(pair[1], pair[2], contrast), pairs)
-            finite = all(np.isfinite(part.sum()) for part in scores)
-        if not finite:
-            self.model.family.check(rows, self.model.reader.labels)
+        scores = self._reported(lambda pair: with_source(pair[1], pair[2], contrast), pairs, rows)
         if not experts:
             return scores
         held = density is not None and getattr(density, "experts", None)
@@ -109,13 +105,35 @@ class Predictor:
         With `contrast`, other terms that all classes share may be left out, too: only differences between classes have
         a meaning then.
         """
-        calibration = self.model.calibration
-        experts = not raw and calibration is not None and calibration.uses_experts
-        if not experts:
+        calibration = None if raw else self.model.calibration
+        if calibration is not None and calibration.by_word:
+            blocks = self._rescaled_blocks(calibration, rows, contrast)
+            return calibration.apply_rescaled(blocks, block_lengths(self.model.family, rows), self.model.classes)
+        if calibration is None or not calibration.uses_experts:
             return self.calibrated(self.block_scores(rows, experts=False, contrast=contrast), rows, raw)
         step = max(1, PART_SCORES // (len(self.model.classes) * len(self.weighted_parts())))
         runs = (run_of_rows(rows, start, start + step) for start in range(0, rows.shape[0], step))
         return np.concatenate([self.calibrated(self.block_scores(run), run) for run in runs])
+
+    def _rescaled_blocks(self, calibration: Calibration, rows: Rows, contrast: bool) -> list[Array]:
+        """Return the log densities of each block, with the factors of its words: each document is read once."""
+        pairs = blocks_of(self.model.family, self.density, rows)
+        parts = [(*pair[:-1], calibration.word_factors(at), pair[-1]) for at, pair in enumerate(pairs)]
+
+        def score(part: tuple[Any, ...]) -> Array:
+            _, density, factors, own = part
+            return with_source(density, own, contrast) if factors is None else rescaled(density, own, factors)
+
+        return self._reported(score, parts, rows)
+
+    def _reported(self, act: Callable[[tuple[Any, ...]], Array], parts: Sequence[Any], rows: Rows) -> list[Array]:
+        """Return the scores of each block; a bad value in the rows is reported."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = by_block(act, parts)
+            finite = all(np.isfinite(part.sum()) for part in scores)
+        if not finite:
+            self.model.family.check(rows, self.model.reader.labels)
+        return scores
 
     def weighted_parts(self) -> list[tuple[Family[Any], Key]]:
         """Return family and columns of each part of the experts, for which the calibration has weights."""

@@ -23,6 +23,8 @@ from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
 
 Steps = Callable[[int], Array]  # (m + 1,): what the t-th occurrence of a feature adds, for t ≤ m
+Places = Callable[[Vocabulary, Vocabulary], Array]  # what `Vocabulary.positions` returns
+PAIRS = 2  # pairs of vocabularies whose columns are kept: those of a fold are needed several times
 UNKNOWN = -1  # length of a document that was not read yet
 MISSING = ""  # the text that stands for a missing document
 
@@ -39,12 +41,13 @@ class Counted(NamedTuple):
         """Return the counts of some of the documents."""
         return Counted(self.matrix[rows], self.vocabulary, self.lengths[rows])
 
-    def under(self, vocabulary: Vocabulary) -> Counted:
-        """Return the counts under the columns of another vocabulary."""
+    def under(self, vocabulary: Vocabulary, columns: Places | None = None) -> Counted:
+        """Return the counts under the columns of another vocabulary; `columns` may know where its words are."""
         rows = self.matrix
         if vocabulary is self.vocabulary or (not vocabulary.unk and vocabulary.names.equals(self.vocabulary.names)):
             return self
-        place, shape = vocabulary.positions(self.vocabulary), (rows.shape[0], vocabulary.columns)
+        place = (columns or Vocabulary.positions)(vocabulary, self.vocabulary)
+        shape = rows.shape[0], vocabulary.columns
         if place.min(initial=0) >= 0:
             moved = sp.csr_array((rows.data, place.astype(np.int32)[rows.indices], rows.indptr), shape)
             return Counted(moved, vocabulary, self.lengths)
@@ -147,7 +150,9 @@ class DocumentCounts:
     It holds for each `Tokens`
 
     - the counts of documents that `TextRows.count` has counted, under the vocabulary found in them;
-    - the length of every document that was read, for whatever purpose.
+    - the length of every document that was read, for whatever purpose;
+
+    and the columns that the words of one vocabulary have in another, for the last pairs.
 
     Documents that are read several times (candidates are judged, then sums collected, then scores calibrated on a
     sample) are therefore counted once.
@@ -157,6 +162,16 @@ class DocumentCounts:
         self.n = n
         self._counted: dict[Tokens, tuple[Array, Counted]] = {}  # positions, ascending, and their counts
         self._lengths: dict[Tokens, Array] = {}  # (n,)
+        self._places: list[tuple[Vocabulary, Vocabulary, Array]] = []  # of the last pairs of vocabularies
+
+    def places(self, vocabulary: Vocabulary, other: Vocabulary) -> Array:
+        """Return ``vocabulary.positions(other)``; those of the last pairs are kept."""
+        for one, two, found in self._places:
+            if one is vocabulary and two is other:
+                return found
+        found = vocabulary.positions(other)
+        self._places = [*self._places[1 - PAIRS :], (vocabulary, other, found)]
+        return found
 
     def any(self, tokens: Tokens) -> bool:
         """Whether any document has counts."""
@@ -203,6 +218,7 @@ class DocumentCounts:
     def clear(self) -> None:
         """Drop all counts, to free memory; lengths stay."""
         self._counted.clear()
+        self._places.clear()
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,10 +319,10 @@ class TextRows:
         if kept is None or not len(found):
             counted = count_documents(self.documents, tokens, vocabulary)
         elif len(found) == len(self):
-            counted = kept.under(vocabulary)
+            counted = kept.under(vocabulary, self.counts.places)
         else:
             new = np.delete(np.arange(len(self)), found)
-            parts = kept.under(vocabulary), count_documents(self[new].documents, tokens, vocabulary)
+            parts = kept.under(vocabulary, self.counts.places), count_documents(self[new].documents, tokens, vocabulary)
             order = np.empty(len(self), np.intp)
             order[found], order[new] = np.arange(len(found)), len(found) + np.arange(len(new))
             matrix = sp.vstack([part.matrix for part in parts], "csr")[order]

@@ -34,6 +34,7 @@ from deciban.families.dirichlet import (
 )
 from deciban.families.protocol import Family, Rule
 from deciban.kernels.choice import compiled, weights_or_empty
+from deciban.kernels.parallel import each, entry_chunks
 from deciban.statistics import Array, Members
 from deciban.text.counting import TextRows
 from deciban.text.stats import TextStats, count_family, pseudo_counts, rule_of, word_sums
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 GROUPS = 16  # words that occur so often or more take a logarithm each
 LARGE_MODEL = 2**22  # counts of a model above which documents are scored in parts
 PART = 4_096  # documents in a part, in which few of the words occur
+ENTRY_WORK = 40  # elementary operations of a word of a document, and one for each class
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,15 +332,19 @@ class CompiledRemoval:
         steps = (1, K) if turned else (counts.shape[1], 1)
         flat = np.ascontiguousarray(counts.T if turned else counts).reshape(-1)
         shifted_counts(flat, *steps, self.place, shift, self.table)
-        times = rows.data.astype(np.int64, copy=False)
+        times, codes = rows.data.astype(np.int64, copy=False), codes.astype(np.int64)
         room = np.diff(rows.indptr).max(initial=0) + 1
         found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n))
-        leave_one_out_scores(
-            *(times, rows.indices, self.places, rows.indptr),
-            *(codes.astype(np.int64), weights_or_empty(self.members.weight)),
-            *(self.text.terms.amounts(int(times.max(initial=0))), factors),
-            *(flat, *steps, log_in_place(self.table), self.limits, shift, ROUNDING),
-            *(np.empty(GROUPS), np.zeros(room, self.places.dtype), np.empty(room), np.zeros(K)),
-            *(found.scores, found.length, found.lost, found.gone),
-        )
+        amounts, logs = self.text.terms.amounts(int(times.max(initial=0))), log_in_place(self.table)
+
+        def score(some: slice) -> None:
+            leave_one_out_scores(
+                *(times, rows.indices, self.places, rows.indptr[some.start : some.stop + 1]),
+                *(codes[some], weights_or_empty(self.members.weight, some), amounts, factors),
+                *(flat, *steps, logs, self.limits, shift, ROUNDING),
+                *(np.empty(GROUPS), np.zeros(room, self.places.dtype), np.empty(room), np.zeros(K)),
+                *(found.scores[some], found.length[some], found.lost[some], found.gone[some]),
+            )
+
+        each(score, entry_chunks(rows.indptr, ENTRY_WORK + K))
         return found

@@ -309,10 +309,12 @@ class MatrixPosterior:
 
 def _strictly_lower(numbers: Array, D: int) -> Array:
     """Return matrices (…, D, D) with these numbers (…, D(D − 1)/2) below the diagonal, row by row, and 0 elsewhere."""
-    matrices, at = np.zeros((*numbers.shape[:-1], D, D)), 0
-    for d in range(1, D):
-        matrices[..., d, :d] = numbers[..., at : at + d]
-        at += d
+    below = np.tri(D, k=-1)
+    if D < 2:
+        return np.zeros((*numbers.shape[:-1], D, D))
+    place = np.where(below > 0, np.cumsum(below).reshape(D, D) - 1, 0).astype(np.intp)
+    matrices = np.take(numbers, place.ravel(), axis=-1).reshape(*numbers.shape[:-1], D, D)
+    matrices *= below  # faster than writing row by row
     return matrices
 
 
@@ -320,8 +322,9 @@ def _solved_transposed(lower: Array, right: Array) -> Array:
     """Solve Lᵀx = r for many lower triangular L (…, D, D) and right sides r (…, D), by back substitution."""
     x = np.array(np.broadcast_to(right, np.broadcast_shapes(right.shape, lower.shape[:-1])))
     for d in range(x.shape[-1] - 1, -1, -1):
-        x[..., d] /= lower[..., d, d]
-        x[..., :d] -= lower[..., d, :d] * x[..., d, None]
+        pivot = x[..., d : d + 1]  # a view: one number of each right side
+        pivot /= lower[..., d, d : d + 1]
+        x[..., :d] -= lower[..., d, :d] * pivot
     return x
 
 
