@@ -5,7 +5,8 @@
     python benchmarks/service_load.py --only mixed --hours 1 --rate 150      the hour alone, 150 requests a second
 
 The client runs beside the server: `wrk` where it is installed, else asyncio. Loopback only. CPU time of the server per
-request is printed too, because another process on the machine changes rates, but hardly that.
+request is printed too, because another process on the machine changes rates, but hardly that; and the rate of Starlette
+that only echoes the same requests, in turns with the service, because the speed of a virtual machine changes.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +44,43 @@ PARTS = 12  # of the mixed load, after each of which memory is printed
 ROW = {"weight": 3.5, "legs": 4, "coat": "grey"}
 
 
+ROUNDS = 5  # of each job, in turns with the echo
+ECHO = """
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+async def echo(request):
+    return JSONResponse(await request.json())
+
+app = Starlette(routes=[Route("/{path:path}", echo, methods=["POST"])])
+"""
+
+
+class Echo:
+    """Starlette and uvicorn without deciban: they answer each request with its own content."""
+
+    def __enter__(self) -> Echo:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.folder = tempfile.TemporaryDirectory()
+        Path(self.folder.name, "echo.py").write_text(ECHO)
+        options = ["--port", str(port), "--log-level", "warning", "--no-access-log"]
+        self.process = subprocess.Popen([sys.executable, "-m", "uvicorn", "echo:app", *options], cwd=self.folder.name)
+        self.address = f"http://127.0.0.1:{port}"
+        for _ in range(200):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                return self
+            time.sleep(0.05)
+        raise RuntimeError("the echo does not start")
+
+    def __exit__(self, *error: object) -> None:
+        self.process.terminate()
+        self.process.wait()
+        self.folder.cleanup()
+
+
 def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -51,7 +91,7 @@ def memory(pid: int) -> float:
     return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
 
 
-def wrk(service: Running, script: str, path: str, connections: int, seconds: int) -> dict[str, float]:
+def wrk(service: Running | Echo, script: str, path: str, connections: int, seconds: int) -> dict[str, float]:
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
         file.flush()
@@ -137,10 +177,22 @@ def rates(folder: Path, seconds: int) -> None:
         ("answers, table", row, "/predict", "animals"),
         ("lessons, text", LEARN, "/learn", "texts"),
     ):
-        with Running(folder / f"{model}.deciban") as service:
-            wrk(service, script, path, 32, 1)
-            found = wrk(service, script, path, 128 if path == "/learn" else 64, seconds)
-            print(f"{name:<16}", ", ".join(f"{what} {value:,.0f}" for what, value in found.items()), flush=True)
+        connections = 128 if path == "/learn" else 64
+        with Echo() as echo, Running(folder / f"{model}.deciban") as service:
+            for each in (echo, service):
+                wrk(each, script, path, 32, 1)
+            both = (echo, service)
+            rounds = [[wrk(each, script, path, connections, seconds) for each in both] for _ in range(ROUNDS)]
+        found = {what: float(np.median([one[1][what] for one in rounds])) for what in rounds[0][1]}
+        bare = [one[0]["per second"] for one in rounds]
+        share = np.median([one[1]["per second"] / one[0]["per second"] for one in rounds])
+        print(
+            f"{name:<16}",
+            ", ".join(f"{what} {value:,.0f}" for what, value in found.items()),
+            f"(largest {max(one[1]['per second'] for one in rounds):,.0f}); Starlette echoing the same requests: "
+            f"{np.median(bare):,.0f} per second (largest {max(bare):,.0f}), ratio {share:.2f}",
+            flush=True,
+        )
 
 
 def large(folder: Path) -> None:
@@ -222,7 +274,7 @@ def endurance(folder: Path, seconds: float, rate: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--seconds", type=int, default=4, help="of each round")
     parser.add_argument("--hours", type=float, default=0.0)
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second of the mixed load; 0: no limit")
     parser.add_argument("--only", choices=("rates", "large", "mixed"))
