@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Any
@@ -54,7 +54,28 @@ PAGE = {"/": "index.html", "/page/app.js": "app.js", "/page/view.js": "view.js",
         "/page/style.css": "style.css"}  # fmt: skip
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 log = logging.getLogger("deciban.service")
+NO_QUERY: Mapping[str, str] = {}
 Answer = Callable[[Request], Awaitable[Response]]
+
+
+class Posts:
+    """ASGI application that calls the endpoints of POST requests directly, and leaves all others to Starlette.
+
+    Its routing and its two handlers of exceptions take a fifth of the time of an answer about one row; the endpoints
+    handle their exceptions themselves.
+    """
+
+    def __init__(self, app: Any, endpoints: dict[str, Answer]) -> None:
+        self.app, self.endpoints = app, endpoints
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        endpoint = self.endpoints.get(scope["path"]) if scope.get("method") == "POST" else None
+        if endpoint is None:
+            await self.app(scope, receive, send)
+            return
+        response = await endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
 
 
 class Service:
@@ -85,7 +106,8 @@ class Service:
             exception_handlers={404: _not_found, 405: _not_allowed},
         )
         app.router.redirect_slashes = False
-        return Guard(app, self.policy)
+        posts = {route.path: route.endpoint for route in routes if "POST" in (route.methods or ())}
+        return Guard(Posts(app, posts), self.policy)
 
     def attach(self) -> None:
         """Deliver the results of lessons in the running event loop."""
@@ -126,8 +148,8 @@ class Service:
         form = media_type(request.headers.get("content-type"))
         body = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
         if len(body) <= SMALL_BYTES:
-            return parse(body, form, request.query_params, self.limits)
-        return await self._thread(parse, body, form, request.query_params, self.limits)
+            return parse(body, form, query_of(request), self.limits)
+        return await self._thread(parse, body, form, query_of(request), self.limits)
 
     async def _thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
@@ -157,7 +179,7 @@ class Service:
     async def _predict(self, request: Request) -> Response:
         asked = await self._asked(request)
         no_other(asked.given, {"after", "collect"})
-        given = asked.given or request.query_params
+        given = asked.given or query_of(request)
         collect = given.get("collect") in (True, "true")
         if collect:
             require_teacher(request.scope, self.policy)
@@ -188,7 +210,7 @@ class Service:
     async def _decide(self, request: Request) -> Response:
         asked = await self._asked(request)
         no_other(asked.given, {"after"})
-        published = await self._published(asked.given or request.query_params)
+        published = await self._published(asked.given or query_of(request))
 
         def work() -> list[dict[str, Any]]:
             strict = asked.form != CSV
@@ -227,7 +249,7 @@ class Service:
         no_other(asked.given, {"after"})
         if len(asked.rows) > MOST_EXPLAINED:
             raise RequestError(413, f"at most {MOST_EXPLAINED} rows are explained at a time.")
-        published = await self._published(asked.given or request.query_params)
+        published = await self._published(asked.given or query_of(request))
         made = await self._thread(answers.explanations, published, asked.rows, asked.options)
         if asked.form == LINES:
             return lines(made, published.version)
@@ -238,7 +260,7 @@ class Service:
         no_other(asked.given, {"after"})
         if asked.labels is None or len(asked.labels) != len(asked.rows):
             raise RequestError(422, "evaluate needs one label for each row.", remedy='Send "labels": […].')
-        published = await self._published(asked.given or request.query_params)
+        published = await self._published(asked.given or query_of(request))
 
         def work() -> dict[str, Any]:
             likelihood = answers.scores(published, asked.rows, strict=asked.form != CSV)
@@ -328,8 +350,8 @@ class Service:
             if "id" in given:
                 return Asked([], given=given, digest=body_digest(body))
         if len(body) <= SMALL_BYTES:
-            return parse(body, form, request.query_params, self.limits)
-        return await self._thread(parse, body, form, request.query_params, self.limits)
+            return parse(body, form, query_of(request), self.limits)
+        return await self._thread(parse, body, form, query_of(request), self.limits)
 
     # -- unsure rows -----------------------------------------------------------------------------------------------
     async def _next_unsure(self, request: Request) -> Response:
@@ -397,6 +419,11 @@ class Service:
 
     async def _no_icon(self, request: Request) -> Response:
         return Response(status_code=204)
+
+
+def query_of(request: Request) -> Mapping[str, str]:
+    """Return the query of a request; most have none."""
+    return request.query_params if request.scope["query_string"] else NO_QUERY
 
 
 def _share(request: Request, name: str, default: float) -> float:

@@ -14,6 +14,8 @@ from deciban.model.row_reader import Row
 from deciban.service.journal import Entry
 from deciban.service.requests import LINES, Asked
 
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))  # made once
+
 
 class Json(Response):
     """A response of JSON, or of problem+json."""
@@ -22,7 +24,7 @@ class Json(Response):
 
     def render(self, content: Any) -> bytes:
         """Encode the content."""
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return ENCODER.encode(content).encode()
 
 
 def problem_response(status: int, content: dict[str, Any], headers: dict[str, str]) -> Response:

@@ -275,7 +275,11 @@ def _entry(called: str, name: str, claim: object) -> Entry:
 # -- JSON ------------------------------------------------------------------------------------------------------------
 def parse_json(text: str | bytes) -> Any:
     """Parse standard JSON; ValueError for duplicate keys, NaN and infinities, which Python would accept."""
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text))
+    if text.startswith("\ufeff"):
+        raise ValueError("a byte order mark is not JSON")
+    return _DECODER.decode(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -294,3 +298,6 @@ def _finite(digits: str) -> float:
     if not isfinite(number):
         raise ValueError(f"{digits[:20]} is too large")
     return number
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
