@@ -130,6 +130,7 @@ def serve(groups: list[str]) -> None:
 # -- the parent --------------------------------------------------------------------------------------------------------
 def start(tree: Path, groups: list[str]) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(tree.resolve()), "OPENBLAS_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a command would compile its sources at every start
     arguments = [sys.executable, __file__, "--serve", *groups]
     return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
