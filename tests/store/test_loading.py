@@ -375,6 +375,19 @@ def test_far_rows_have_classes_of_the_sums(path):
         load(path)
 
 
+def test_combinations_of_categories_have_one_category_of_each_feature(path):
+    rows = np.array([["a", "x"], ["b", "y"], ["a", "y"], ["b", "x"]], dtype=object)
+    GenerativeClassifier(Categorical(joint=True)).fit(rows, ["s", "t", "s", "t"]).save(path)
+
+    def shorten(content, names, body):
+        model_of(content)["stats"]["family"]["labels"]["items"][1][1]["names"]["items"][0]["items"] = []
+        return body
+
+    forged(path, shorten)
+    with pytest.raises(ModelFileError, match="combinations of categories"):
+        load(path)
+
+
 def test_a_joint_table_of_too_many_categories_is_refused_before_they_are_listed():
     family = Categorical(joint=True, categories=[["a", "b"], 2**40])
     with pytest.raises(NotAvailableError, match="1,099,511,627,776"):

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban import kernels
-from deciban.errors import HyperparameterError, NotAvailableError
+from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import (
     HasDraws,
     HasEvidence,
@@ -66,6 +66,12 @@ class JointStats(Stats):
     """Counts of each combination of categories."""
 
     counts: Array = summed("class", "combination", floor=True)  # Σ w
+
+    def validate(self) -> None:
+        """Raise InputError unless each combination has one category of each feature."""
+        names = cast(Axis, self.labels["combination"]).names
+        if not all(isinstance(each, tuple) for each in names) or len({len(each) for each in names}) > 1:
+            raise InputError("the combinations of categories have different numbers of features.")
 
     def select(self, axis: str, index: Array) -> Self:
         if axis != "feature":
