@@ -21,7 +21,7 @@ from deciban.families.product import ProductStats
 from deciban.model.model import ModelStats
 from deciban.read.typed import taken
 from deciban.statistics import LazyNames
-from deciban.text.stats import DocumentCounts, TextStats, word_axis
+from deciban.text.stats import TextStats, TextStatsWithDocuments, word_axis
 from deciban.text.vocabulary import NameBuffer, Vocabulary, in_order
 
 WORDS_OF_PART = 2**18  # words that are added by one process
@@ -57,7 +57,7 @@ def with_text_blocks(stats: ModelStats, blocks: Mapping[Key, TextStats]) -> Mode
 
 def _vocabulary(sums: TextStats) -> Vocabulary | None:
     """Return the words of sums that can be split; None for words that are given, and for sums with documents."""
-    if isinstance(sums, DocumentCounts):
+    if isinstance(sums, TextStatsWithDocuments):
         return None
     names: Any = sums.labels["word"].names  # type: ignore[union-attr]
     source = names.source if isinstance(names, LazyNames) else None

@@ -54,7 +54,8 @@ class Ramp:
     limit: float | None = None  # numbers of larger absolute value count as missing
 
     def __post_init__(self) -> None:
-        limits.check(self.limit)
+        if self.limit is not None:
+            limits.checked(self.limit, "limit")
 
     @property
     def width(self) -> int:

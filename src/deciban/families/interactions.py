@@ -52,7 +52,8 @@ class Cut:
             hash(tuple(self.names))
         except TypeError:
             raise HyperparameterError(f"Cut(names={self.names}): the names of categories must be hashable.") from None
-        limits.check(self.limit)
+        if self.limit is not None:
+            limits.checked(self.limit, "limit")
 
     @property
     def levels(self) -> int:

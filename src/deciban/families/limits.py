@@ -87,12 +87,6 @@ def checked(limit: object, name: str) -> Array:
     return found
 
 
-def check(limit: float | None) -> None:
-    """HyperparameterError if the limit of a single column is not above 0."""
-    if limit is not None and not limit > 0:
-        raise HyperparameterError(f"limit={limit}: must be above 0.")
-
-
 def within(x: Array, limit: float | None) -> Array:
     """Return the numbers of one column, shape (n,), with NaN in place of absurd ones."""
     return x if limit is None else masked(x[:, None], np.array([limit]))[:, 0]

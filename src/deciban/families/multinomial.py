@@ -101,7 +101,8 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
 
     def __post_init__(self) -> None:
         check_strength("Multinomial", self.pseudo_count, self.base)
-        limits.check(self.limit)
+        if self.limit is not None:
+            limits.checked(self.limit, "limit")
         for name in ("pseudo_count", "base"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):

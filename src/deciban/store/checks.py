@@ -23,7 +23,7 @@ from deciban.families.known import KnownDensities
 from deciban.families.product import Product, ProductStats
 from deciban.families.protocol import Density, Family
 from deciban.families.released import Released
-from deciban.statistics import Array, Axis, LazyNames, Members, Ragged, Stats
+from deciban.statistics import Array, Axis, ExactSums, LazyNames, Members, Ragged, Stats
 from deciban.store.declared import Predicate
 from deciban.text.patterns import is_linear
 from deciban.text.tokens import TWO_OR_MORE
@@ -148,7 +148,7 @@ def _stats(stats: Stats) -> None:
             own = cast(Axis, stats.labels["class"])
             if called in SAME_CLASSES:
                 require(all(part.labels["class"] == own for part in parts), where, "the classes of the whole")
-            far = [part for part in parts if type(part).__name__ == "ExactSums"]
+            far = [part for part in parts if isinstance(part, ExactSums)]
             require(all(_within(part.labels.get("class"), own) for part in far), where, "classes of the whole")
             continue
         require(isinstance(held, np.ndarray) and held.dtype in SUMS, where, "an array of doubles or integers")

@@ -37,8 +37,7 @@ from deciban.text.stats import (
     TextStats,
     base_measure,
     count_family,
-    derived_idf,
-    factors,
+    documents_of_words,
     idf_of,
     require_words,
     rule_of,
@@ -479,12 +478,12 @@ class Text(Family[TextStats]):
 
     def _with_idf(self, stats: TextStats) -> Text:
         """Return the family with the idf that follows from the sums, if it does."""
-        words = None if self.idf is not None else derived_idf(self, stats)
-        if words is None:
+        documents = None if self.idf is not None else documents_of_words(self, stats)
+        if documents is None:
             return self
         vocabulary = vocabulary_along(self, stats.labels["word"])  # type: ignore[arg-type]
-        new = float(factors(np.zeros(1), float(stats.rows.sum()))[0])
-        return replace(self, idf=Idf(tuple(vocabulary), words[: len(vocabulary)], new, derived=True))
+        found = Idf.of(vocabulary, documents[: len(vocabulary)], float(stats.rows.sum()), derived=True)
+        return replace(self, idf=found)
 
     def chosen_by_labels(self) -> list[str]:
         """Return the choices that labels make, by the log loss of the label.

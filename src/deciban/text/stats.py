@@ -210,7 +210,7 @@ class TextStats(Stats):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DocumentCounts(TextStats):
+class TextStatsWithDocuments(TextStats):
     """Sums of text with the number of documents that hold each word, for inverse document frequencies."""
 
     documents: Array = summed("class", "word", floor=True)  # Σ w of documents that hold a word
@@ -286,7 +286,7 @@ def text_stats(
     labels, counts = {"class": classes, "word": word_axis(names, text.kind)}, in_axis_order(counts, text.kind)
     if documents is None:
         return TextStats(labels, counts, rows, tokens)
-    return DocumentCounts(labels, counts, rows, tokens, in_axis_order(documents, text.kind))
+    return TextStatsWithDocuments(labels, counts, rows, tokens, in_axis_order(documents, text.kind))
 
 
 # -- the sums as families of counts read them --------------------------------------------------------------------------
@@ -305,7 +305,8 @@ def word_sums(text: Text, stats: TextStats) -> WordSums:
     axis: Any = stats.labels["word"]
     require_words(stats)
     vocabulary = vocabulary_along(text, axis)
-    idf = derived_idf(text, stats) if text.idf is None else idf_of(text, vocabulary)
+    documents = documents_of_words(text, stats) if text.idf is None else None
+    idf = idf_of(text, vocabulary) if documents is None else factors(documents, float(stats.rows.sum()))
     counts = in_vocabulary_order(stats.counts, text.kind)
     return WordSums(axis, replace(stats, counts=counts if idf is None else counts * idf), vocabulary, idf)
 
@@ -327,20 +328,23 @@ def idf_of(text: Text, vocabulary: Vocabulary) -> Array | None:
     return np.append(values, text.idf.new) if vocabulary.unk else values
 
 
-def derived_idf(text: Text, stats: TextStats) -> Array | None:
-    """Return the idf of each column, in the order of a vocabulary, from the sums; None if it does not follow from them.
+def documents_of_words(text: Text, stats: TextStats) -> Array | None:
+    """Return how many documents hold each word, shape (V,) in the order of a vocabulary; None without derived idf.
 
-    The column of `unk` has the idf of a word that no document holds.
+    The column of `unk` counts as a word that no document holds.
     """
     if not text.derives_idf:
         return None
-    documents = stats.counts if text.terms.amount == "binary" else getattr(stats, "documents", None)
-    if documents is None:  # no documents were summed: models of former versions have a frozen idf instead
+    if text.terms.amount == "binary":
+        documents = stats.counts
+    elif isinstance(stats, TextStatsWithDocuments):
+        documents = stats.documents
+    else:
         return None
     each = in_vocabulary_order(documents, text.kind).sum(axis=0)
     if text.kind != "learnt":
         each[-1] = 0.0
-    return factors(each, float(stats.rows.sum()))
+    return np.asarray(each)
 
 
 def base_measure(totals: Array) -> Array:
