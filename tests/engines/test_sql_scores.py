@@ -115,6 +115,19 @@ def test_a_row_without_values_gets_the_prior_also_from_a_calibrated_model():
     agree(clf, rows)
 
 
+def test_absurd_numbers_count_as_missing():
+    rows, y = table()
+    absurd = rows[:20].copy()
+    absurd.loc[:9, "x"], absurd.loc[10:, "calls"] = 99999999.0, 2.0**54
+    limited = {"x": Binned(4, limit=[4096.0]), "calls": Poisson(limit=[4096.0])}
+    clf = GenerativeClassifier(limited, calibrate=None).fit(rows[["x", "calls"]], y)
+    agree(clf, absurd[["x", "calls"]])
+    missing = absurd.where(absurd[["x", "calls"]] < 4096.0)[["x", "calls"]]
+    np.testing.assert_array_equal(clf.predict_proba(absurd[["x", "calls"]]), clf.predict_proba(missing))
+    clf = GenerativeClassifier(interactions=3).fit(rows, y)  # pairs of columns
+    agree(clf, absurd)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="DECIBAN_DATA is not set")
 @pytest.mark.parametrize(

@@ -128,3 +128,9 @@ def test_a_row_without_values_has_no_features_and_gets_no_evidence():
     left = tied.leave_one_out(tied.collect(rows, more), rows, more, "mean")
     assert (left[-1] == 0).all()
     assert np.isfinite(left).all()
+
+
+def test_numbers_beyond_the_limit_have_no_score():
+    numbers = Table.of(np.array([[0.0], [2.0], [99999999.0]]))
+    ramp = Ramp((0.0, 2.0), (-1.0, 1.0), limit=4096.0)
+    np.testing.assert_array_equal(ramp.apply(numbers, 0, "x")[:, 0], [-1.0, 1.0, np.nan])

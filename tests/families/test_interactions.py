@@ -51,6 +51,14 @@ def one_dependence(pairs):
     return np.log(np.mean(np.exp(each)))
 
 
+def test_numbers_beyond_the_limit_have_no_level():
+    numbers = Table.of(np.array([[0.0], [3.0], [99999999.0], [-1e9]]))
+    assert Cut(edges=(1.0,), limit=4096.0).codes(numbers, 0, "x").tolist() == [0, 1, -1, -1]
+    assert Cut(edges=(1.0,)).codes(numbers, 0, "x").tolist() == [0, 1, 1, 0]
+    with pytest.raises(HyperparameterError, match="limit"):
+        Cut(edges=(1.0,), limit=-1.0)
+
+
 def test_categories_without_a_level_share_the_last_and_gaps_have_none():
     assert ROWS[:, 1].tolist() == [{"a": 0, "b": 1, "c": 2}[value] for value in X[:, 1]]
     assert (ROWS[:, 2] == -1).tolist() == [value != value for value in X[:, 2]]
