@@ -82,7 +82,7 @@ FAMILIES = {
     "plain": Gaussian("diagonal"),
     "far": Gaussian("diagonal"),
     "nan": Gaussian("diagonal"),
-    "wait": Binned(8, limit=[5.0]),  # exponential numbers with a mean of 1 to 3
+    "wait": Binned(edges=[[0.5, 1, 2, 4]], limit=[9.0]),  # exponential numbers with a mean of 1 to 3
     "income": Transformed("log"),
     "flag": Bernoulli(),
     "calls": Poisson(),

@@ -27,8 +27,8 @@ from deciban import (
     release,
     save,
 )
-from deciban.errors import DecibanError, ModelFileError, NotAvailableError
-from deciban.sklearn import LinearDiscriminantAnalysis
+from deciban.errors import DecibanError, HyperparameterError, ModelFileError, NotAvailableError
+from deciban.sklearn import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
 from deciban.store.models import KEYS
@@ -615,3 +615,25 @@ def test_the_document_tells_the_bytes():
     assert (8 + length) % 64 == 0
     for kind in (*PLAIN, *container.DTYPES, *KEYS):
         assert re.search(rf"\b{kind}\b", document), kind
+
+
+def test_features_have_the_names_of_the_columns(path):
+    X = FAMILIES["diagonal"][1]
+    GenerativeClassifier(Gaussian("diagonal")).fit(X, y).save(path)
+
+    def rename(content, names, body):
+        axis = next(axis for name, axis in model_of(content)["stats"]["family"]["labels"]["items"] if name == "feature")
+        axis["names"] = {"@": "tuple", "items": [f"column {at}" for at in range(X.shape[1])]}
+        axis["declared"] = 0
+        return body
+
+    forged(path, rename)
+    with pytest.raises(ModelFileError, match="the names of the columns"):
+        load(path)
+
+
+def test_parameters_that_contradict_each_other_are_refused(path):
+    for analysis in (LinearDiscriminantAnalysis(), QuadraticDiscriminantAnalysis()):
+        analysis.fit(FAMILIES["diagonal"][1], y).set_params(shrinkage=0.5)
+        with pytest.raises(HyperparameterError, match="solver='svd'"):
+            models.save(analysis, path)

@@ -34,6 +34,19 @@ class DiscriminantAnalysis(Evidence, Sums):
         if self._moments is not None:
             self._moments = Moments(*self._moments)  # a plain tuple in a file
 
+    def check_parameters(self) -> None:
+        """Check that shrinkage is given only with a solver that has it.
+
+        Raises
+        ------
+        HyperparameterError
+            If it is given with solver "svd".
+        """
+        if self.solver == "svd" and self.shrinkage is not None:
+            raise HyperparameterError(
+                f"shrinkage={self.shrinkage!r} is not possible with solver='svd'. Use solver='eigen', or no shrinkage."
+            )
+
     def _unsupported(self) -> str | None:
         if self.covariance_estimator is not None:
             return "covariance_estimator is given"

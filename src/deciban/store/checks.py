@@ -299,7 +299,9 @@ def _no_rows(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
         family.density.log_density(family.encode(X, columns))
         return
     members = Members.hard(np.empty(0, dtype=np.intp), cast(Axis, stats.labels["class"]))
-    _ = stats + family.collect(family.encode(X, columns, stats), members)
+    both = stats + family.collect(family.encode(X, columns, stats), members)
+    features = stats.labels.get("feature")
+    require(features is None or both.labels["feature"] == features, "the axis of features", "the names of the columns")
 
 
 def values(model: object, at: str = "") -> None:
