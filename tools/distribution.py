@@ -1,8 +1,8 @@
 """Checks the wheel and the source distribution in dist/: contents, metadata, and a first use in an empty environment.
 
 `make dist` builds both and runs this script. It makes a virtual environment in a temporary folder, installs the
-packages of README.md's `pip install` line with the wheel in place of the name, and runs the README's Python and
-`deciban demo`.
+packages of README.md's `pip install` line with the wheel in place of the name, follows the README and the tutorials
+literally, and runs `deciban demo`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,12 @@ from email import message_from_bytes
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 INSTALL = re.compile(r"^ *pip install (deciban .*|deciban)$", re.MULTILINE)
 IN_SDIST = ("LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "src/deciban/py.typed", "tests/cases.py")
 
-# runs the examples of a Markdown file, as tests/docs does
-EXAMPLES = """
-import doctest, sys
-text = open(sys.argv[1], encoding="utf-8").read().replace("```python\\n", "\\n").replace("```\\n", "\\n")
-test = doctest.DocTestParser().get_doctest(text, {}, "README.md", "README.md", 0)
-result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(test)
-print(f"README.md: {result.attempted} examples, {result.failed} failed")
-sys.exit(bool(result.failed) or not result.attempted)
-"""
+PAGES = ("README.md", "docs/tutorial.md", "docs/tutorial-mail.md")  # followed literally with the installed wheel
+IN_WHEEL = ("tutorial*.md", "howto/*.md", "explanation/*.md", "reference/*.md", "maths/*.md")  # read by `deciban docs`
 
 
 def main() -> None:
@@ -72,7 +66,10 @@ def check_wheel(path: Path) -> list[str]:
         metadata = message_from_bytes(wheel.read(f"{info}/METADATA"))
         entries = wheel.read(f"{info}/entry_points.txt").decode()
     faults += [f"{path.name} lacks {name}" for name in tracked() if name.removeprefix("src/") not in names]
-    extra = [name for name in names if not name.startswith(("deciban/", f"{info}/"))]
+    shared = f"{info.removesuffix('.dist-info')}.data/data/share/doc/deciban/"
+    pages = {page.relative_to(DOCS).as_posix() for pattern in IN_WHEEL for page in DOCS.glob(pattern)}
+    faults += [f"{path.name} lacks the page {page}" for page in sorted(pages) if shared + page not in names]
+    extra = [name for name in names if not name.startswith(("deciban/", f"{info}/", shared))]
     faults += [f"{path.name} holds {name}, which is not of the package" for name in extra]
     if not any(name.startswith(f"{info}/licenses/") for name in names):
         faults.append(f"{path.name} has no licence file")
@@ -92,7 +89,7 @@ def check_sdist(path: Path) -> list[str]:
 
 
 def first_use(wheel: Path) -> None:
-    """Install the wheel into an empty environment; run the README's examples and the demonstration."""
+    """Install the wheel into an empty environment; follow README and tutorials, and run the demonstration."""
     found = INSTALL.search((ROOT / "README.md").read_text())
     if found is None:
         sys.exit("README.md has no line `pip install deciban`")
@@ -109,7 +106,8 @@ def first_use(wheel: Path) -> None:
                 sys.exit(f"failed: python {' '.join(command[:3])} …")
 
         run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
-        run("-c", EXAMPLES, str(ROOT / "README.md"))
+        run(str(ROOT / "tools" / "pages.py"), *(str(ROOT / page) for page in PAGES))
+        run("-m", "deciban", "docs")
         run("-m", "deciban", "demo")
 
 

@@ -1,14 +1,11 @@
 """docs/howto/command-line.md shows what really happens: every command is run as a process, in the page's order.
 
-`PYTHONPATH=tests python tests/cli/test_howto.py` writes the answers into the pages.
+`PYTHONPATH=tests:tools python tests/cli/test_howto.py` writes the answers into the pages.
 """
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -17,10 +14,10 @@ from typer.main import get_command
 
 from deciban.cli.app import ORDER, app
 from deciban.cli.command import EXAMPLES
-from deciban.demo.commands import write_table
 from deciban.service.lessons import Lesson
 from deciban.service.teacher import Teacher
-from program import environment, process
+from pages import BLOCK, commands, session, transcript
+from program import process
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "howto" / "command-line.md"
@@ -30,45 +27,13 @@ PAGES = [
     pytest.param(ROOT / "README.md", id="README.md"),
     pytest.param(ROOT / "docs" / "tutorial-mail.md", marks=pytest.mark.slow, id="tutorial-mail.md"),
 ]
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-SCRIPT = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)  # a script that the reader saves
-VERSIONS = re.compile(r"^(written +).*$", re.MULTILINE)  # of what wrote a model
-
-
-def transcript(block):
-    """(command, answer) of a block."""
-    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-    return [tuple(part.split("\n", 1)) for part in parts]
-
-
-def session(folder, page):
-    """Runs commands as a shell would, where `deciban` is this program; what they print."""
-    write_table(folder)
-    for name, code in SCRIPT.findall(page.read_text()):
-        (folder / name).write_text(code)
-    tools = folder / ".tools"
-    tools.mkdir()
-    for name, words in (("deciban", "-m deciban"), ("python", "")):
-        (tools / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {words} "$@"\n')
-        (tools / name).chmod(0o755)
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-
-    def run(command):
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment(PATH=path), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
-        return VERSIONS.sub(r"\1…", done.stdout.decode())
-
-    return run
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_happens(page, tmp_path):
     run = session(tmp_path, page)
-    for block in BLOCK.findall(page.read_text()):
-        for command, shown in transcript(block):
-            assert run(command) == shown, f"$ {command}"
+    for command, shown in commands(page):
+        assert run(command) == shown, f"$ {command}"
 
 
 def test_the_page_shows_every_command():

@@ -1,10 +1,11 @@
 """What the README and the pages show is what comes out."""
 
-import doctest
 import re
 from pathlib import Path
 
 import pytest
+
+from pages import examples
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -20,11 +21,9 @@ SLOW = ("sequences.md", "text.md", "topics.md")
     ],
 )
 def test_what_a_page_shows_is_what_comes_out(page):
-    text = page.read_text().replace("```python\n", "\n").replace("```\n", "\n")
-    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    report: list[str] = []
-    assert runner.run(test, out=report.append).failed == 0, "\n".join(report)
+    count, differs = examples(page)
+    assert count
+    assert not differs, differs
 
 
 @pytest.mark.slow
