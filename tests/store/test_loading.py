@@ -19,6 +19,7 @@ from deciban import (
     Fisher,
     Gaussian,
     GenerativeClassifier,
+    HMMClassifier,
     Mixture,
     Multinomial,
     Text,
@@ -637,3 +638,25 @@ def test_parameters_that_contradict_each_other_are_refused(path):
         analysis.fit(FAMILIES["diagonal"][1], y).set_params(shrinkage=0.5)
         with pytest.raises(HyperparameterError, match="solver='svd'"):
             models.save(analysis, path)
+
+
+def test_a_classifier_of_sequences_has_one_weight_for_each_class(path):
+    sequences = [["a", "b"], ["b", "a", "a"], ["c", "c"], ["c", "b"]]
+    models.save(HMMClassifier(Categorical(), 1, random_state=0).fit(sequences, ["s", "s", "t", "t"]), path)
+
+    def turn(content, names, body):
+        names["weights"]["shape"] = [2, 1]
+        return body
+
+    forged(path, turn)
+    with pytest.raises(ModelFileError, match="as many as there are classes"):
+        load(path)
+
+
+def test_keys_of_a_dict_are_plain_numbers(path):
+    rows = np.random.default_rng(0).normal(size=(12, 3))
+    families = {np.int64(0): Gaussian("diagonal"), (1, 2): Gaussian("full")}
+    models.save(GenerativeClassifier(families).fit(rows, y[:12]), path)
+    clf = load(path)
+    assert [type(key) for key in clf.families] == [int, tuple]
+    assert "(1, 2)" in repr(clf)

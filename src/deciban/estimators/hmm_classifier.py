@@ -343,7 +343,8 @@ class StoredHMMClassifier:
             check()
         whole = isinstance(self.names, tuple) and isinstance(self.models, tuple)
         require(whole and all(isinstance(model, StoredHMM) for model in self.models), "models", "one for each class")
-        require(len(self.names) == len(self.models) == np.size(self.weights), "models", "as many as there are classes")
+        fits = len(self.names) == len(self.models) and np.shape(self.weights) == (len(self.names),)
+        require(fits, "models", "as many as there are classes")
         classifier = unfitted(HMMClassifier, self.parameters)
         models = [model.restored(None) for model in self.models]
         classifier._set(self.names, dict(zip(self.names, models)), np.asarray(self.weights, dtype=float))

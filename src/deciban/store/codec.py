@@ -267,7 +267,9 @@ class Decoder:
         return plain.reshape(tuple(map(int, self._list(node, "shape", at))))
 
     def _dict(self, node: Node, at: str, depth: int) -> dict[Any, Any]:
-        pairs = [(self.decode(key, f"{at}.key", depth), value) for key, value in self._list(node, "items", at)]
+        found = [(self.decode(key, f"{at}.key", depth), value) for key, value in self._list(node, "items", at)]
+        # equal, and comparable with other keys: a number of numpy compares itself with the items of a tuple
+        pairs = [(key.item() if isinstance(key, np.generic) else key, value) for key, value in found]
         made = {key: self.decode(value, f"{at}.{place(key, i)}", depth) for i, (key, value) in enumerate(pairs)}
         if len(made) < len(pairs):
             raise self.wrong(at, "a dict with the same key twice")
