@@ -14,10 +14,10 @@ RESULTS ?= benchmarks/results/$(JOB).json
 FUZZ_SECONDS ?= 3600
 FUZZ_SEED ?=
 
-# what `make test-lowest` runs: everything that needs no other library
+# what `make test-lowest`, `test-python` and `test-numpy` run: everything that needs no other library
 LOWEST := tests/laws tests/families tests/statistics tests/estimators tests/read tests/text tests/store tests/evidence tests/latent tests/topics
 
-.PHONY: demo test test-slow test-lowest test-sklearn gallery-sklearn test-dask test-spark check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
+.PHONY: demo test test-slow test-lowest test-python test-numpy test-sklearn gallery-sklearn test-dask test-spark check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m deciban.demo
@@ -36,6 +36,16 @@ test-lowest:
 	$(PYTHON) tools/lowest.py plots web > .venv-lowest/lowest.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/lowest.txt --editable ".[plots,web]" pytest pytest-xdist hypothesis pandas httpx
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(LOWEST)
+
+# the same tests with another Python, in an environment of its own: `make test-python PYTHON=python3.13`
+test-python:
+	$(PYTHON) -m venv .venv-$(notdir $(PYTHON))
+	.venv-$(notdir $(PYTHON))/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plots,web]" pytest pytest-xdist hypothesis pandas httpx
+	OPENBLAS_NUM_THREADS=1 .venv-$(notdir $(PYTHON))/bin/python -m pytest -n 2 --dist worksteal $(LOWEST)
+
+# the same tests without compiled loops
+test-numpy: $(TOOLS)
+	DECIBAN_KERNELS=numpy OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(LOWEST)
 
 # scikit-learn's own tests against the classes of deciban.sklearn
 test-sklearn: $(TOOLS)
@@ -125,4 +135,4 @@ $(SITE): $(INSTALLED)
 	touch $(SITE)
 
 clean:
-	rm -rf .venv .venv-bench .venv-lowest .venv-spark build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated
+	rm -rf .venv .venv-bench .venv-lowest .venv-spark .venv-python* build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache docs/_build docs/gallery_pages docs/reference/generated

@@ -136,7 +136,8 @@ def test_what_a_mixture_refuses():
         Mixture(Multinomial(), 6).fit(X)
     with pytest.raises(HyperparameterError, match="readings"):
         Mixture(Multinomial(), 2).fit(X, rule="mean")
-    with pytest.raises(HyperparameterError, match="at least one component"):
-        Mixture(Multinomial(), 0)
+    for components in (0, 2**31):
+        with pytest.raises(HyperparameterError, match="1 to 65,536 components"):
+            Mixture(Multinomial(), components)
     with pytest.raises(NotAvailableError, match="refit"):
         Mixture(Multinomial(), 2).fit(X, random_state=0).unlearn(X[:1])

@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from deciban.errors import HyperparameterError
+
 F = TypeVar("F", bound=Callable[..., Any])
 Array = NDArray[Any]
 Body = Literal["numba", "numpy"]
@@ -24,16 +26,27 @@ SMALL_WORK = 1_000_000
 # Rows converted at a time if an array has a type or layout that kernels do not read.
 CONVERTED_ROWS = 4096
 
-# The most operations for which numpy runs; −1 or infinity if one version is forced.
-numpy_work: ContextVar[float] = ContextVar("numpy_work", default=SMALL_WORK - 1)
+WORK: dict[str, float] = {"numba": -1, "numpy": np.inf}  # the most operations for which numpy runs, if one is forced
+VARIABLE = "DECIBAN_KERNELS"
+
+
+def _default_work() -> float:
+    """Return the most operations for which numpy runs, unless the environment variable forces one version."""
+    body = os.environ.get(VARIABLE, "")
+    if body and body not in WORK:
+        raise HyperparameterError(f"the environment variable {VARIABLE}={body!r} must be 'numpy' or 'numba', or unset.")
+    return WORK.get(body, SMALL_WORK - 1)
+
+
+numpy_work: ContextVar[float] = ContextVar("numpy_work", default=_default_work())
 
 
 @contextmanager
 def forced(body: Body) -> Iterator[None]:
     """Use only the compiled or only the numpy versions, for any size of input: for tests that compare the two."""
-    if body not in ("numba", "numpy"):
+    if body not in WORK:
         raise ValueError(f"the body must be 'numba' or 'numpy', not {body!r}")
-    token = numpy_work.set(-1 if body == "numba" else np.inf)
+    token = numpy_work.set(WORK[body])
     try:
         yield
     finally:

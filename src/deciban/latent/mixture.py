@@ -48,6 +48,7 @@ from deciban.statistics.members import collect_checked
 
 Criterion: TypeAlias = Literal["bic", "icl", "heldout"]
 FOLDS = 5  # of held-out likelihood
+MOST_COMPONENTS = 2**16  # more are a mistake, or a changed file: each has a name in each class
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,10 +116,10 @@ class Mixture(em.FrozenEstimate):
         return self.component.accepts
 
     def __post_init__(self) -> None:
-        if self.n_components < 1 or self.pseudo_count <= 0:
+        if not 1 <= self.n_components <= MOST_COMPONENTS or self.pseudo_count <= 0:
             raise HyperparameterError(
                 f"Mixture(n_components={self.n_components}, pseudo_count={self.pseudo_count}): "
-                "there must be at least one component, and the pseudo-count must be > 0."
+                f"there must be 1 to {MOST_COMPONENTS:,} components, and the pseudo-count must be > 0."
             )
         if not isinstance(self.component, Family):
             raise HyperparameterError(f"{self.component!r} is not a family. Use one such as Gaussian().")
