@@ -16,6 +16,9 @@ FUZZ_SEED ?=
 
 # what `make test-lowest`, `test-python` and `test-numpy` run: everything that needs no other library
 LOWEST := tests/laws tests/families tests/statistics tests/estimators tests/read tests/text tests/store tests/evidence tests/latent tests/topics
+FOR_TESTS := pytest-xdist hypothesis pandas polars safetensors httpx
+# warnings that older versions of dependencies give
+OLDER := -W "ignore:deciban.sklearn was tested:UserWarning" -W "ignore:'click.utils:DeprecationWarning"
 
 .PHONY: demo test test-slow test-lowest test-python test-numpy test-sklearn gallery-sklearn test-dask test-spark check mutants fuzz faults kill docs dist bench serve-kill serve-fuzz serve-load clean
 
@@ -34,13 +37,13 @@ test-slow: $(TOOLS)
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tools/lowest.py plots web > .venv-lowest/lowest.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/lowest.txt --editable ".[plots,web]" pytest pytest-xdist hypothesis pandas httpx
-	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(LOWEST)
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-lowest/lowest.txt --editable ".[plots,web]" "pytest<9" $(FOR_TESTS)
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n 2 --dist worksteal $(OLDER) $(LOWEST)
 
 # the same tests with another Python, in an environment of its own: `make test-python PYTHON=python3.13`
 test-python:
 	$(PYTHON) -m venv .venv-$(notdir $(PYTHON))
-	.venv-$(notdir $(PYTHON))/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plots,web]" pytest pytest-xdist hypothesis pandas httpx
+	.venv-$(notdir $(PYTHON))/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plots,web]" pytest $(FOR_TESTS)
 	OPENBLAS_NUM_THREADS=1 .venv-$(notdir $(PYTHON))/bin/python -m pytest -n 2 --dist worksteal $(LOWEST)
 
 # the same tests without compiled loops

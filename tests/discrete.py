@@ -131,5 +131,7 @@ def text_truth(family, stats, X, rule):
     if rule == "predictive" or family.reading == "polya":
         A, length = stats.counts + alpha, rows.sum(axis=1)
         ways = gammaln(length + 1) - gammaln(rows + 1).sum(axis=1)
-        return np.stack([sps.dirichlet_multinomial.logpmf(rows, a, length) - ways for a in A], 1)
+        some = np.maximum(length, 1)  # scipy 1.13 refuses rows without words, whose density is 1
+        truth = [sps.dirichlet_multinomial.logpmf(rows, a, some) - ways for a in A]
+        return np.where(length[:, None] > 0, np.stack(truth, 1), 0.0)
     return np.stack([xlogy(rows, a / a.sum()).sum(axis=1) for a in A], 1)

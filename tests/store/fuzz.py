@@ -81,7 +81,8 @@ OF_USE = (  # about rows, parameters that can be set, what a model cannot do, an
     *(EmptyClassError, NoModeError, SingularError),
     MergeError,  # names of rows that are of another type than those of the model
 )
-OF_SCIKIT_LEARN = ("feature", "do not exist in the initial classes")  # its messages on other columns and labels
+# its messages on other columns and labels, and on gaps where the file says that they are not accepted
+OF_SCIKIT_LEARN = ("feature", "do not exist in the initial classes", "Input X contains NaN")
 DOCUMENT = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa alpha prize"
 
 

@@ -46,6 +46,7 @@ from deciban.families.dirichlet import (
 )
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, require_rows
+from deciban.kernels.rows import distinct_rows
 from deciban.read.categories import Codes, encode_categories, refuse_negative
 from deciban.statistics import Array, Axis, Members, Ragged, Stats, summed
 
@@ -623,7 +624,7 @@ class CategoricalDensity(Density):
         for gaps in np.unique(codes < 0, axis=0):
             alike = np.flatnonzero(((codes < 0) == gaps).all(axis=1))
             seen = np.concatenate([listed.reshape(M, -1), codes[alike]])[:, ~gaps]
-            groups, place = np.unique(seen, axis=0, return_inverse=True)
+            groups, place = distinct_rows(seen)
             p, cells = np.zeros((len(groups), self.K)), np.bincount(place[:M], minlength=len(groups))
             np.add.at(p, place[:M], np.exp(self.log_p))
             known = (groups < sizes[~gaps]).all(axis=1)  # the code of an unknown category is that after the last

@@ -38,7 +38,8 @@ def _default_work() -> float:
     return WORK.get(body, SMALL_WORK - 1)
 
 
-numpy_work: ContextVar[float] = ContextVar("numpy_work", default=_default_work())
+DEFAULT_WORK = _default_work()
+numpy_work: ContextVar[float] = ContextVar("numpy_work", default=DEFAULT_WORK)
 
 
 @contextmanager

@@ -118,6 +118,12 @@ def add_row(scores: Array, row: Array, out: Array) -> None:
     np.add(scores[m:], row, out=out[m:])
 
 
+def distinct_rows(rows: Array) -> tuple[Array, Array]:
+    """Return the rows that differ, in order, and (n,) the place of each row among them."""
+    distinct, place = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, place.reshape(-1)  # numpy 2.0 returns a column
+
+
 def row_max(rows: Array) -> Array:
     """Largest number of each row, (n,); −inf where rows are empty, NaN where a row has one."""
     return _along_rows(np.maximum, rows) if 0 < rows.shape[1] <= SHORT_ROW else rows.max(axis=1, initial=-np.inf)

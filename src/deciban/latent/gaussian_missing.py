@@ -26,6 +26,7 @@ from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, collect_diagonal
 from deciban.families.protocol import Input, Rule
 from deciban.kernels.choice import one_thread
+from deciban.kernels.rows import distinct_rows
 from deciban.latent import em
 from deciban.read.numbers import refuse_infinite
 from deciban.read.tables import dense_numbers
@@ -253,9 +254,9 @@ def _independent(seen: DiagonalStats, otherwise: Array) -> NormalDensity:
 def patterns(X: Array) -> Iterator[tuple[Array, Array, Array]]:
     """Yield (rows, observed columns, missing columns) of each pattern; rows without any value are left out."""
     gaps = np.isnan(X)
-    kinds, which = np.unique(np.packbits(gaps, axis=1), axis=0, return_inverse=True)
-    order = np.argsort(which.reshape(-1), kind="stable")
-    ends = np.cumsum(np.bincount(which.reshape(-1), minlength=len(kinds)))
+    kinds, which = distinct_rows(np.packbits(gaps, axis=1))
+    order = np.argsort(which, kind="stable")
+    ends = np.cumsum(np.bincount(which, minlength=len(kinds)))
     for rows in np.split(order, ends[:-1]):
         missing = gaps[rows[0]]
         if not missing.all():
@@ -270,7 +271,7 @@ def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats
     for rows, seen, gap in patterns(X):
         Z = np.asarray(X[rows], dtype=float) - density.origin
         for k in range(K):
-            w = np.asarray(shares[rows, k].todense()).ravel() if members.shares is None else shares[rows, k]
+            w = shares[rows][:, [k]].toarray().ravel() if members.shares is None else shares[rows, k]
             here = np.flatnonzero(w)
             if not len(here):
                 continue

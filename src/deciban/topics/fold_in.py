@@ -22,6 +22,7 @@ from scipy.special import gammaln
 from deciban.errors import HyperparameterError
 from deciban.kernels import softmax
 from deciban.kernels.choice import Array
+from deciban.kernels.rows import distinct_rows
 from deciban.topics.kernels.layout import Rows, ThreadPool, used_words
 from deciban.topics.kernels.passes import fold_in
 
@@ -117,7 +118,7 @@ def _exact_moments(found: FoldedIn, alpha: Array, documents: Array, tokens: Arra
     moves: list[Array] = []
     for _ in range(int(tokens.max(initial=0))):  # states[i]: counts of i tokens; moves[i]: their successors, by topic
         successors = (states[-1][:, None] + np.eye(K, dtype=np.int64)).reshape(-1, K)
-        distinct, place = np.unique(successors, axis=0, return_inverse=True)
+        distinct, place = distinct_rows(successors)
         states.append(distinct)
         moves.append(place.reshape(-1, K))
     for n in np.unique(tokens):

@@ -21,6 +21,7 @@ from deciban.errors import HyperparameterError
 from deciban.families import limits
 from deciban.families.protocol import Density
 from deciban.kernels.parallel import row_scores
+from deciban.kernels.rows import distinct_rows
 from deciban.linalg import EPS, whiten
 from deciban.read.numbers import Matrix
 from deciban.statistics import Array
@@ -193,7 +194,7 @@ class MatrixDensity(Density):
     def _fill_gaps(self, scores: Array, X: Array, gaps: Array) -> None:
         """Score rows with missing values, those with the same features together; other rows among them stay."""
         some = limits.masked(X[gaps], self.limit)
-        patterns, which = np.unique(np.isnan(some), axis=0, return_inverse=True)
+        patterns, which = distinct_rows(np.isnan(some))
         for at, missing in enumerate(patterns):
             rows, seen = gaps[which == at], np.flatnonzero(~missing)
             if not len(seen):
