@@ -156,6 +156,7 @@ def test_a_line_of_json_that_does_not_fit_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data"),
     [("x.csv.gz", gzip.compress(b"a,b\n" + os.urandom(1000))[:-600]), ("x.parquet", b"PAR1xx"), ("x.arrow", b"zzz")],
+    ids=["gzip", "parquet", "arrow"],
 )
 def test_a_file_that_is_not_whole_is_refused(name, data, tmp_path):
     with pytest.raises(InputError, match="cannot be read"):

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -23,6 +24,7 @@ from deciban import (
     Mixture,
     Multinomial,
     Text,
+    TopicModel,
     Transformed,
     load,
     release,
@@ -660,3 +662,31 @@ def test_keys_of_a_dict_are_plain_numbers(path):
     clf = load(path)
     assert [type(key) for key in clf.families] == [int, tuple]
     assert "(1, 2)" in repr(clf)
+
+
+def test_topics_have_all_attributes_of_a_fit(path):
+    models.save(TopicModel(2, random_state=0).fit(["red wine", "white wine", "old cheese", "new cheese"]), path)
+
+    def rename(content, names, body):
+        fitted = content["model"]["estimator"]["fitted"]["items"]
+        next(item for item in fitted if item[0] == "texts_")[0] = "TEXTS_"
+        return body
+
+    forged(path, rename)
+    with pytest.raises(ModelFileError, match="its attribute 'texts_'"):
+        load(path)
+
+
+def test_levels_of_interactions_are_whole_numbers(path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.integers(0, 3, (200, 2)), columns=["a", "b"]).astype(str)
+    clf = GenerativeClassifier(interactions=[("a", "b")]).fit(rows, (rows["a"] == rows["b"]).to_numpy())
+    models.save(release(clf), path)
+
+    def retype(content, names, body):
+        next(entry for name, entry in names.items() if name.endswith(".levels"))["dtype"] = "U64"
+        return body
+
+    forged(path, retype)
+    with pytest.raises(ModelFileError, match=r"InteractionDensity\.levels needs integers"):
+        load(path)

@@ -237,6 +237,9 @@ def _check_experts(family: Product, stats: ProductStats, K: int, columns: Sequen
             names = held.labels.get("cell") if isinstance(held, InteractionStats) else None
             right = len(inner.cuts) == len(at) and isinstance(names, Ragged)
             require(right and names == inner.layout.axis, "interactions", "counts of their levels")
+            if isinstance(expert, Released):
+                require(isinstance(expert.density, InteractionDensity), "interactions", "their own density")
+                _check_density(expert, expert.density, K, columns_of)
         elif isinstance(inner, CosineFeatures):
             require(len(inner.ramps) == len(at), "features of columns", "one ramp for each column")
             _check_sums(expert, sums, K, range(inner.features))
@@ -250,14 +253,15 @@ def _check_density(family: Family[Any], density: Density, K: int, columns: Seque
         for at, (part, inner) in zip(family.positions(columns), blocks_of(family, density)):
             _check_density(part, inner, K, at)
         for held, (part, inner) in zip(family.experts.values(), experts_of(family, density)):
-            if isinstance(inner, InteractionDensity):
-                own: Any = part.family if isinstance(part, Released) else part
-                right = inner.table.shape == (own.layout.cells, K) and np.array_equal(inner.pairs, own.layout.pairs)
-                require(right and np.array_equal(inner.levels, own.layout.levels), "interactions", f"{K} classes")
-            else:
-                own = part.family if isinstance(part, Released) else part
-                of = range(own.features) if isinstance(own, CosineFeatures) else held.columns
-                _check_density(part, inner, K, of)
+            own: Any = part.family if isinstance(part, Released) else part
+            _check_density(part, inner, K, range(own.features) if isinstance(own, CosineFeatures) else held.columns)
+        return
+    if isinstance(density, InteractionDensity):
+        layout: Any = (family.family if isinstance(family, Released) else family).layout  # type: ignore[attr-defined]
+        for name in ("levels", "pairs"):
+            require(getattr(density, name).dtype == np.int64, f"InteractionDensity.{name}", "integers")
+        right = density.table.shape == (layout.cells, K) and np.array_equal(density.pairs, layout.pairs)
+        require(right and np.array_equal(density.levels, layout.levels), "interactions", f"{K} classes")
         return
     found = sizes(density)
     if not density.shapes and not type(density).__module__.startswith("deciban."):

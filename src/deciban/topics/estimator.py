@@ -454,6 +454,8 @@ class StoredTopics:
             check()
         require(isinstance(self.estimator, Estimator), "topics", "an estimator")
         model = self.estimator.put_together({})
+        for name in ("vocabulary_", "n_topics_", "texts_", "n_features_in_"):
+            require(name in vars(model), type(model).__name__, f"its attribute {name!r}")
         words, K = model.vocabulary_, model.n_topics_
         require(type(vars(model).get("documents_", 0)) in (int, float), "documents_", "a number")
         require(isinstance(words, np.ndarray) and words.ndim == 1 and words.dtype == object, "vocabulary_", "words")
