@@ -20,6 +20,7 @@ from deciban import (
     SemiSupervised,
     TopicModel,
 )
+from versions import with_tested_sklearn
 
 ESTIMATORS = [
     GenerativeClassifier(),
@@ -62,6 +63,7 @@ SEQUENCES = {
 }
 
 
+@with_tested_sklearn
 @pytest.mark.filterwarnings("ignore:.*:sklearn.exceptions.SkipTestWarning")
 def test_estimator_checks_of_one_sequence():
     results = check_estimator(OneSequence(Gaussian()), on_fail=None, on_skip=None)

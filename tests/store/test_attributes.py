@@ -10,8 +10,10 @@ from deciban.errors import DecibanError, ModelFileError
 from deciban.store import declared
 from store.fuzz import Seed, drop_in_labels, drop_ins, fit_drop_in, uses
 from store.models import COUNTS, NUMBERS
+from versions import with_tested_sklearn
 
 
+@with_tested_sklearn
 def test_attributes_that_estimators_set_are_declared():
     """An attribute of a file that no annotation and no shape describes would be used without a check."""
     labels = np.where(np.arange(len(NUMBERS)) % 3, "a", "b")
@@ -30,6 +32,7 @@ def test_attributes_that_estimators_set_are_declared():
         assert set_by_fit <= known, type(model)
 
 
+@with_tested_sklearn
 @pytest.mark.parametrize("name", [name for name, *_ in drop_ins()])
 def test_drop_ins_come_back_with_all_that_they_can_do(name, tmp_path):
     _, estimator, rows = next(each for each in drop_ins() if each[0] == name)

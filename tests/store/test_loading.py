@@ -37,6 +37,7 @@ from deciban.store.codec import PLAIN
 from deciban.store.models import KEYS
 from store.answers import OTHER, answers, given
 from store.models import COUNTS, FAMILIES, fitted, y
+from versions import with_tested_sklearn
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.deciban"))
 
@@ -635,6 +636,7 @@ def test_features_have_the_names_of_the_columns(path):
         load(path)
 
 
+@with_tested_sklearn
 def test_parameters_that_contradict_each_other_are_refused(path):
     for analysis in (LinearDiscriminantAnalysis(), QuadraticDiscriminantAnalysis()):
         analysis.fit(FAMILIES["diagonal"][1], y).set_params(shrinkage=0.5)

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from deciban.kernels import forced
 from deciban.sklearn import CountVectorizer
+from versions import with_tested_sklearn
 
 TEXTS = ["The cat sat.", "A cat, a Dog & the ΣΊΣΥΦΟΣ", "naïve İstanbul cats", "", "the the the end_of 42 ½"] * 3
 
@@ -69,6 +70,7 @@ def test_it_is_one_of_theirs_and_clones_and_pickles():
     np.testing.assert_array_equal(again.transform(TEXTS).toarray(), ours.transform(TEXTS).toarray())
 
 
+@with_tested_sklearn
 def test_the_dictionary_of_terms_is_made_when_somebody_wants_it():
     ours = CountVectorizer()
     assert not hasattr(ours, "vocabulary_")
