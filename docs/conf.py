@@ -50,6 +50,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "filename_pattern": r"plot_",
     "remove_config_comments": True,
     "download_all_examples": False,
+    "capture_repr": (),  # what a script prints is shown, not the object of its last line
     "within_subsection_order": "FileNameSortKey",
     "show_memory": False,
     "min_reported_time": 1e9,
