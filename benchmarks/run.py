@@ -52,12 +52,13 @@ QUICK = ["categorical", "multinomial", "diagonal", "full", "tied", "leave-one-ou
 CLOCK = [
     name for name in BENCHMARKS if name.startswith("clock-")
 ]  # elapsed times; run them on a machine without other work
-GROUPS = {"all": list(BENCHMARKS), "quick": QUICK, "clock": CLOCK}
+README = ["text", "text-one", *QUICK[:-1]]  # the figures of README.md, see readme.py
+GROUPS = {"all": list(BENCHMARKS), "quick": QUICK, "clock": CLOCK, "readme": README}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"all, quick, clock, or some of: {', '.join(BENCHMARKS)}")
+    parser.add_argument("names", nargs="*", help=f"all, quick, clock, readme, or some of: {', '.join(BENCHMARKS)}")
     parser.add_argument(
         "--json",
         type=Path,

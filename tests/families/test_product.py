@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from deciban import Gaussian, GenerativeClassifier, Poisson
+from deciban.errors import InputError
+from deciban.families.product import Product
 
 rng = np.random.default_rng(0)
 N = 120
@@ -37,3 +39,8 @@ def test_columns_of_different_blocks_do_not_meet_in_the_discriminant():
     assert (A[2:, :2] == 0).all()
     assert (np.abs(A[:2, :2]) > 0).all()
     assert (np.abs(A[2:, 2:]) > 0).all()
+
+
+def test_a_block_names_a_column_once():
+    with pytest.raises(InputError, match=r"\('a', 'a'\) names a column twice"):
+        Product({("a", "a"): Gaussian(), "b": Gaussian()})

@@ -31,6 +31,7 @@ from deciban import (
     save,
 )
 from deciban.errors import DecibanError, HyperparameterError, ModelFileError, NotAvailableError
+from deciban.families.product import Product
 from deciban.sklearn import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from deciban.store import container, models, registry
 from deciban.store.codec import PLAIN
@@ -691,4 +692,20 @@ def test_levels_of_interactions_are_whole_numbers(path):
 
     forged(path, retype)
     with pytest.raises(ModelFileError, match=r"InteractionDensity\.levels needs integers"):
+        load(path)
+
+
+def test_a_density_of_blocks_has_some(path):
+    rows = np.random.default_rng(0).normal(size=(24, 2))
+    blocks = Product({0: Gaussian("diagonal"), 1: Gaussian("diagonal")})
+    models.save(release(GenerativeClassifier(Mixture(blocks, 2), calibrate=None).fit(rows, np.arange(24) % 2)), path)
+
+    def empty(content, names, body):
+        density = model_of(content)["family"]["density"]["each"]["items"][0]["components"]
+        assert density["@"] == "ProductDensity"
+        density["blocks"]["items"] = []
+        return body
+
+    forged(path, empty)
+    with pytest.raises(ModelFileError):
         load(path)

@@ -202,6 +202,8 @@ class Product(
         for key, family in self.families.items():
             if not isinstance(family, Family):
                 raise InputError(f"{key!r}: {family!r} is not a family. Use one such as Gaussian() or Categorical().")
+            if len(set(as_key(key))) < len(as_key(key)):
+                raise InputError(f"the block {key!r} names a column twice. Name each column once.")
 
     @property
     def keys(self) -> list[Key]:

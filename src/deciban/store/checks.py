@@ -37,7 +37,7 @@ NAMED = {"class", "feature", "category", "combination", "word"}  # axes that alw
 SAME_CLASSES = ("ModelStats", "ProductStats", "MappedStats", "MixtureSums", "HMMStats")
 SUMS = (np.dtype(np.float64), np.dtype(np.int64))  # types of the numbers of statistics
 # raised by code whose arguments come from a file and do not fit together
-MISMATCH = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError)
+MISMATCH = (AttributeError, TypeError, ValueError, IndexError, KeyError, ArithmeticError, StopIteration)
 
 KINDS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "log": (lambda x: x <= SLACK, "logarithms of probabilities"),
