@@ -8,7 +8,8 @@ SITE := .venv/.site
 
 BENCH := .venv-bench/.installed
 JOB ?= all
-SHARE ?= 1
+# of the rows: a fifth is enough for a quick look
+SHARE ?= $(if $(filter quick,$(JOB)),0.2,1)
 RESULTS ?= benchmarks/results/$(JOB).json
 
 FUZZ_SECONDS ?= 3600

@@ -67,7 +67,7 @@ def _pomegranate(X: Any) -> Iterator[Row | str]:
     for structure, kind in (("full", "full"), ("diagonal", "diag")):  # its "sphere" refuses a start; it has no "tied"
         start = _start(Gaussian(structure), X[:20_000], shares)
         parts = start.components
-        means, weights = torch.tensor(parts.origin + parts.mean), torch.tensor(np.exp(start.log_weights))
+        means, weights = torch.tensor(parts.mean), torch.tensor(np.exp(start.log_weights))
         spread = parts.scale / parts.divisor[:, None, None] if kind == "full" else parts.variance
         spreads = torch.tensor(np.ascontiguousarray(spread))
 
@@ -128,7 +128,7 @@ def _iteration(
 
 def _peer(X: Any, kind: str, start: MixtureDensity, steps: int) -> GaussianMixture:
     parts = start.components
-    means = parts.origin + parts.mean
+    means = parts.mean
     if kind in ("full", "tied"):
         precisions = np.linalg.inv(parts.scale / parts.divisor[: len(parts.scale), None, None])
     else:
