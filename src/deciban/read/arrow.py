@@ -290,7 +290,7 @@ def decimal_years(when: pa.Array) -> Array:
     missing = np.isnan(days) if days.dtype.kind == "f" else np.zeros(len(days), bool)
     dates = np.where(missing, 0, days).astype("datetime64[D]")
     years = dates.astype("datetime64[Y]")
-    start, end = (edge.astype("datetime64[D]").astype(float) for edge in (years, years + 1))
+    start, end = (edge.astype("datetime64[D]").astype(float) for edge in (years, years + np.timedelta64(1, "Y")))
     return np.where(missing, np.nan, 1970 + years.astype(float) + (days - start) / (end - start))
 
 
