@@ -22,6 +22,7 @@ from deciban.model.candidates import Judge
 from deciban.model.judge import known_lesson, left_out_blocks
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.statistics import Members
+from deciban.text import word_fit
 from deciban.text.counting import TextRows
 from deciban.text.documents import DocumentPass
 from deciban.text.vocabulary import Vocabulary
@@ -328,3 +329,17 @@ def test_an_answer_reads_each_document_once(monkeypatch, form):
     log_likelihood = clf.log_likelihood(texts, constant=False)
     assert sum(number) == len(texts)
     np.testing.assert_array_equal(log_likelihood, expected)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_start_from_fewer_documents_ends_at_the_same_minimum(K, monkeypatch):
+    texts, y = corpus(1200, K)
+    monkeypatch.setattr(word_fit, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(word_fit, "MAX_STEPS", 200)
+    found = []
+    for rows in (10**9, 100):  # the second fits 300 documents first, and 75 before them are too few
+        monkeypatch.setattr(word_fit, "FEWEST_ROWS", rows)
+        clf = GenerativeClassifier(Text(transform="counts", pseudo_count=0.5), calibrate="features").fit(texts, y)
+        found.append(clf.predict_log_proba(texts))
+    assert not np.array_equal(*found)  # the course was another one
+    np.testing.assert_allclose(np.exp(found[0]), np.exp(found[1]), atol=1e-3)

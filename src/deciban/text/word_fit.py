@@ -27,6 +27,8 @@ MEMORY = 6  # past steps that L-BFGS uses
 TOLERANCE = 1e-3  # relative decrease of the objective in the last step
 SUFFICIENT = 1e-4  # share of the expected decrease that a step must reach
 SHORTEST_STEP = 1e-6
+COARSE = 4  # a large problem starts at the minimum of every so many documents
+FEWEST_ROWS = 4_000  # of the smaller problem
 ENTRY_WORK = 8  # elementary operations of a word of a document, and one for each class
 CLASS_WORK = 60  # elementary operations of a class of a document: logarithms and powers
 
@@ -65,6 +67,16 @@ class WordEvidence:
                 llr += own.data * np.repeat(np.where(self.codes == 1, single(1.0), single(-1.0)), np.diff(rows.indptr))
             contrast = _like(rows, llr)
         found = replace(self, rows=rows, table=table, totals=totals, own=own, contrast=contrast)
+        return replace(found, documents=found._turned())
+
+    def thinned(self, step: int) -> WordEvidence:
+        """Return the evidence of every step-th document."""
+        some = slice(None, None, step)
+        rows, own, contrast = (
+            None if given is None else given[some].tocsr() for given in (self.rows, self.own, self.contrast)
+        )
+        codes = None if self.codes is None else self.codes[some]
+        found = replace(self, rows=rows, totals=self.totals[some], own=own, codes=codes, contrast=contrast)
         return replace(found, documents=found._turned())
 
     def _turned(self) -> tuple[sp.csr_array, ...]:
@@ -206,18 +218,32 @@ class Problem:
         by_factor = [found.curvature((scale**2)[:, None] * spread) for found, scale in self.evidence]
         return np.concatenate(by_factor) + self.strength, spread.sum(axis=0) + 1 / self.offset_sd**2
 
+    def thinned(self, step: int) -> Problem:
+        """Return the problem of every step-th document; the penalty stays, so that few documents move factors less."""
+        some = slice(None, None, step)
+        return Problem(
+            [(found.thinned(step), scale[some]) for found, scale in self.evidence],
+            self.rest[some],
+            self.codes[some],
+            self.weight[some],
+            self.strength,
+            self.offset_sd,
+        )
+
     def minimum(self, offsets: Array) -> tuple[Array, Array]:
         """Return the factors (U,) and offsets (K,) of the minimum; offsets of classes without rows stay."""
         U = len(self.strength)
-        ones = np.ones(U)
-        unit = 1 / np.sqrt(np.concatenate(self.curvature(ones, offsets)))
+        factors, begin = np.ones(U), offsets
+        if len(self.codes) >= COARSE * FEWEST_ROWS:
+            factors, begin = self.thinned(COARSE).minimum(offsets)
+        unit = 1 / np.sqrt(np.concatenate(self.curvature(factors, begin)))
 
         def value(x: Array) -> tuple[float, Array]:
             parameters = x * unit
             loss, by_factor, by_offset = self.objective(parameters[:U], parameters[U:])
             return loss, np.concatenate([by_factor, by_offset]) * unit
 
-        start = np.concatenate([ones, offsets]) / unit
+        start = np.concatenate([factors, begin]) / unit
         found = _least(value, start, U) * unit
         factors, made = found[:U], found[U:]
         has_rows = np.bincount(self.codes, self.weight, len(offsets)) > 0
