@@ -1,4 +1,4 @@
-"""A page of results with a plot: `python benchmarks/page.py results.json -o docs/benchmarks.md`.
+"""A page of results with a plot: `python benchmarks/page.py results.json… -o docs/benchmarks.md`.
 
 Every job of the run is on the page, in the order of the ratios; jobs that are slower than their peer, or miss their
 bound, are marked. The plot is written beside the page.
@@ -16,7 +16,7 @@ from record import Result, read
 SLOWER, FASTER, GREY = "#b5482f", "#2f6fa8", "#666666"
 INTRODUCTION = """# Benchmarks
 
-Measured by `make bench`; the raw numbers are in `{source}` ([how to run them](../benchmarks/README.md)). Both sides
+Measured by `make bench`; the raw numbers are in {source} ([how to run them](../benchmarks/README.md)). Both sides
 run in one process on the same data, in turns; times are medians. The ratio is the peer's CPU time over ours: 2 is twice
 as fast, less than 1 is slower. *By the clock* is the same for elapsed time, where it was measured. *Answers* is the
 largest difference between the answers of both sides.
@@ -120,19 +120,20 @@ def where(run: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path)
+    parser.add_argument("results", type=Path, nargs="+", help="files of one or several runs")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    run, results = read(options.results)
+    runs = [read(path) for path in options.results]
+    results = [each for _, found in runs for each in found]
     picture = options.output.with_suffix(".svg")
     plot(results, picture)
     text = INTRODUCTION.format(
-        source=f"benchmarks/results/{options.results.name}",
-        where=where(run),
+        source=" and ".join(f"`benchmarks/results/{path.name}`" for path in options.results),
+        where="\n\n".join(where(run) for run, _ in runs),
         plot=picture.name,
         summary=summary(results),
     )
-    remarks = "\n".join(f"- {remark}" for remark in run["remarks"])
+    remarks = "\n".join(f"- {remark}" for run, _ in runs for remark in run["remarks"])
     options.output.write_text(text + table(results) + (f"\n\nRemarks of the jobs:\n\n{remarks}\n" if remarks else "\n"))
 
 
