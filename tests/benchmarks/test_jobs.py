@@ -48,8 +48,10 @@ LONG = {
 
 @pytest.fixture
 def benchmarks(monkeypatch):
-    """Imports a module of the folder; none of them stays imported."""
+    """Imports a module of the folder; none of them stays imported, and folders of tests of the same name come back."""
     monkeypatch.syspath_prepend(str(FOLDER))
+    for name in {file.stem for file in FOLDER.glob("*.py")} & set(sys.modules):
+        monkeypatch.delitem(sys.modules, name)
     before = set(sys.modules)
     yield importlib.import_module
     for name in set(sys.modules) - before:
