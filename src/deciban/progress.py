@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 DELAY = 1.0  # seconds of work before the bar is shown
+INTERVAL = 0.5  # seconds between two looks at work that is done elsewhere
 
 
 @contextmanager
@@ -28,6 +30,32 @@ def progress_bar(label: str | None, total: float | None) -> Iterator[Callable[[f
         yield bar.update
     finally:
         bar.close()
+
+
+@contextmanager
+def watched(label: str | None, total: float | None, completed: Callable[[], float]) -> Iterator[None]:
+    """Show the progress of work that another library does: a thread asks `completed` how far it is.
+
+    >>> with watched("queries", 3, lambda: 1):
+    ...     pass
+    """
+    if label is None or not sys.stderr.isatty():
+        yield
+        return
+    ended = threading.Event()
+    with progress_bar(label, total) as update:
+
+        def watch() -> None:
+            while not ended.wait(INTERVAL):
+                update(max(0.0, completed()), "")
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 class _Bar:

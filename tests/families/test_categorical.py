@@ -286,7 +286,7 @@ def test_numbers_below_minus_one_are_refused():
 
 
 def test_another_number_of_columns_is_refused():
-    with pytest.raises(InputError, match="3 columns, the model 2"):
+    with pytest.raises(InputError, match="the rows have 3 columns, and 2 were learnt"):
         Categorical().fit([["a", "b"]]).log_density([["a", "b", "c"]])
 
 

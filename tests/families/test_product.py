@@ -44,3 +44,20 @@ def test_columns_of_different_blocks_do_not_meet_in_the_discriminant():
 def test_a_block_names_a_column_once():
     with pytest.raises(InputError, match=r"\('a', 'a'\) names a column twice"):
         Product({("a", "a"): Gaussian(), "b": Gaussian()})
+
+
+def test_rows_are_encoded_for_experts_when_these_are_used(monkeypatch):
+    from deciban.families.product import Expert
+
+    product = Product({"a": Gaussian(), "b": Gaussian()}, {"a with b": Expert(("a", "b"), Gaussian("full"))})
+    encoded = []
+    original = Expert.encode
+    monkeypatch.setattr(Expert, "encode", lambda expert, table: encoded.append(1) or original(expert, table))
+    table = {"a": [1.0, 2.0, 4.0], "b": [0.5, 0.25, 3.0]}
+    rows = product.encode(table, ["a", "b"])
+    assert rows.parts[0].shape == (3, 1)
+    assert len(rows.experts) == 1
+    assert encoded == []
+    np.testing.assert_array_equal(rows.experts[0], np.column_stack([table["a"], table["b"]]))
+    np.testing.assert_array_equal(rows[1:].experts[0], rows.experts[0][1:])
+    assert encoded == [1]

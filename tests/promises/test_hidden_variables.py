@@ -357,12 +357,12 @@ def test_densities_print_means_in_the_units_of_the_data():
     assert isinstance(chain.density, HMMDensity)
 
 
-def test_other_families_have_no_means():
-    for model in (
-        MixtureModel(2, Poisson(), random_state=0).fit(SPARSE),
-        HiddenMarkovModel(Poisson(), 2, random_state=0).fit(SPARSE),
-    ):
-        with pytest.raises(AttributeError, match="Gaussian"):
-            _ = model.means_
-        with pytest.raises(AttributeError, match="Gaussian"):
-            _ = model.covariances_
+@pytest.mark.parametrize("make", [lambda family: MixtureModel(2, family), lambda family: HiddenMarkovModel(family, 2)])
+def test_families_with_moments_have_means_and_others_say_so(make):
+    counts = make(Poisson()).set_params(random_state=0).fit(SPARSE)
+    assert sorted(counts.means_[:, 0]) == pytest.approx([2, 15], rel=0.15)
+    np.testing.assert_allclose(np.diagonal(counts.covariances_, axis1=1, axis2=2), counts.means_)  # Poisson
+    named = make(Categorical()).set_params(random_state=0).fit(SPARSE)
+    for attribute in ("means_", "covariances_"):
+        with pytest.raises(AttributeError, match="Gaussian or Poisson"):
+            getattr(named, attribute)

@@ -125,7 +125,9 @@ def test_a_fit_does_not_take_logarithms(monkeypatch):
     clf = GenerativeClassifier(PLAIN).fit(TEXTS, LABELS)
     own = clf.predictor_.density.table
     assert not any(table is own for table in made)  # only those of folds, by which the calibrator is selected
-    clf.predict(["be"])
+    clf.predict(["be"])  # takes those of its words
+    assert not any(table is own for table in made)
+    clf.predictor_.complete()
     assert any(table is own for table in made)
 
 

@@ -17,6 +17,7 @@ from deciban.evaluate.scale_fit import OFFSET_SD
 from deciban.evaluate.word_scales import WordScales
 from deciban.families.word_scores import source_of
 from deciban.kernels import parallel
+from deciban.kernels.choice import forced
 from deciban.model.calibration import Calibration
 from deciban.model.candidates import Judge
 from deciban.model.judge import known_lesson, left_out_blocks
@@ -331,15 +332,66 @@ def test_an_answer_reads_each_document_once(monkeypatch, form):
     np.testing.assert_array_equal(log_likelihood, expected)
 
 
-@pytest.mark.parametrize("K", [2, 3])
-def test_a_start_from_fewer_documents_ends_at_the_same_minimum(K, monkeypatch):
-    texts, y = corpus(1200, K)
-    monkeypatch.setattr(word_fit, "TOLERANCE", 1e-9)
-    monkeypatch.setattr(word_fit, "MAX_STEPS", 200)
-    found = []
-    for rows in (10**9, 100):  # the second fits 300 documents first, and 75 before them are too few
-        monkeypatch.setattr(word_fit, "FEWEST_ROWS", rows)
-        clf = GenerativeClassifier(Text(transform="counts", pseudo_count=0.5), calibrate="features").fit(texts, y)
-        found.append(clf.predict_log_proba(texts))
-    assert not np.array_equal(*found)  # the course was another one
-    np.testing.assert_allclose(np.exp(found[0]), np.exp(found[1]), atol=1e-3)
+@pytest.mark.parametrize("body", ["numpy", "numba"])
+@pytest.mark.parametrize("terms", ["counts", "log", "log+idf"])
+def test_evidence_of_words_that_stay_sums_to_the_left_out_scores(terms, body):
+    texts, labels = corpus(n=120)
+    texts[3] += " onlyhere onlyhere"  # leaves the vocabulary with its document
+    weight = np.random.default_rng(0).integers(1, 4, len(texts)).astype(float)
+    with forced(body):
+        clf = GenerativeClassifier(Text(transform=terms, pseudo_count=0.3, base="pooled"), calibrate=None)
+        clf.fit(texts, labels, sample_weight=weight)
+        lesson = known_lesson(clf.predictor_.model, clf._batch(texts, labels, weight))
+        (block,) = left_out_blocks(clf.predictor_, lesson.rows, lesson.members)
+        evidence = source_of(block)._evidence
+    np.testing.assert_allclose(evidence.scores(np.ones(len(evidence.at))), np.asarray(block), rtol=1e-10)
+
+
+def text_problem(columns: list[str], labels: list[str], penalty: float) -> Problem:
+    """The fit of the factors of words in texts of one or two columns, with scales that differ between documents."""
+    table = {name: [text[at:] for text in columns] for at, name in enumerate(["a", "b"])}
+    clf = GenerativeClassifier(dict.fromkeys(table, FAMILIES["counts"]), calibrate=None).fit(table, labels)
+    lesson = known_lesson(clf.predictor_.model, clf._batch(table, labels, None))
+    blocks = left_out_blocks(clf.predictor_, lesson.rows, lesson.members)
+    codes = lesson.members.codes
+    scales = np.random.default_rng(0).uniform(0.2, 0.6, (2, len(codes)))
+    prior = np.log(np.bincount(codes) / len(codes))
+    return Problem.of([source_of(block).evidence() for block in blocks], scales, blocks, codes, prior, penalty, 2.0)
+
+
+@pytest.mark.parametrize(("K", "penalty"), [(3, 3.0), (5, 0.5), (11, 1.0)])
+def test_both_methods_end_at_the_same_minimum(K, penalty, monkeypatch):
+    monkeypatch.setattr(word_fit, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(word_fit, "MAX_STEPS", 500)
+    monkeypatch.setattr(word_fit, "GAP", 1e-7)
+    monkeypatch.setattr(word_fit, "MAX_PASSES", 500)
+    texts, labels = corpus(300, K)
+    labels[7] = "alone"  # a class of one document is left out
+    problem = text_problem(texts, labels, penalty)
+    made = []
+    for body in ("numpy", "numba"):
+        with forced(body):
+            made.append(problem.minimum(np.zeros(K + 1)))
+    (factors, offsets), (others, others_offsets) = made
+    assert (factors == 0).any()  # limits are reached
+    assert not np.array_equal(factors, others)  # by another method
+    np.testing.assert_allclose(factors, others, atol=1e-2)
+    np.testing.assert_allclose(offsets, others_offsets, atol=1e-2)
+    assert problem.objective(*made[1])[0] == pytest.approx(problem.objective(*made[0])[0], rel=1e-5)
+
+
+def test_a_pass_over_the_documents_bounds_the_distance_from_the_minimum(monkeypatch):
+    texts, labels = corpus(300, 4)
+    problem = text_problem(texts, labels, 1.0)
+    monkeypatch.setattr(word_fit, "TOLERANCE", 1e-12)
+    monkeypatch.setattr(word_fit, "MAX_STEPS", 500)
+    with forced("numpy"):
+        least = problem.objective(*problem.minimum(np.zeros(4)))[0]
+    above = []
+    with forced("numba"):
+        for gap in (0.1, 1e-2, 1e-3):
+            monkeypatch.setattr(word_fit, "GAP", gap)
+            above.append(problem.objective(*problem.minimum(np.zeros(4)))[0] / least - 1)
+    assert above[0] < 0.1
+    assert above[2] < 1e-3
+    assert above[0] > above[2] > -1e-6

@@ -20,6 +20,7 @@ from deciban.statistics import Array, Members, Stats
 if TYPE_CHECKING:
     import numpy as np
 
+    from deciban.families.passes import Passes
     from deciban.families.posterior import Posterior
     from deciban.families.protocol import Density, Rows, Rule
 
@@ -373,6 +374,33 @@ class Refines(Protocol):
 
 
 @runtime_checkable
+class RefinesParts(Protocol):
+    """Families that iterate over all rows, and can do so over rows in parts that stay where they are."""
+
+    def refine_parts(self, stats: Any, X: Rows, members: Members, parts: Passes) -> tuple[Self, Any]:
+        """Make the choices that need all rows, and collect the sums under them.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of all rows of each class.
+        X : rows
+            The first rows: what the family's `encode` returned.
+        members : Members
+            The class and the weight of each of them.
+        parts : Passes
+            All rows, in parts of type `LabelledPart`.
+
+        Returns
+        -------
+        family : Family
+            The family with its choices made.
+        stats : Stats
+            The sums under these choices.
+        """
+
+
+@runtime_checkable
 class HasSubset(Protocol):
     """Families made of others, which know where the columns of each stand."""
 
@@ -523,6 +551,14 @@ class HasMoments(Protocol):
 
 
 @runtime_checkable
+class HasCovariances(Protocol):
+    """Density of numbers whose features depend on each other."""
+
+    def covariances(self) -> Array:
+        """Covariances in the units of the data, shape (K, D, D); inf where there is none."""
+
+
+@runtime_checkable
 class HasNamedParts(Protocol):
     """Densities that are a sum over features which are not columns, such as words."""
 
@@ -581,7 +617,9 @@ class Composite(Protocol):
         """
 
 
-ONE_PART_IS_ENOUGH = (HasChoices, Streams, Refines, SharesParameters, Unmixable, HasFootprint, HasSubset, HasFrame)
+ONE_PART_IS_ENOUGH = (
+    *(HasChoices, Streams, Refines, RefinesParts, SharesParameters, Unmixable, HasFootprint, HasSubset, HasFrame),
+)
 
 
 def ability(thing: object, kind: type[A]) -> A | None:

@@ -14,7 +14,7 @@ from deciban.families.posterior import Posterior
 from deciban.families.product import footprint, without_ability
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
 from deciban.read.numbers import row_weights
-from deciban.statistics import Additive, Array, Members, Stats
+from deciban.statistics import Additive, Array, Members, Ragged, Stats
 from deciban.statistics.members import collect_checked
 
 
@@ -96,6 +96,7 @@ class Fitted(Additive):
         ndarray of shape (n_samples,)
             Log density of each row.
         """
+        require_columns(self.family, self.stats, X)
         block = self.family.encode(X, (), self.stats)
         self.family.check(block, ())
         density = self.density(rule)
@@ -213,12 +214,39 @@ class Fitted(Additive):
         return replace(self, stats=self.stats + other.stats)
 
     def _collect(self, X: Input, sample_weight: ArrayLike | None) -> Stats:
+        require_columns(self.family, self.stats, X)
         block, members = _one_group(self.family, X, sample_weight)  # without stats: new names are added
         sums: Stats = collect_checked(self.family, block, members, _columns(block))
         return sums
 
     def __repr__(self) -> str:
         return f"Fitted({self.family!r}, {self.stats!r})"
+
+
+def number_of_columns(stats: Stats) -> int | None:
+    """Return the number of columns that sums were collected from; None for those of a product of blocks."""
+    for name in ("feature", "category", "word", "combination"):
+        axis = stats.labels.get(name)
+        if isinstance(axis, Ragged):
+            return len(axis.parts)
+        if axis is not None and name != "combination":
+            return axis.size
+        if axis is not None and axis.size:
+            return len(axis.names[0])
+    return None
+
+
+def require_columns(family: Family[Any], stats: Stats, X: Input) -> None:
+    """Refuse rows that have more or fewer columns than those that were learnt."""
+    learnt = number_of_columns(stats)
+    if learnt is None or "text" in family.accepts:
+        return
+    shape: tuple[int, ...] | None = getattr(X, "shape", None)
+    if isinstance(X, list | tuple) and len(X):
+        shape = len(X), *np.shape(X[0])[:1]
+    given = learnt if shape is None else shape[1] if len(shape) > 1 else 1
+    if given != learnt:
+        raise InputError(f"the rows have {given} columns, and {learnt} were learnt. Give the same columns.")
 
 
 def _one_group(

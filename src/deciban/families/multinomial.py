@@ -47,6 +47,7 @@ from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import Matrix, counted_numbers, refuse, row_sums, row_totals
 from deciban.statistics import Array, Axis, Members, Stats, peak, summed
+from deciban.statistics.changed_columns import ChangedColumns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +65,39 @@ class MultinomialStats(Stats):
 
     def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         self._refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CellProbabilities:
+    """Probabilities of words by class, before their logarithms are taken: of all words, or of some."""
+
+    counts: Array | ChangedColumns  # (K, V)
+    totals: Array  # (K,)
+    rows: Array  # (K,) weight of the rows
+    alpha: Array  # (V,) pseudo-counts
+    alpha0: float  # their sum
+    rule: Rule
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of words and of classes."""
+        return len(self.alpha), len(self.totals)
+
+    def log_p(self, at: Array | None = None) -> Array:
+        """Return the log probabilities of some words, (n, K), or of all."""
+        counts, alpha = self.counts, self.alpha
+        if at is not None:
+            counts = counts.take(at) if isinstance(counts, ChangedColumns) else counts[:, at]
+            alpha = alpha[at]
+        elif isinstance(counts, ChangedColumns):
+            counts = counts.cells()
+        by_word = np.ascontiguousarray(counts.T)  # the numbers of a word are adjacent in memory
+        return log_theta(by_word, self.totals, alpha[:, None], self.alpha0, len(self.alpha), self.rule)
+
+    def density(self) -> MultinomialDensity:
+        """Return the density of counts of all words."""
+        length = np.divide(self.totals, self.rows, out=np.zeros(len(self.rows)), where=self.rows > 0)
+        return MultinomialDensity(self.log_p(), length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,22 +208,42 @@ class Multinomial(Family[MultinomialStats], HasEvidence, HasPosterior, HasDraws,
             Their sum.
         """
         chosen = self.resolve(stats)
-        return word_prior(chosen.pseudo_count, chosen.base, stats.counts.shape[1])
+        return word_prior(chosen.pseudo_count, chosen.base, stats.labels["word"].size)
+
+    def probabilities(
+        self, stats: MultinomialStats, rule: Rule, counts: ChangedColumns | None = None
+    ) -> CellProbabilities:
+        """Return the probabilities of the words, from which their logarithms can be taken one by one.
+
+        Parameters
+        ----------
+        stats : MultinomialStats
+            The sums.
+        rule : {"ml", "map", "mean"}
+            How they are obtained from the posterior.
+        counts : ChangedColumns, optional
+            The counts, where their table was not copied yet.
+
+        Returns
+        -------
+        CellProbabilities
+            Counts and pseudo-counts of all words.
+        """
+        table = stats.counts if counts is None else counts
+        totals = table.row_sums() if isinstance(table, ChangedColumns) else table.sum(axis=1)
+        if rule == "ml":
+            require_rows(totals, classes_of(stats.labels), "Multinomial")
+        return CellProbabilities(table, totals, stats.rows, *self.alpha(stats), rule)
 
     def estimate(self, stats: MultinomialStats, rule: Rule) -> MultinomialDensity | PolyaDensity:
-        classes = classes_of(stats.labels)
-        totals = stats.counts.sum(axis=1)
-        length = np.divide(totals, stats.rows, out=np.zeros(len(totals)), where=stats.rows > 0)
-        if rule == "ml":
-            require_rows(totals, classes, "Multinomial")
-        alpha, alpha0 = self.alpha(stats)
-        counts = np.ascontiguousarray(stats.counts.T)  # (V, K): the numbers of a word are adjacent in memory
         if rule == "predictive":
-            return PolyaDensity(counts + alpha[:, None], totals + alpha0, length)
-        log_p = log_theta(counts, totals, alpha[:, None], alpha0, len(alpha), rule)
+            totals, (alpha, alpha0) = stats.counts.sum(axis=1), self.alpha(stats)
+            length = np.divide(totals, stats.rows, out=np.zeros(len(totals)), where=stats.rows > 0)
+            return PolyaDensity(np.ascontiguousarray(stats.counts.T) + alpha[:, None], totals + alpha0, length)
+        density = self.probabilities(stats, rule).density()
         if rule == "map":
-            require_modes(log_p, classes.names, "multinomial")
-        return MultinomialDensity(log_p, length)
+            require_modes(density.log_p, classes_of(stats.labels).names, "multinomial")
+        return density
 
     def leave_one_out(
         self, stats: MultinomialStats, X: Matrix, members: Members, rule: Rule, density: Density | None = None

@@ -31,6 +31,7 @@ from deciban.families.abilities import (
     HasPosterior,
     HasSubset,
     Refines,
+    RefinesParts,
     RunningSums,
     SeveralParts,
     SharesParameters,
@@ -41,6 +42,7 @@ from deciban.families.abilities import (
     with_frame,
 )
 from deciban.families.accumulators import accumulator
+from deciban.families.passes import BlockOfPart, Passes
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, replaced
 from deciban.read.tables import Columns, Table
@@ -80,12 +82,34 @@ class Expert:
         return np.where(gaps[:, None], np.nan, rows) if gaps.any() else rows
 
 
+class ExpertRows(Sequence[Rows]):
+    """The rows of a table, encoded for each expert at their first use; mutable: they are kept.
+
+    The answers of a model whose calibration does not use the experts need none of them.
+    """
+
+    def __init__(self, experts: Iterable[Expert], table: Table) -> None:
+        self._experts, self._table = tuple(experts), table
+        self._made: tuple[Rows, ...] | None = None
+
+    def _rows(self) -> tuple[Rows, ...]:
+        if self._made is None:
+            self._made = tuple(expert.encode(self._table) for expert in self._experts)
+        return self._made
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._rows()[at]
+
+    def __len__(self) -> int:
+        return len(self._experts)
+
+
 @dataclass(frozen=True, eq=False)
 class BlockRows:
     """The encoded rows of several blocks; selecting rows selects them in each."""
 
     parts: tuple[Rows, ...]
-    experts: tuple[Rows, ...] = ()
+    experts: Sequence[Rows] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -168,6 +192,7 @@ class Product(
     HasSubset,
     Streams,
     Refines,
+    RefinesParts,
     SharesParameters,
     Unmixable,
     Composite,
@@ -253,7 +278,7 @@ class Product(
         encoded = []
         for family, at, sums in zip(self.families.values(), self.positions(table.columns), known):
             encoded.append(family.encode(Columns(table, at), [str(table.columns[j]) for j in at], sums))
-        return BlockRows(tuple(encoded), tuple(expert.encode(table) for expert in self.experts.values()))
+        return BlockRows(tuple(encoded), ExpertRows(self.experts.values(), table))
 
     def check(self, X: BlockRows, columns: Sequence[Any], learning: bool = False) -> None:
         for family, key, part in zip(self.families.values(), self.keys, X.parts):
@@ -335,6 +360,20 @@ class Product(
         pairs = self._each(
             lambda f, s, x: f.refine(s, x, members) if ability(f, Refines) else (f, s), stats.blocks.values(), X.parts
         )
+        return self._refined(stats, pairs)
+
+    def refine_parts(
+        self, stats: ProductStats, X: BlockRows, members: Members, parts: Passes
+    ) -> tuple[Product, ProductStats]:
+        pairs = [
+            family.refine_parts(sums, rows, members, parts.kept(BlockOfPart(at)))  # type: ignore[attr-defined]
+            if ability(family, Refines)
+            else (family, sums)
+            for at, (family, sums, rows) in enumerate(zip(self.families.values(), stats.blocks.values(), X.parts))
+        ]
+        return self._refined(stats, pairs)
+
+    def _refined(self, stats: ProductStats, pairs: Sequence[tuple[Any, Any]]) -> tuple[Product, ProductStats]:
         families, sums = zip(*pairs)
         found = self._stats(stats.labels["class"], sums)  # type: ignore[arg-type]
         return self.with_families(families), replace(found, experts=stats.experts)

@@ -119,6 +119,14 @@ class HasWords(Protocol):
         """Return the source of the scores of documents; None where they are no such sums."""
 
 
+@runtime_checkable
+class HasTable(Protocol):
+    """Densities that score a few rows without a table of all words, which many rows need."""
+
+    def complete(self) -> None:
+        """Compute the table, if that was not done yet."""
+
+
 def rescaled(density: Any, X: Any, factors: Any) -> Array:
     """Return the scores of documents by a density, (n, K), with the evidence of each word multiplied by its factor."""
     return rescaled_by(density.word_source(X) if isinstance(density, HasWords) else None, factors)

@@ -384,10 +384,8 @@ def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, 
 
 @quiet
 def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
-    if X.size * len(mean) <= SMALL_WORK:
-        X = _floats(X)
-        blocks = [_diagonal_block(rows, mean, half_precision, log_norm) for rows in _cached_blocks(X, mean)]
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    if X.size * len(mean) <= CACHED_CELLS:
+        return _diagonal_block(_floats(X), mean, half_precision, log_norm)
     scores, norms = np.empty((len(X), len(mean))), log_norm.sum(axis=1)
 
     @quiet

@@ -54,6 +54,18 @@ def multiply_add(builder: ir.IRBuilder, total: ir.Value, a: ir.Value, b: ir.Valu
     return builder.fadd(total, builder.fmul(a, b, flags=["contract"]), flags=["contract"])
 
 
+def add_lanes(builder: ir.IRBuilder, values: ir.Value) -> ir.Value:
+    """Emit the sum of the lanes of a vector, whose number is a power of two: halves are added until one is left."""
+    width = values.type.count
+    while width > 1:
+        width //= 2
+        undefined = ir.Constant(values.type, ir.Undefined)
+        halves = [ir.Constant(ir.VectorType(INT32, width), [start + j for j in range(width)]) for start in (0, width)]
+        low, high = (builder.shuffle_vector(values, undefined, half) for half in halves)
+        values = builder.fadd(low, high)
+    return builder.extract_element(values, INT32(0))
+
+
 def emit_prefetch(builder: ir.IRBuilder, address: ir.Value) -> None:
     """Emit a prefetch of the cache line at an address, for reading, into all levels of the cache."""
     read, keep, data = INT32(0), INT32(3), INT32(1)
@@ -100,7 +112,10 @@ class _Columns:
     ) -> None:
         """Take types and values of the table, the indices and the factors of entries, which may be None."""
         self.context, self.builder, self.kinds, self.arrays = context, builder, kinds, arrays
-        self.column, self.kind = column, ir.VectorType(ir.DoubleType(), width)
+        self.number = kinds[0].dtype
+        self.column, self.kind = column, ir.VectorType(context.get_value_type(self.number), width)
+        self.align = self.number.bitwidth // 8
+        self.line = CACHE_LINE * 8 // self.align  # numbers in a cache line
         shape = context.make_array(kinds[0])(context, builder, arrays[0]).shape
         self.row_size = cgutils.unpack_tuple(builder, shape)[1]
 
@@ -121,7 +136,7 @@ class _Columns:
 
     def factor(self, position: ir.Value) -> ir.Value:
         """Emit a vector of the factor of an entry."""
-        return broadcast(self.builder, self.entry(2, position, types.float64), self.kind.count)
+        return broadcast(self.builder, self.entry(2, position, self.number), self.kind.count)
 
     def prefetch(self, position: ir.Value, distance: int, last: ir.Value, offsets: Sequence[int]) -> None:
         """Emit prefetches of the table row of the entry `distance` after this one, but at most the last entry."""
@@ -156,15 +171,17 @@ def _sum_columns(
         kinds, wide, scaled = signature.args, width.literal_value, not isinstance(data, types.NoneType)
         columns = _Columns(context, builder, kinds[1:4], args[1:4], wide, args[10])
         begin, end, last, row = args[6:10]
-        start = load_vector(builder, element_address(context, builder, kinds[4], args[4], args[10]), columns.kind)
+        bias_at = element_address(context, builder, kinds[4], args[4], args[10])
+        start = load_vector(builder, bias_at, columns.kind, columns.align)
         zero = ir.Constant(columns.kind, [0.0] * wide)
         totals = [cgutils.alloca_once_value(builder, value) for value in (start, zero)]
 
         def add(position: ir.Value, total: ir.Value) -> None:
             # With few columns the processor itself loads far enough in advance.
             if scaled and wide >= 4:
-                columns.prefetch(position, SUM_DISTANCE, last, sorted({*range(0, wide, CACHE_LINE), wide - 1}))
-            term, before = load_vector(builder, columns.row_of(position), columns.kind), builder.load(total)
+                columns.prefetch(position, SUM_DISTANCE, last, sorted({*range(0, wide, columns.line), wide - 1}))
+            term = load_vector(builder, columns.row_of(position), columns.kind, columns.align)
+            before = builder.load(total)
             if scaled:
                 builder.store(multiply_add(builder, before, columns.factor(position), term), total)
             else:
@@ -179,7 +196,7 @@ def _sum_columns(
         with builder.if_then(builder.icmp_signed("<", rest, end)):
             add(rest, totals[0])
         total = builder.fadd(builder.load(totals[0]), builder.load(totals[1]))
-        store_vector(builder, total, columns.address(kinds[5], args[5], row))
+        store_vector(builder, total, columns.address(kinds[5], args[5], row), columns.align)
         return context.get_dummy_value()
 
     return types.void(width, table, indices, data, bias, out, *[types.int64] * 5), emit
@@ -199,9 +216,9 @@ def sum_rows(
 ) -> None:
     """Set out[row] to bias + Σ data[p] table[indices[p]], p from begin to end. `data` may be None, for ones.
 
-    Arrays are C-ordered; table, bias and out are float64. With data, table rows are prefetched, reading indices up to
-    entry `last`. Columns are taken 16, 8, 4, 3, 2 or 1 at a time. The last group may overlap the one before: some sums
-    are then computed twice, to the same bits, which is faster than several narrow groups.
+    Arrays are C-ordered; table, bias and out are all float64, or all float32. With data, table rows are prefetched,
+    reading indices up to entry `last`. Columns are taken 16, 8, 4, 3, 2 or 1 at a time. The last group may overlap the
+    one before: some sums are then computed twice, to the same bits, which is faster than several narrow groups.
     """
     K = out.shape[1]
     c = 0
@@ -282,6 +299,53 @@ def add_scaled_row(table: Array, indices: Array, data: Array, row: Array, begin:
         c += 2
     if K - c == 1:
         _add_columns(1, table, indices, data, row, begin, end, c, last)
+
+
+@intrinsic(prefer_literal=True)
+def _products(
+    typing: Context,
+    width: types.IntegerLiteral,
+    table: types.Array,
+    indices: types.Array,
+    row: types.Array,
+    out: types.Array,
+    begin: types.Integer,
+    end: types.Integer,
+) -> Any:
+    """Do what `row_products` does for tables whose number of columns is a multiple of `width`, a literal."""
+
+    def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value]) -> ir.Value:
+        kinds, wide = signature.args, width.literal_value
+        columns = _Columns(context, builder, kinds[1:3], args[1:3], wide, INT64(0))
+        zero = ir.Constant(columns.kind, [0.0] * wide)
+        total = cgutils.alloca_once_value(builder, zero)
+        groups = builder.sdiv(columns.row_size, INT64(wide))
+        with cgutils.for_range_slice(builder, args[5], args[6], INT64(1), intp=INT64) as (position, _):
+            start = columns.row_of(position)
+            builder.store(zero, total)
+            with cgutils.for_range(builder, groups, intp=INT64) as loop:
+                column = builder.mul(loop.index, INT64(wide))
+                numbers = load_vector(builder, builder.gep(start, [column]), columns.kind, columns.align)
+                factors = element_address(context, builder, kinds[3], args[3], column)
+                factors = load_vector(builder, factors, columns.kind, columns.align)
+                builder.store(multiply_add(builder, builder.load(total), numbers, factors), total)
+            place = element_address(context, builder, kinds[4], args[4], builder.sub(position, args[5]))
+            builder.store(add_lanes(builder, builder.load(total)), place)
+        return context.get_dummy_value()
+
+    return types.void(width, table, indices, row, out, types.int64, types.int64), emit
+
+
+@inline
+def row_products(table: Array, indices: Array, row: Array, out: Array, begin: int, end: int) -> None:
+    """Set out[p − begin] to Σ_c row[c] table[indices[p], c], p from begin to end.
+
+    Arrays are C-ordered and of one type; the number of columns is a multiple of 4.
+    """
+    if row.size % 8 == 0:
+        _products(8, table, indices, row, out, begin, end)
+    else:
+        _products(4, table, indices, row, out, begin, end)
 
 
 # -- exp ---------------------------------------------------------------------------------------------------------------

@@ -12,12 +12,13 @@ from scipy.special import psi, xlogy
 
 from deciban import kernels
 from deciban.errors import NotAvailableError
-from deciban.families.abilities import HasLogPrior, ability
+from deciban.families.abilities import HasCovariances, HasLogPrior, HasMoments, ability
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.categorical import Categorical
 from deciban.families.gamma import LARGEST_SHAPE, Gamma, GammaStats
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
+from deciban.families.moments import column_covariances, column_moments
 from deciban.families.multinomial import Multinomial
 from deciban.families.poisson import Poisson
 from deciban.families.product import BlockRows, Product, blocks_of
@@ -123,6 +124,28 @@ class MixtureDensity(Density):
         """Convert columns to what the components score."""
         return self.components.encode(X, columns)
 
+    def supports(self, kind: type) -> bool:
+        """Whether the components have the ability, where the mixture's is made of theirs."""
+        return kind not in (HasMoments, HasCovariances) or ability(self.components, HasMoments) is not None
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return mean and variance of the mixture, (1, D) each."""
+        mean, covariance = self._moments()
+        return mean[None], np.diagonal(covariance)[None]
+
+    def covariances(self) -> Array:
+        """Return the covariance of the mixture, (1, D, D)."""
+        return self._moments()[1][None]
+
+    def _moments(self) -> tuple[Array, Array]:
+        """Mean and covariance: those within components, and those of the means of components."""
+        pi, D = np.exp(self.log_weights), self.components.moments()[0].shape[1]  # type: ignore[attr-defined]
+        means = column_moments(self.components, [range(D)], D).means
+        mean = pi @ means
+        off = means - mean
+        within = np.einsum("m,muv->uv", pi, column_covariances(self.components, [range(D)], D))
+        return mean, within + (pi[:, None] * off).T @ off
+
     def sample_components(self, n: int, rng: np.random.Generator) -> Array:
         """Draw the component of each of n rows."""
         p = np.exp(self.log_weights)
@@ -150,6 +173,19 @@ class MixtureDensities(Density):
     def log_base(self, X: Rows) -> Array | float:
         """Return the terms that are equal for all components of all classes."""
         return self.each[0].log_base(X)
+
+    def supports(self, kind: type) -> bool:
+        """Whether every mixture has the ability."""
+        return all(mixture.supports(kind) for mixture in self.each)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Return means and variances of the mixtures, (K, D) each."""
+        means, variances = zip(*(mixture.moments() for mixture in self.each))
+        return np.concatenate(means), np.concatenate(variances)
+
+    def covariances(self) -> Array:
+        """Return the covariances of the mixtures, (K, D, D)."""
+        return np.concatenate([mixture.covariances() for mixture in self.each])
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Rows:
         """Draw each row from the mixture of its class; the rows of a class are drawn together."""
@@ -266,25 +302,9 @@ def estimate_mixture(family: Family, sums: MixtureSums, rule: Rule, pseudo_count
 def describe(density: Density) -> str:
     """Name of a density, with its means in the units of the data if it is Gaussian."""
     if isinstance(density, NormalDensity | DiagonalNormal):
-        rows = (", ".join(f"{value:.6g}" for value in row) for row in means_of(density))
+        rows = (", ".join(f"{value:.6g}" for value in row) for row in density.mean)
         return f"{type(density).__name__}(means=[{'; '.join(rows)}])"
     return type(density).__name__
-
-
-def means_of(density: Density) -> Array:
-    """Means of Gaussian groups in the units of the data, shape (K, D)."""
-    if not isinstance(density, NormalDensity | DiagonalNormal):
-        raise AttributeError("there are means of Gaussian components only.")
-    return density.mean
-
-
-def covariances_of(density: Density) -> Array:
-    """Covariances of Gaussian groups, shape (K, D, D)."""
-    if isinstance(density, DiagonalNormal):
-        return density.variance[:, :, None] * np.eye(density.variance.shape[1])
-    if not isinstance(density, NormalDensity):
-        raise AttributeError("there are covariances of Gaussian components only.")
-    return density.covariance
 
 
 def free_parameters(family: Family, stats: Any) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,7 @@ from deciban.families.gaussian.densities import DiagonalNormal, NormalDensity
 from deciban.families.gaussian.family import Gaussian
 from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.families.multinomial import Multinomial, MultinomialStats
+from deciban.families.passes import LabelledPart, Passes
 from deciban.families.product import Product
 from deciban.families.protocol import Family, Rows
 from deciban.kernels.choice import compiled
@@ -122,22 +123,6 @@ class WeightedRows:
 
 
 # -- rows in other places ----------------------------------------------------------------------------------------------
-class Passes(Protocol):
-    """Parts of rows that stay where they are, such as on the workers of a cluster."""
-
-    def kept(self, work: Callable[[Any], Any]) -> Passes:
-        """Return the parts as `work` makes them of these; they stay where they are."""
-
-    def total(self, work: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Return the sums of `work(part)` over all parts; None adds nothing."""
-
-    def each(self, work: Callable[[Any], Any]) -> list[Any]:
-        """Return `work(part)` of all parts in order."""
-
-    def names(self) -> list[str]:
-        """Return what messages call the parts."""
-
-
 @dataclass(frozen=True, eq=False)
 class EncodedPart:
     """Encodes the rows of a part by a family whose choices are made."""
@@ -161,6 +146,22 @@ class PartExpectation:
         return rows.expect(self.density, self.names) if len(rows) else (None, 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class ClassOfPart:
+    """Takes the rows of one class from a part."""
+
+    family: Family
+    name: object
+
+    def __call__(self, part: LabelledPart) -> WeightedRows:
+        if part.rows is None or part.members is None or self.name not in part.members.classes.names:
+            return WeightedRows(self.family, np.zeros((0, 1)))
+        code = part.members.classes.names.index(self.name)
+        at = np.flatnonzero(part.members.codes == code)
+        weight = part.members.row_weights()[at]
+        return WeightedRows(self.family, part.rows[at], None if (weight == 1).all() else weight)
+
+
 def _weight_of(rows: WeightedRows) -> tuple[int, float]:
     return len(rows), rows.total_weight
 
@@ -168,9 +169,9 @@ def _weight_of(rows: WeightedRows) -> tuple[int, float]:
 class PartedRows:
     """Rows in parts, for the passes of EM; the sums of the parts travel, and the rows do not."""
 
-    def __init__(self, family: Family, passes: Passes) -> None:
+    def __init__(self, family: Family, passes: Passes, rows_of: Callable[[Any], WeightedRows] | None = None) -> None:
         self.family = family
-        self.passes = passes.kept(EncodedPart(family))
+        self.passes = passes.kept(rows_of or EncodedPart(family))
         self.size, self.total_weight = self.passes.total(_weight_of)
 
     def __len__(self) -> int:

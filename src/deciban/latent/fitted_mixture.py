@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from deciban import kernels
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
+from deciban.families.fitted import require_columns
 from deciban.families.protocol import Rows, Rule
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity, MixtureSums, estimate_mixture, free_parameters
@@ -165,6 +166,7 @@ class FittedMixture:
         raise NotAvailableError(em.NOT_EXACT)
 
     def _rows(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> WeightedRows:
+        require_columns(self.family, self.stats, X)
         block = self.family.encode(X, (), self.stats)
         return WeightedRows(self.family, block, row_weights(sample_weight, block.shape[0]))
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import DomainError, InputError
+from deciban.families.passes import Passes
 from deciban.families.protocol import Family, Rule
 from deciban.kernels import forced, log_sum_exp
 from deciban.kernels.chains import Messages, Paths, piece_rows, worth_compiling
@@ -34,7 +35,6 @@ from deciban.latent.components import (
     choose_within,
     component_axis,
 )
-from deciban.latent.expectation import Passes
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.mixture import Mixture
 from deciban.latent.sequences import Group, SequenceRows

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, HyperparameterError, InputError, NotAvailableError
 from deciban.families.abilities import Unmixable, ability
+from deciban.families.passes import Passes
 from deciban.families.product import subset
 from deciban.families.protocol import Density, Family, Rows, Rule, replaced
 from deciban.latent import em
@@ -38,7 +39,7 @@ from deciban.latent.components import (
     estimate_mixture,
     mixture_log_prior,
 )
-from deciban.latent.expectation import PartedRows, Passes, WeightedRows
+from deciban.latent.expectation import ClassOfPart, PartedRows, WeightedRows
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture_fit import MixtureFit, Start, check_start
 from deciban.latent.sequences import require_columns
@@ -399,6 +400,35 @@ class Mixture(em.FrozenEstimate):
         better = self._each_class(X, members, self._fit_class)
         return replace(self, guess=better), better
 
+    def refine_parts(self, stats: MixtureStats, X: Rows, members: Members, parts: Passes) -> tuple[Self, MixtureStats]:
+        """Continue EM as `refine` does, over rows in parts that stay where they are.
+
+        Parameters
+        ----------
+        stats : MixtureStats
+            Sums of all rows under the frozen estimate.
+        X : Rows
+            The first rows, encoded.
+        members : Members
+            Their classes and weights.
+        parts : Passes
+            All rows, in parts of type `LabelledPart`.
+
+        Returns
+        -------
+        family : Mixture
+            The mixture with the new estimate frozen.
+        stats : MixtureStats
+            The sums at the end of EM.
+        """
+
+        def fit_class(rows: WeightedRows, name: object, names: Axis) -> MixtureSums:
+            own = PartedRows(self.component, parts, ClassOfPart(self.component, name))
+            return self._fit_class(rows, name, names, parts=own)
+
+        better = replace(self._each_class(X, members, fit_class), rows=stats.rows)
+        return replace(self, guess=better), better
+
     def subset(self, stats: MixtureStats, features: Array, columns: Sequence[Any]) -> tuple[Self, MixtureStats]:
         """Return family and statistics of some of the features.
 
@@ -450,8 +480,15 @@ class Mixture(em.FrozenEstimate):
             mixing = sums if mixing is None else mixing + sums
         return MixtureStats({"class": classes}, members.weights(), mixing)
 
-    def _fit_class(self, rows: WeightedRows, name: object, names: Axis, asked: Family | None = None) -> MixtureSums:
-        """EM over the rows of one class, from the frozen estimate if there is one."""
+    def _fit_class(
+        self,
+        rows: WeightedRows,
+        name: object,
+        names: Axis,
+        asked: Family | None = None,
+        parts: PartedRows | None = None,
+    ) -> MixtureSums:
+        """EM over the rows of one class, or over parts that begin with them; a frozen estimate is the start."""
         if len(rows) < self.n_components:
             raise InputError(
                 f"class {name!r} has {len(rows)} rows for {self.n_components} components. "
@@ -461,7 +498,7 @@ class Mixture(em.FrozenEstimate):
         if self.guess is not None and self.guess.has_rows(name):
             start = self._class_density(self.guess, name, self.rule)
             names = names.take(np.arange(len(start.log_weights)))
-        task = MixtureFit(rows, self.rule, self.pseudo_count, asked or self.component)
+        task = MixtureFit(rows, self.rule, self.pseudo_count, asked or self.component, parts)
         rng = np.random.default_rng(self.random_state)
         return task.fit(names, start, self.n_starts, self.max_iter, self.tol, rng)[0]
 

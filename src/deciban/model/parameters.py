@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deciban.evidence.scores import convert
-from deciban.families.abilities import HasMoments, HasPosterior, ability
+from deciban.families.abilities import HasPosterior, ability
 from deciban.families.bernoulli import BernoulliDensity
 from deciban.families.binned import Binned
 from deciban.families.categorical import CategoricalDensity
 from deciban.families.counts import MultinomialDensity
-from deciban.families.gaussian.densities import MatrixDensity
+from deciban.families.moments import Moments, column_covariances, column_moments
 from deciban.families.posterior import Marginal
 from deciban.families.product import ProductDensity, blocks_of
 from deciban.families.protocol import Density
@@ -123,46 +123,21 @@ def _feature_names(stats: Stats, columns: Sequence[str], size: int) -> list[str]
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
-class Moments(NamedTuple):
-    """Moments of the columns in each class; NaN for columns whose family has none."""
-
-    means: Array  # (K, D)
-    variances: Array  # (K, D)
-
-
 def moments(model: Model, density: Density) -> Moments:
-    """Return means and variances of the columns, in the units of the data.
-
-    Raises AttributeError if no column has them, so that `hasattr` is False.
-    """
-    K, D = len(model.classes), len(model.reader.columns)
-    found = Moments(np.full((K, D), np.nan), np.full((K, D), np.nan))
-    for positions, part in zip(model.positions, _blocks(density)):
-        described = ability(part, HasMoments)
-        if described is not None:
-            found.means[:, positions], found.variances[:, positions] = described.moments()
-    if np.isnan(found.means).all():
-        raise AttributeError("no column has a family with means and variances, such as Gaussian or Poisson.")
-    return found
+    """Return means and variances of the columns; AttributeError if no column has them."""
+    return column_moments(density, model.positions, len(model.reader.columns))
 
 
 def covariances(model: Model, density: Density) -> Array:
     """Return the covariances of the columns in each class, (K, D, D): 0 between blocks, NaN where there are none."""
-    variances = moments(model, density).variances
-    found = variances[:, :, None] * np.eye(variances.shape[1])
-    missing = np.isnan(variances)
-    found[missing[:, :, None] | missing[:, None, :]] = np.nan
-    for positions, part in zip(model.positions, _blocks(density)):
-        if isinstance(part, MatrixDensity):
-            found[:, np.asarray(positions)[:, None], positions] = part.covariances()
-    return found
+    return column_covariances(density, model.positions, len(model.reader.columns))
 
 
-def log_probabilities(density: Density) -> Array | list[Array]:
+def log_probabilities(density: Density) -> Array | list[Array] | dict[Any, Any]:
     """Return log probabilities of words, ones or categories in each class.
 
-    Words and ones: (K, D). Categories: one array (K, n_categories) for each column. Raises AttributeError if the
-    density has none.
+    Words and ones: (K, D). Categories: one array (K, n_categories) for each column. Several blocks: a dict of these by
+    column, for the blocks that have log probabilities. Raises AttributeError if the density has none.
     """
     if isinstance(density, TextDensity):
         return log_probabilities(density.inner)
@@ -173,8 +148,33 @@ def log_probabilities(density: Density) -> Array | list[Array]:
     if isinstance(density, CategoricalDensity):
         ends = np.cumsum([part.size for part in density.axis.parts])[:-1]
         return np.split(density.log_p.T, ends, axis=1)
-    raise AttributeError(f"{type(density).__name__} has no log probabilities of words, ones or categories.")
+    return _by_column(density, log_probabilities)
 
 
-def _blocks(density: Density) -> list[Density]:
-    return list(density.blocks.values()) if isinstance(density, ProductDensity) else [density]
+def category_names(density: Density) -> Array | list[Array] | dict[Any, Any]:
+    """Return the names along the last axis of `log_probabilities`, in the same form; AttributeError if it has none."""
+    if isinstance(density, TextDensity):
+        return _names(density.axis.names)
+    if isinstance(density, CategoricalDensity):
+        return [_names(names) for names in density.names]
+    return _by_column(density, category_names)
+
+
+def _names(names: Sequence[Any]) -> Array:
+    found = np.empty(len(names), dtype=object)
+    found[:] = list(names)
+    return found
+
+
+def _by_column(density: Density, act: Callable[[Density], Any]) -> dict[Any, Any]:
+    """Return act(block) for the blocks of a product that have it: by column, or by the columns of a block."""
+    found: dict[Any, Any] = {}
+    for key, block in (density.blocks if isinstance(density, ProductDensity) else {}).items():
+        try:
+            each = act(block)
+        except AttributeError:
+            continue
+        found |= dict(zip(key, each)) if isinstance(each, list) else {key[0] if len(key) == 1 else key: each}
+    if not found:
+        raise AttributeError(f"{type(density).__name__} has no log probabilities of words, ones or categories.")
+    return found

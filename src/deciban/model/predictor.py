@@ -15,7 +15,7 @@ from deciban.evidence.scores import log_posterior, log_probability
 from deciban.families.abilities import Counts, HasCandidates, HasContrast, ability
 from deciban.families.product import Key, blocks_of, expert_columns, expert_scores
 from deciban.families.protocol import Density, Family, Rows
-from deciban.families.word_scores import HasWords, WordScores, rescaled
+from deciban.families.word_scores import HasTable, HasWords, WordScores, rescaled
 from deciban.kernels.parallel import each
 from deciban.model.calibration import Calibration, total
 from deciban.model.model import Lesson, Model, label_array
@@ -82,6 +82,13 @@ class Predictor:
         if check is not None:
             self.known = check(self.model)
             self.check = None  # only now: another thread must not use numbers that are not checked yet
+
+    def complete(self) -> None:
+        """Compute tables that answers about many rows need, if that was not done yet."""
+        for _, density in blocks_of(self.model.family, self.density):
+            table = ability(density, HasTable)
+            if table is not None:
+                table.complete()
 
     # -- scores ----------------------------------------------------------------------------------------------------
     def block_scores(

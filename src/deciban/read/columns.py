@@ -56,6 +56,9 @@ class Column:
         if self.kind not in KINDS:
             what = f"column {self.name!r}: {self.kind!r} is not one of {', '.join(KINDS)}."
             raise HyperparameterError(what, columns=[self.name])
+        if (self.format and self.format not in DATE_FORMATS) or not set(self.parts) <= set(PARTS):
+            what = f"column {self.name!r}: dates of the form {self.format!r} with {self.parts} are not known."
+            raise HyperparameterError(what, columns=[self.name])
 
     @property
     def features(self) -> tuple[str, ...]:

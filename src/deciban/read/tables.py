@@ -7,7 +7,8 @@ it keeps the origin of its rows, so that errors name the place of a row in the i
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, MappingView, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -371,7 +372,7 @@ def in_memory(X: Any) -> Any:
     >>> in_memory(word.upper() for word in ["a", "b"])
     ['A', 'B']
     """
-    if _is_iterator(X):
+    if _is_iterator(X) or isinstance(X, MappingView | deque):
         return list(X)
     return X.collect() if _is_lazy(X) else X
 

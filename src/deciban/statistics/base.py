@@ -43,9 +43,12 @@ def summed(*axes: str, floor: bool = False) -> Any:
     return field(metadata={"axes": axes, "kind": "sum", "floor": floor})
 
 
-def fixed(*axes: str, default: Any = MISSING) -> Any:
-    """Declare a field that is not added and must be equal in both statistics, such as the origin of the sums."""
-    return field(default=default, metadata={"axes": axes, "kind": "fixed", "floor": False})
+def fixed(*axes: str, default: Any = MISSING, gaps: bool = False) -> Any:
+    """Declare a field that is not added and must be equal in both statistics, such as the origin of the sums.
+
+    With `gaps`, NaN stands for a missing value.
+    """
+    return field(default=default, metadata={"axes": axes, "kind": "fixed", "floor": False, "gaps": gaps})
 
 
 def peak(of: str, *axes: str, weight: str | None = None) -> Any:
@@ -303,8 +306,8 @@ class Stats(Additive):
         MergeError
             If a fixed field differs.
         """
-        for f, values in self.items():
-            if f.metadata["kind"] == "fixed" and not np.array_equal(values, getattr(other, f.name)):
+        for f, values in self.items("fixed"):
+            if not np.array_equal(values, getattr(other, f.name)):
                 raise MergeError(f"{type(self).__name__}.{f.name} differs: the two were not collected alike.")
         return self, other
 
@@ -319,15 +322,20 @@ class Stats(Additive):
         """
         return list(_stats_fields(cast(Hashable, cls)))
 
-    def items(self) -> list[tuple[StatsField, Any]]:
+    def items(self, kind: str | None = None) -> list[tuple[StatsField, Any]]:
         """List the declared fields with their values.
+
+        Parameters
+        ----------
+        kind : str, optional
+            The kind of the fields ("sum", "fixed", "nested" or "peak"). If None, all are listed.
 
         Returns
         -------
         list of (dataclasses.Field, value)
             A value is an array, a statistic, or a dict of statistics.
         """
-        return [(f, getattr(self, f.name)) for f in self.stats_fields()]
+        return [(f, getattr(self, f.name)) for f in self.stats_fields() if kind in (None, f.metadata["kind"])]
 
     def map_fields(self, act: Callable[[Any, StatsField], Any], kinds: Sequence[str] = KINDS) -> Self:
         """Replace the value of each declared field.
@@ -451,16 +459,15 @@ def align(a: T, b: T) -> tuple[T, T]:
     if a.labels != b.labels:
         labels = {axis: names.union(b.labels[axis]) for axis, names in a.labels.items()}  # type: ignore[arg-type]  # an axis has one type
         a, b = a.relabelled(labels), b.relabelled(labels)
-    for f, values in a.items():
-        if f.metadata["kind"] == "nested":
-            theirs = getattr(b, f.name)
-            if values is None or theirs is None:
-                continue
-            if isinstance(values, dict) and values.keys() != theirs.keys():
-                raise MergeError(f"the models have different blocks: {sorted(values)} and {sorted(theirs)}.")
-            pairs = _zip_parts(values, theirs, align)
-            a = replace(a, **{f.name: _map_parts(pairs, lambda pair: pair[0])})
-            b = replace(b, **{f.name: _map_parts(pairs, lambda pair: pair[1])})
+    for f, values in a.items("nested"):
+        theirs = getattr(b, f.name)
+        if values is None or theirs is None:
+            continue
+        if isinstance(values, dict) and values.keys() != theirs.keys():
+            raise MergeError(f"the models have different blocks: {sorted(values)} and {sorted(theirs)}.")
+        pairs = _zip_parts(values, theirs, align)
+        a = replace(a, **{f.name: _map_parts(pairs, lambda pair: pair[0])})
+        b = replace(b, **{f.name: _map_parts(pairs, lambda pair: pair[1])})
     return a.settle(b)
 
 

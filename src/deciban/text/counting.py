@@ -7,7 +7,7 @@ takes them; the rows of one batch share the counts that were made of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from deciban.errors import InputError
 from deciban.read.tables import Columns, text_column
 from deciban.statistics import Array, Members
 from deciban.text.documents import DocumentPass, Documents
-from deciban.text.kernels.streams import Amounts, Part, Stream, StreamCounts, sparse_rows
+from deciban.text.kernels.streams import Amounts, Part, Stream, StreamCounts, interleaved, relabelled, sparse_rows
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import NO_LIMITS, Limits, Vocabulary, restricted
 
@@ -112,6 +112,72 @@ def count_documents(
         kept = limits.kept(len(documents), total.astype(np.int64), held[None])
         known, places = restricted(known, kept, places, limits)
     return _gathered(parts, places, known, binary, passed.fast)
+
+
+def count_by_arrival(documents: Documents, tokens: Tokens) -> tuple[Counted, Array]:
+    """Count all words and n-grams of words; each row is stored in the order in which features first occur.
+
+    A feature is before another one if its first document is, then if it has fewer words, then if it occurs earlier.
+    Columns are sorted by name, so that the indices of a row are not sorted. Also returns the columns in the order of
+    their features, shape (V,).
+
+    >>> found, columns = count_by_arrival(Documents.of(["to be or", "not to be"]), WORDS)
+    >>> columns, found.matrix.indices
+    (array([3, 0, 2, 1], dtype=int32), array([3, 0, 2, 3, 0, 1], dtype=int32))
+    """
+    passed = DocumentPass(documents, tokens)
+    parts = passed.run(lambda first, last: _read(passed, passed.reader(), first, last))
+    known, places = passed.places([part.reader for part in parts])
+    columns = _columns_by_arrival(parts, places, len(known))
+    rank = np.empty(len(known), np.int32)
+    rank[columns] = np.arange(len(known), dtype=np.int32)
+    ranks = [[rank[place] for place in levels] for levels in places]
+    matrix, _, lengths = _gathered(parts, ranks, known, False, passed.fast)
+    matrix.indices = relabelled(Stream(matrix.indices, np.array([matrix.nnz])), columns, passed.fast).ids
+    matrix.has_sorted_indices = matrix.has_canonical_format = False
+    return Counted(matrix, known, lengths), columns
+
+
+def _columns_by_arrival(parts: Sequence[_Read], places: Sequence[Sequence[Array]], V: int) -> Array:
+    """Return the columns in the order in which their features first occur."""
+    known, found = np.zeros(V, bool), [np.zeros(0, np.int32)]
+    for part, levels in zip(parts, places):
+        for columns in [_numbered_columns(part, levels)] if part.reader.in_order else _first_columns(part, levels, V):
+            found.append(columns[~known[columns]])
+            known[found[-1]] = True
+    return np.concatenate(found)
+
+
+def _numbered_columns(part: _Read, levels: Sequence[Array]) -> Array:
+    """Return the columns of a part in their order; the reader has numbered the features of each level in this order."""
+    if len(levels) == 1:
+        return levels[0]
+    documents = [_first_documents([streams[at] for streams in part.streams]) for at in range(len(levels))]
+    return np.concatenate(levels)[np.argsort(np.concatenate(documents), kind="stable")]
+
+
+def _first_columns(part: _Read, levels: Sequence[Array], V: int) -> Iterator[Array]:
+    """Yield the columns of each chunk in their order, for any numbering."""
+    first = np.empty(V, np.int64)
+    for streams in part.streams:
+        tokens = interleaved([Stream(place[ids], lengths) for place, (ids, lengths) in zip(levels, streams)]).ids
+        at = np.arange(len(tokens))
+        first[tokens[::-1]] = at[::-1]  # of equal tokens, the first one is written last
+        yield tokens[first[tokens] == at]
+
+
+def _first_documents(streams: Sequence[Stream]) -> Array:
+    """Return the first document of each number, in ascending order of the numbers."""
+    found, most, before = [np.zeros(0, np.int64)], -1, 0
+    for ids, lengths in streams:
+        filled = np.flatnonzero(lengths)
+        if len(filled):
+            highest = np.maximum.reduceat(ids, (np.cumsum(lengths) - lengths)[filled])
+            so_far = np.maximum.accumulate(np.append(most, highest))
+            found.append(np.repeat(before + filled, np.diff(so_far)))  # the numbers that a document adds
+            most = int(so_far[-1])
+        before += len(lengths)
+    return np.concatenate(found)
 
 
 def count_lengths(documents: Documents, tokens: Tokens) -> Array:

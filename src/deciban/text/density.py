@@ -19,17 +19,19 @@ from deciban.errors import InputError, NotAvailableError
 from deciban.families.bernoulli import BernoulliDensity
 from deciban.families.counts import MultinomialDensity, PolyaDensity
 from deciban.families.dirichlet import log_rising
+from deciban.families.multinomial import CellProbabilities
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
 from deciban.text.character_parts import parts_by_word
 from deciban.text.counting import Steps, TextRows
 from deciban.text.documents import DocumentPass, Documents, make_reader
-from deciban.text.kernels.streams import Amounts, Finish, Presence, add_scores, log_probabilities
+from deciban.text.kernels.streams import Amounts, Finish, Presence, Stream, add_scores, log_probabilities
 from deciban.text.stats import UNK, idf_of, vocabulary_along
 from deciban.text.tokens import WORDS, Tokens
 from deciban.text.vocabulary import Vocabulary
 from deciban.text.word_evidence import NewWords, WordFactors, evidence_of
 from deciban.text.word_fit import WordEvidence
+from deciban.text.word_weights import WordWeights
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
@@ -67,22 +69,32 @@ class Scorer:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        weights: Array,
+        weights: Array | WordWeights,
         bias: Array,
         tokens: Tokens = WORDS,
         binary: bool = False,
         steps: Steps | None = None,
     ) -> None:
         self.vocabulary, self.tokens, self.binary, self.steps = vocabulary, tokens, binary, steps
-        self.weights = np.ascontiguousarray(weights, np.float64)
+        self.table = weights if isinstance(weights, WordWeights) else WordWeights.fixed(weights)
         self.bias = np.ascontiguousarray(bias, np.float64)
-        if self.weights.shape != (vocabulary.columns, len(self.bias)):
+        if self.table.shape != (vocabulary.columns, len(self.bias)):
             raise InputError(
-                f"weights of shape {self.weights.shape} do not fit {vocabulary.columns} features, unk counted, "
+                f"weights of shape {self.table.shape} do not fit {vocabulary.columns} features, unk counted, "
                 f"and {len(self.bias)} classes."
             )
         self._one: OneText | None = None
         self._totals = np.zeros(0)  # amounts of a feature that occurs 0, 1, 2, … times
+
+    @property
+    def weights(self) -> Array:
+        """All weights, (V, K)."""
+        return self.table.table()
+
+    def scaled(self, factors: Array) -> Scorer:
+        """Return the scorer with the weights of each word multiplied by its factor, (V,)."""
+        weights = self.table.scaled(factors)
+        return Scorer(self.vocabulary, weights, self.bias, self.tokens, self.binary, self.steps)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_one": None}
@@ -124,11 +136,19 @@ class Scorer:
                 here = slice(chunk.first, chunk.first + len(own))
                 lengths[here] = own
                 values = None if amounts is None else amounts(stream, self.vocabulary.columns)
-                add_scores(stream, self.weights, self.bias, out[here], passed.fast, values)
+                stream, weights = self._read_weights(stream, passed.fast)
+                add_scores(stream, weights, self.bias, out[here], passed.fast, values)
             passed.done(reader, arranged=True)
 
         passed.run(score)
         return out, lengths
+
+    def _read_weights(self, stream: Stream, fast: bool) -> tuple[Stream, Array]:
+        """Return a stream and the weights that its ids stand for: all, or those of its words if there is no table."""
+        if fast or self.table.complete:
+            return stream, self.weights
+        at, ids = np.unique(stream.ids, return_inverse=True)
+        return stream._replace(ids=ids.astype(np.int32)), self.table.rows(at)
 
     def _one_text(self) -> OneText:
         if self._one is None:
@@ -160,11 +180,11 @@ class Scorer:
             ids = [at for at in [reader.number.get(word, outside) for word in words] if at is not None]
             if self.binary or self.steps is not None:
                 often = Counter(ids)
-                rows = self.weights[list(often)]
+                rows = self.table.rows(np.fromiter(often, np.intp, len(often)))
                 if self.steps is not None:
                     rows = rows * self._amounts(often.values())[:, None]
             else:
-                rows = self.weights[ids]
+                rows = self.table.rows(np.array(ids, np.intp))
             out[i], lengths[i] = self.bias + rows.sum(axis=0), len(words)
         return out, lengths
 
@@ -194,31 +214,58 @@ class _OneOfMany:
 
 
 # -- densities ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class WordCells:
+    """Words, and the density of their counts: of all of them, or, where that is possible, word by word."""
+
+    axis: Axis
+    density: Callable[[], Density]
+    cells: CellProbabilities | None = None  # of a density with a probability for each word
+
+
 @dataclass(eq=False)
 class LogTable:
     """The density of counts that a `TextDensity` reads, computed at its first use; mutable, owned by one density.
 
-    The logarithms of all words take as long as counting the documents, and a fit does not need them.
+    The logarithms of all words take as long as counting the documents. A fit does not need them, and an answer about
+    a few texts only those of their words.
     """
 
-    make: Callable[[], tuple[Axis, Density]]  # the words and the density of their counts
+    make: Callable[[], WordCells]
+    _cells: WordCells | None = None
     _made: tuple[Axis, Density] | None = None
     _ready: tuple[Vocabulary, Array | None, Scorer | None] | None = None
     _rescaled: tuple[WordFactors, Array, Scorer | None] | None = None
 
+    def cells(self) -> WordCells:
+        """Return the words, before their logarithms are taken."""
+        if self._cells is None:
+            self._cells = self.make()
+        return self._cells
+
     def made(self) -> tuple[Axis, Density]:
         """Return the words and the density of their counts."""
         if self._made is None:
-            self._made = self.make()
+            cells = self.cells()
+            self._made = cells.axis, cells.density()
         return self._made
+
+    @property
+    def by_word(self) -> bool:
+        """Whether scores are sums over words with a probability each."""
+        return self.cells().cells is not None or isinstance(self.made()[1], MultinomialDensity)
+
+    def log_p(self, at: Array) -> Array:
+        """Return the log probabilities of some words, (n, K), where scores are sums over words."""
+        cells = self.cells().cells
+        return self.made()[1].log_p[at] if cells is None or self._made is not None else cells.log_p(at)  # type: ignore[attr-defined]
 
     def ready(self, text: Text) -> tuple[Vocabulary, Array | None, Scorer | None]:
         """Return the words without <unk>, their idf (V,), and the scorer where a score is a sum over words."""
         if self._ready is None:
-            axis, inner = self.made()
-            vocabulary = vocabulary_along(text, axis)
+            vocabulary = vocabulary_along(text, self.cells().axis)
             idf = idf_of(text, vocabulary)
-            self._ready = vocabulary, idf, _scorer(text, vocabulary, inner, idf)
+            self._ready = vocabulary, idf, self._scorer(text, vocabulary, idf)
         return self._ready
 
     def rescaled(self, text: Text, factors: WordFactors) -> tuple[Array, Scorer | None]:
@@ -226,29 +273,40 @@ class LogTable:
         if self._rescaled is None or self._rescaled[0] is not factors:
             vocabulary, _, scorer = self.ready(text)
             each = factors.of(vocabulary)
-            if scorer is not None:
-                weights = scorer.weights * each[:, None]
-                scorer = Scorer(vocabulary, weights, scorer.bias, scorer.tokens, scorer.binary, scorer.steps)
-            self._rescaled = factors, each, scorer
+            self._rescaled = factors, each, None if scorer is None else scorer.scaled(each)
         return self._rescaled[1:]
+
+    def complete(self) -> None:
+        """Compute the logarithms of all words, also those of the scorers that were used."""
+        self.made()
+        for scorer in (self._ready and self._ready[2], self._rescaled and self._rescaled[2]):
+            if scorer is not None:
+                scorer.table.table()
+
+    def _scorer(self, text: Text, vocabulary: Vocabulary, idf: Array | None) -> Scorer | None:
+        binary, steps = text.terms.amount == "binary", None if text.terms.amount == "binary" else text.terms.steps
+        cells = self.cells().cells
+        if cells is not None:
+            if text.terms.unit:
+                return None
+            weights = WordWeights(cells.shape, self.log_p, lambda: self.made()[1].log_p)  # type: ignore[attr-defined]
+            weights = weights if idf is None else weights.scaled(idf)
+            return Scorer(vocabulary, weights, np.zeros(cells.shape[1]), text.tokens, binary, steps)
+        inner = self.made()[1]
+        if isinstance(inner, MultinomialDensity) and not text.terms.unit:
+            whole, bias = inner.log_p if idf is None else inner.log_p * idf[:, None], np.zeros(inner.K)
+        elif isinstance(inner, BernoulliDensity) and np.isfinite(inner.log_off).all():
+            whole, bias = (inner.log_on - inner.log_off).T, inner.log_off.sum(axis=1)
+        else:
+            return None
+        return Scorer(vocabulary, whole, bias, text.tokens, binary, steps)
 
     def __reduce__(self) -> Any:
         return _fixed_table, self.made()
 
 
 def _fixed_table(axis: Axis, inner: Density) -> LogTable:
-    return LogTable(lambda: (axis, inner), (axis, inner))
-
-
-def _scorer(text: Text, vocabulary: Vocabulary, inner: Density, idf: Array | None) -> Scorer | None:
-    binary, unit = text.terms.amount == "binary", text.terms.unit
-    if isinstance(inner, MultinomialDensity) and not unit:
-        weights, bias = inner.log_p if idf is None else inner.log_p * idf[:, None], np.zeros(inner.K)
-    elif isinstance(inner, BernoulliDensity) and np.isfinite(inner.log_off).all():
-        weights, bias = (inner.log_on - inner.log_off).T, inner.log_off.sum(axis=1)
-    else:
-        return None
-    return Scorer(vocabulary, weights, bias, text.tokens, binary, None if binary else text.terms.steps)
+    return LogTable(lambda: WordCells(axis, lambda: inner), _made=(axis, inner))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -285,7 +343,7 @@ class TextDensity(Density):
     @property  # type: ignore[no-redef]
     def axis(self) -> Axis:
         """The words."""
-        return self.table.made()[0]
+        return self.table.cells().axis
 
     @property  # type: ignore[no-redef]
     def inner(self) -> Density:
@@ -345,10 +403,14 @@ class TextDensity(Density):
         whole[at] = scores
         return whole
 
+    def complete(self) -> None:
+        """Compute the logarithms of all words, if that was not done yet."""
+        self.table.complete()
+
     # -- words ---------------------------------------------------------------------------------------------------------
     def word_source(self, X: TextRows) -> NewWords | None:
         """Return the source of these documents' scores, where they are sums over words with a probability each."""
-        return NewWords(self, X) if isinstance(self.inner, MultinomialDensity) else None
+        return NewWords(self, X) if self.table.by_word else None
 
     def word_evidence(self, X: TextRows) -> WordEvidence:
         """Return the evidence of each word in each document; a missing document is an empty row."""
@@ -356,7 +418,7 @@ class TextDensity(Density):
         assert isinstance(inner, MultinomialDensity)
         vocabulary, idf, _ = self.table.ready(self.text)
         terms = self.text.terms.weighted_rows(X.count_by(vocabulary, self.text.tokens).matrix, idf)
-        return evidence_of(vocabulary, terms, inner.log_p, np.zeros((len(X), self.K)), None, None)
+        return evidence_of(vocabulary, terms, inner.log_p, np.zeros((len(X), self.K)))
 
     # -- explanations --------------------------------------------------------------------------------------------------
     def parts(self, X: TextRows) -> Array:
@@ -370,29 +432,30 @@ class TextDensity(Density):
         rows = self.text.terms.weighted_rows(counted, idf)
         at = np.unique(rows.indices)
         x, counts = (some[:, at].toarray().astype(float) for some in (rows, counted))
-        names = [*vocabulary, UNK]
-        inner, missing = self.inner, np.zeros(len(X), bool) if X.present is None else ~X.present
-        if isinstance(inner, MultinomialDensity):
-            parts = _product(x[:, None, :], inner.log_p[at].T)
-        elif isinstance(inner, PolyaDensity):
+        names = [*vocabulary.take(at[at < len(vocabulary)]), UNK][: len(at)]
+        missing = np.zeros(len(X), bool) if X.present is None else ~X.present
+        values: Any = np.where(counts == 0, None, counts.astype(int).astype(object))
+        if self.table.by_word:
+            parts = _product(x[:, None, :], self.table.log_p(at).T)
+            parts[missing] = 0.0
+            return names, parts, values
+        inner = self.inner
+        if isinstance(inner, PolyaDensity):
             parts = log_rising(inner.concentration[at].T, x[:, None, :])
         else:
             assert isinstance(inner, BernoulliDensity)
             parts = np.where(x[:, None, :] > 0, inner.log_on[:, at], inner.log_off[:, at])
-        values: Any = np.where(counts == 0, None, counts.astype(int).astype(object))
         parts[missing] = 0.0
-        if isinstance(inner, MultinomialDensity):
-            return [names[j] for j in at], parts, values
         whole = np.where(missing[:, None], 0.0, inner.log_density(rows))
         with np.errstate(invalid="ignore"):
             rest = np.where(np.isneginf(whole), 0.0, whole - np.where(np.isneginf(parts), 0.0, parts).sum(axis=2))
         other = ABSENT if isinstance(inner, BernoulliDensity) else LENGTH
         values = np.concatenate([values, np.full((len(X), 1), None)], axis=1)
-        return [*(names[j] for j in at), other], np.concatenate([parts, rest[:, :, None]], axis=2), values
+        return [*names, other], np.concatenate([parts, rest[:, :, None]], axis=2), values
 
     def parts_by_word(self, X: TextRows, names: list[str], parts: Array) -> tuple[list[str], Array, Array] | None:
         """Return words, their parts (n, K, W) and counts, from those of runs of characters; None for other features."""
-        if self.text.unit != "char_wb" or not isinstance(self.inner, MultinomialDensity) or UNK in names:
+        if self.text.unit != "char_wb" or not self.table.by_word or UNK in names:
             return None
         return parts_by_word(self.text.tokens, [X.documents[row] for row in range(len(X))], names, parts)
 

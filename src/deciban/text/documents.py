@@ -249,6 +249,8 @@ class PlainReader:
     [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
     """
 
+    in_order = True
+
     def __init__(self, tokens: Tokens, known: dict[str, int] | DeltaNumbers | None = None) -> None:
         """With `known` numbers, no others are given."""
         self.tokens, self.grow, self.columns = tokens, known is None, None

@@ -23,11 +23,12 @@ from deciban.families.abilities import RunningSums
 from deciban.families.dirichlet import check_strength
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Density, Family, Rule, require_rows
-from deciban.statistics import Array, Axis, Members
+from deciban.statistics import Array, Members
+from deciban.statistics.changed_columns import ChangedColumns
 from deciban.text import choices
 from deciban.text.accumulators import CountAccumulator, TermAccumulator
 from deciban.text.counting import TextRows, count_classes
-from deciban.text.density import LogTable, TextDensity
+from deciban.text.density import LogTable, TextDensity, WordCells
 from deciban.text.leave_one_out import LARGE_MODEL, LeaveOneOut
 from deciban.text.stats import (
     UNK,
@@ -275,10 +276,15 @@ class Text(Family[TextStats]):
 
         text = self._with_idf(stats)
 
-        def make() -> tuple[Axis, Density]:
+        def make() -> WordCells:
             words = word_sums(text, stats)
             family = count_family(text.resolve(stats), words.sums)
-            return words.axis, family.estimate(words.sums, inner_rule)  # type: ignore[arg-type]
+            if isinstance(family, Multinomial) and inner_rule in ("mean", "ml"):
+                table = words.sums.table
+                counts = table if isinstance(table, ChangedColumns) else None
+                cells = family.probabilities(words.sums, inner_rule, counts)  # type: ignore[arg-type]
+                return WordCells(words.axis, cells.density, cells)
+            return WordCells(words.axis, lambda: family.estimate(words.sums, inner_rule))  # type: ignore[arg-type]
 
         table = LogTable(make)
         if rule == "map":

@@ -14,8 +14,9 @@ Pseudo-counts that are spread as the words of all classes are held: they depend 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -175,6 +176,18 @@ class LeftOut:
 
 
 @dataclass(frozen=True, eq=False)
+class LeftOutEntries:
+    """The words of n documents as a model without each of them counts them, for sums over words with factors."""
+
+    used: Array  # (U,) columns of the words that occur
+    rows: sp.csr_array  # (n, U) terms x of the words that stay
+    own: Array  # of each entry: x·(log of the word's count in the own class without the document − table)
+    table: Array  # (U, K) log of the count and prior of each word
+    totals: Array  # (n, K) counts and prior of each class without each document
+    codes: Array  # (n,)
+
+
+@dataclass(frozen=True, eq=False)
 class PlainRemoval:
     """Counts without each of n documents: every reading, term and kind of vocabulary, in numpy."""
 
@@ -202,6 +215,22 @@ class PlainRemoval:
             scores = _normalised(words, self.learnt, self.left.codes, prior_total(alpha0, V, self.rule))
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
+
+    def entries(self, candidate: Text) -> LeftOutEntries:
+        """Return the words that stay when each document is left out, by a candidate."""
+        learnt, left, V = self.learnt, self.left, len(self.learnt.totals)
+        counts, terms, codes = learnt.sums.counts, left.rows, left.codes
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, learnt.totals), None, V)
+        used = np.unique(terms.indices)
+        word, place = terms.indices, np.zeros(V, np.int32)
+        place[used] = np.arange(len(used), dtype=np.int32)
+        table = log_in_place(numerator(np.ascontiguousarray(counts.T[used]), alpha[used, None], self.rule) + 0.0)
+        own = left_over(counts[codes[left.row], word], left.removed)
+        own = log_in_place(numerator(own, alpha[word], self.rule) + 0.0) - table[place[word], codes[left.row]]
+        gone = left.gone @ shift_of(alpha, self.rule)
+        whole = left_totals(learnt, codes, left.lost, gone, prior_total(alpha0, V, self.rule))
+        rows = sp.csr_array((terms.data, place[word], terms.indptr), (len(codes), len(used)))
+        return LeftOutEntries(used, rows, terms.data * own, table, whole, codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,30 +350,60 @@ class CompiledRemoval:
         return scores
 
     def _word_scores(self, alpha: Array) -> WordScores:
-        from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores, shifted_counts
+        from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores
 
-        rows, learnt, codes = self.counted, self.learnt, self.members.own_codes()
-        n, K = len(codes), len(learnt.whole)
-        shift = shift_of(alpha[self.used], self.rule)
-        factors = np.empty(0) if learnt.idf is None else learnt.idf[self.used]
-        counts = learnt.sums.counts
-        turned = counts.flags.f_contiguous
-        steps = (1, K) if turned else (counts.shape[1], 1)
-        flat = np.ascontiguousarray(counts.T if turned else counts).reshape(-1)
-        shifted_counts(flat, *steps, self.place, shift, self.table)
-        times, codes = rows.data.astype(np.int64, copy=False), codes.astype(np.int64)
-        room = np.diff(rows.indptr).max(initial=0) + 1
+        n, K = len(self.members.own_codes()), len(self.learnt.whole)
+        rows, room = self.counted, np.diff(self.counted.indptr).max(initial=0) + 1
         found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n))
-        amounts, logs = self.text.terms.amounts(int(times.max(initial=0))), log_in_place(self.table)
+        documents, (counts, logs, prior) = self._documents(), self._sums(alpha)
 
         def score(some: slice) -> None:
             leave_one_out_scores(
-                *(times, rows.indices, self.places, rows.indptr[some.start : some.stop + 1]),
-                *(codes[some], weights_or_empty(self.members.weight, some), amounts, factors),
-                *(flat, *steps, logs, self.limits, shift, ROUNDING),
+                *documents(some),
+                *(*counts, logs, *prior),
                 *(np.empty(GROUPS), np.zeros(room, self.places.dtype), np.empty(room), np.zeros(K)),
                 *(found.scores[some], found.length[some], found.lost[some], found.gone[some]),
             )
 
         each(score, entry_chunks(rows.indptr, ENTRY_WORK + K))
         return found
+
+    def entries(self, candidate: Text) -> LeftOutEntries:
+        """Return the words that stay when each document is left out, by a candidate."""
+        from deciban.text.kernels.leave_one_out_compiled import left_out_entries
+
+        V, n = len(self.learnt.totals), len(self.members.own_codes())
+        alpha, alpha0 = word_prior(pseudo_counts(candidate, self.learnt.totals), None, V)
+        (counts, logs, prior), size = self._sums(alpha), len(self.places)
+        words, terms, own = np.empty(size, np.int32), np.empty(size), np.empty(size)
+        starts, lost, gone = np.empty(n + 1, np.int64), np.empty(n), np.empty(n)
+        left_out_entries(*self._documents()(slice(0, n)), *counts, *prior, words, terms, own, starts, lost, gone)
+        codes, kept = self.members.own_codes(), starts[-1]
+        whole = left_totals(self.learnt, codes, lost, gone, prior_total(alpha0, V, self.rule))
+        shape = n, len(self.used)
+        rows = sp.csr_array((terms[:kept], words[:kept], starts), shape)
+        return LeftOutEntries(self.used, rows, own[:kept], logs, whole, codes)
+
+    def _documents(self) -> Callable[[slice], tuple[Array, ...]]:
+        """Return a function of a slice of documents: what the kernels read of them."""
+        rows, codes = self.counted, self.members.own_codes().astype(np.int64)
+        times = rows.data.astype(np.int64, copy=False)
+        amounts = self.text.terms.amounts(int(times.max(initial=0)))
+        factors = np.empty(0) if self.learnt.idf is None else self.learnt.idf[self.used]
+
+        def of(some: slice) -> tuple[Array, ...]:
+            entries = times, rows.indices, self.places, rows.indptr[some.start : some.stop + 1]
+            return *entries, codes[some], weights_or_empty(self.members.weight, some), amounts, factors
+
+        return of
+
+    def _sums(self, alpha: Array) -> tuple[tuple[Any, ...], Array, tuple[Any, ...]]:
+        """Return the counts and their strides, the logarithms of counts and prior (U, K), and limits and prior."""
+        from deciban.text.kernels.leave_one_out_compiled import shifted_counts
+
+        counts, shift = self.learnt.sums.counts, shift_of(alpha[self.used], self.rule)
+        turned = counts.flags.f_contiguous
+        steps = (1, len(counts)) if turned else (counts.shape[1], 1)
+        flat = np.ascontiguousarray(counts.T if turned else counts).reshape(-1)
+        shifted_counts(flat, *steps, self.place, shift, self.table)
+        return (flat, *steps), log_in_place(self.table), (self.limits, shift, ROUNDING)

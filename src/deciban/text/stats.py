@@ -23,7 +23,7 @@ Reference: Rennie et al., Tackling the poor assumptions of naive Bayes text clas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 
@@ -35,7 +35,8 @@ from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import left_over
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Rule
-from deciban.statistics import Array, Axis, LazyNames, Stats, summed
+from deciban.statistics import Array, Axis, Labels, LazyNames, Stats, summed
+from deciban.statistics.changed_columns import LEAST_CELLS, MOST_CHANGED, ChangedColumns, changed_columns
 from deciban.text.vocabulary import Vocabulary, text_array
 
 if TYPE_CHECKING:
@@ -203,10 +204,74 @@ class TextStats(Stats):
         """(K, V) documents that do not hold a word, where the term is binary."""
         return left_over(self.rows[:, None], self.counts)
 
+    @property
+    def table(self) -> Array | ChangedColumns:
+        """The counts, or a table of which few columns were changed and that was not copied yet."""
+        return cast("Array | ChangedColumns", self.__dict__["counts"])
+
     def pruned(self) -> Self:
         """Return the statistics without undeclared words that have no counts, if there are any."""
-        empty = np.ones(len(self.counts)) @ self.counts == 0
+        empty = word_totals(self) == 0
         return super().pruned() if empty.any() and (empty & self.labels["word"].undeclared).any() else self
+
+    # -- few words of a large vocabulary -------------------------------------------------------------------------------
+    def relabelled(self, labels: Mapping[str, Labels]) -> Self:
+        """Move the sums to larger axes; a large table with few new words, and a few words of one, are not copied."""
+        return self._noted(labels) or super().relabelled(labels)
+
+    def _noted(self, labels: Mapping[str, Labels]) -> Self | None:
+        """Return the sums on larger axes, as columns of a large table that differ; None if it should be copied."""
+        words, classes = (cast(Axis, labels.get(axis, self.labels[axis])) for axis in ("word", "class"))
+        own_words, own_classes = (cast(Axis, self.labels[axis]) for axis in ("word", "class"))
+        if type(self) is not TextStats or words.declared or words.size * classes.size < LEAST_CELLS:
+            return None
+        table: ChangedColumns | None
+        if own_words.size <= MOST_CHANGED and words.size > own_words.size:
+            codes = classes.positions(own_classes)
+            rows, tokens, values = (
+                _spread(each, codes, classes.size) for each in (self.rows, self.tokens, self.counts)
+            )
+            places = words.positions(own_words)
+            table = ChangedColumns(None, words.size, places[:0], places, values)
+        elif classes == own_classes and words.size - own_words.size <= MOST_CHANGED:
+            rows, tokens, table = self.rows, self.tokens, changed_columns(self.table)
+            if table is not None and words.size > own_words.size:
+                wider, own = (vocabulary_of(axis, "learnt") for axis in (words, own_words))
+                table = table.widened(wider.columns_added_to(own))
+        else:
+            return None
+        return None if table is None else type(self)({"class": classes, "word": words}, table, rows, tokens)  # type: ignore[arg-type]
+
+    def _combine(self, other: Self, act: Callable[[Array, Array], Array]) -> Self:
+        if act is np.add and isinstance(self.table, ChangedColumns) and isinstance(other.table, ChangedColumns):
+            both = changed_columns(self.table)
+            table = None if both is None else both.plus(other.table)
+            if table is not None:
+                return type(self)(self.labels, table, self.rows + other.rows, self.tokens + other.tokens)  # type: ignore[arg-type]
+        return super()._combine(other, act)
+
+
+class _Counts:
+    """Descriptor of `TextStats.counts`: copies a table of which columns were changed when it is first read."""
+
+    def __get__(self, stats: TextStats | None, owner: type[TextStats]) -> Array:
+        if stats is None:
+            raise AttributeError("counts")
+        table = stats.table
+        return table.cells() if isinstance(table, ChangedColumns) else table
+
+    def __set__(self, stats: TextStats, table: Array | ChangedColumns) -> None:
+        stats.__dict__["counts"] = table
+
+
+TextStats.counts = _Counts()  # type: ignore[assignment]
+
+
+def _spread(values: Array, places: Array, size: int) -> Array:
+    """Return sums of classes at their places among more classes."""
+    spread = np.zeros((size, *values.shape[1:]))
+    spread[places] = values
+    return spread
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,7 +306,7 @@ def vocabulary_of(axis: Axis, kind: Kind) -> Vocabulary:
 
 def require_words(stats: TextStats) -> None:
     """Refuse a vocabulary without words."""
-    if stats.counts.shape[1] == 0:
+    if stats.labels["word"].size == 0:
         raise InputError(
             "the documents hold no words, so there is nothing to tell the classes apart by. Look at stop_words, "
             "pattern, min_df and max_df."
@@ -307,8 +372,10 @@ def word_sums(text: Text, stats: TextStats) -> WordSums:
     vocabulary = vocabulary_along(text, axis)
     documents = documents_of_words(text, stats) if text.idf is None else None
     idf = idf_of(text, vocabulary) if documents is None else factors(documents, float(stats.rows.sum()))
-    counts = in_vocabulary_order(stats.counts, text.kind)
-    return WordSums(axis, replace(stats, counts=counts if idf is None else counts * idf), vocabulary, idf)
+    if idf is not None or text.kind == "growing":
+        counts = in_vocabulary_order(stats.counts, text.kind)
+        stats = replace(stats, counts=counts if idf is None else counts * idf)
+    return WordSums(axis, stats, vocabulary, idf)
 
 
 def vocabulary_along(text: Text, axis: Axis) -> Vocabulary:
@@ -369,7 +436,10 @@ def pseudo_counts(text: Text, totals: Array) -> float | Array:
 
 def word_totals(sums: TextStats) -> Array:
     """Return the counts of each word in all classes together, shape (V,)."""
-    return np.ones(len(sums.counts)) @ sums.counts  # faster than a sum
+    table = sums.table
+    return (
+        table.column_sums() if isinstance(table, ChangedColumns) else np.ones(len(table)) @ table
+    )  # faster than a sum
 
 
 def count_family(text: Text, sums: TextStats) -> Multinomial | Bernoulli:

@@ -160,6 +160,20 @@ class Vocabulary:
         both = pa.concat_arrays([self.names, new])
         return Vocabulary(taken(both, in_order(both)), self.kind)
 
+    def columns_added_to(self, older: Vocabulary) -> Array:
+        """Return the columns, sorted, of the words that an older vocabulary, of words that are all here, does not have.
+
+        >>> Vocabulary.of(["fleece", "lamb", "snow"], "learnt").columns_added_to(Vocabulary.of(["lamb"], "learnt"))
+        array([0, 2])
+        """
+        now, then = self.delta, older.delta or WordDelta(older)
+        if now is not None and now.base is then.base and now.removed == then.removed:
+            known = set(then.added)
+            return np.array([at for word, at in now.added_columns().items() if word not in known], np.intp)
+        here = np.ones(len(self), bool)
+        here[self.positions(older)] = False
+        return np.flatnonzero(here)
+
     def parts(self, parts: int) -> Array:
         """Return the part of each word, 0 … parts − 1, by a hash of its letters that is the same everywhere.
 

@@ -18,12 +18,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import InputError, NotAvailableError
-from deciban.families.dirichlet import left_over, log_in_place, numerator, word_prior
+from deciban.families.dirichlet import log_in_place
 from deciban.families.protocol import Rule
 from deciban.statistics import Array, LazyNames, Members
 from deciban.text.counting import TextRows
-from deciban.text.leave_one_out import LearntWords, LeftOut, left_totals, prior_total, shift_of
-from deciban.text.stats import UNK, TextStats, pseudo_counts
+from deciban.text.leave_one_out import LearntWords, removal_of
+from deciban.text.stats import UNK, TextStats
 from deciban.text.vocabulary import Vocabulary, text_array
 from deciban.text.word_fit import WordEvidence
 
@@ -92,21 +92,14 @@ class WordFactors:
     __hash__ = None  # type: ignore[assignment]
 
 
-def evidence_of(
-    vocabulary: Vocabulary, terms: sp.csr_array, logs: Array, totals: Array, own: Array | None, codes: Array | None
-) -> WordEvidence:
-    """Return evidence from terms (n, V), logs t (V, K), totals d (n, K), and t of each entry in its own class."""
+def evidence_of(vocabulary: Vocabulary, terms: sp.csr_array, logs: Array, totals: Array) -> WordEvidence:
+    """Return evidence from terms (n, V), logs t (V, K) and totals d (n, K)."""
     occurs = np.zeros(terms.shape[1], bool)
     occurs[terms.indices] = True
     at = np.flatnonzero(occurs)
     place = np.cumsum(occurs, dtype=np.int32) - 1
-    shape = (terms.shape[0], len(at))
-    rows = sp.csr_array((terms.data, place[terms.indices], terms.indptr), shape)
-    table, changed = logs[at], None
-    if own is not None and codes is not None:
-        each = terms.data * (own - table[rows.indices, np.repeat(codes, np.diff(terms.indptr))])
-        changed = sp.csr_array((each, rows.indices, rows.indptr), shape)
-    return WordEvidence(vocabulary, at, rows, table, totals, changed, codes)
+    rows = sp.csr_array((terms.data, place[terms.indices], terms.indptr), (terms.shape[0], len(at)))
+    return WordEvidence(vocabulary, at, rows, logs[at], totals)
 
 
 def by_word(text: Text, rule: Rule) -> bool:
@@ -127,24 +120,17 @@ class LeftOutWords:
 
     @cached_property
     def _evidence(self) -> WordEvidence:
-        text, members, rule = self.text, self.members, self.rule
-        learnt = LearntWords.of(text, self.stats)
-        counted = self.X.count_by(learnt.vocabulary, text.tokens).matrix  # a missing document is an empty row
-        left = LeftOut.of(text, learnt, counted, members.own_codes(), members.row_weights())
-        counts, V = learnt.sums.counts, len(learnt.totals)
-        alpha, alpha0 = word_prior(pseudo_counts(text, learnt.totals), None, V)
-        logs = log_in_place(numerator(np.ascontiguousarray(counts.T), alpha[:, None], rule) + 0.0)
-        word, codes = left.rows.indices, left.codes
-        own = left_over(counts[codes[left.row], word], left.removed)
-        own = log_in_place(numerator(own, alpha[word], rule) + 0.0)
-        gone = left.gone @ shift_of(alpha, rule)
-        whole = left_totals(learnt, codes, left.lost, gone, prior_total(alpha0, V, rule))
-        totals = log_in_place(np.where(whole > 0, whole, 1.0))
-        if not (np.isfinite(logs.sum()) and np.isfinite(own.sum())):
+        learnt = LearntWords.of(self.text, self.stats)
+        counted = self.X.count_by(learnt.vocabulary, self.text.tokens).matrix  # a missing document is an empty row
+        removal = removal_of(self.text, learnt, self.stats, self.X, counted, self.members, self.rule)
+        found = removal.entries(self.text)
+        totals = log_in_place(np.where(found.totals > 0, found.totals, 1.0))
+        if not (np.isfinite(found.table.sum()) and np.isfinite(found.own.sum())):
             raise NotAvailableError(
                 "a word has probability zero in a class, so its evidence is infinite and has no scale. Use rule 'mean'."
             )
-        return evidence_of(learnt.vocabulary, left.rows, logs, totals, own, codes)
+        own = sp.csr_array((found.own, found.rows.indices, found.rows.indptr), found.rows.shape)
+        return WordEvidence(learnt.vocabulary, found.used, found.rows, found.table, totals, own, found.codes)
 
     @cached_property
     def _between_classes(self) -> WordEvidence:

@@ -1,12 +1,13 @@
-"""The fit of a factor for every word, by L-BFGS with bounds.
+"""The fit of a factor for every word.
 
     minimise  − Σ_i log P(c_i|x_i)  +  Σ_w λ_w/2·(u_w − 1)²  +  Σ_c b_c²/(2·sd²),      u ≥ 0
     P(c|x) = softmax_c( Σ_b s_b·Σ_w u_bw·e_bwc(x) + b_c + log π_c )        e: evidence of word w for class c
 
-The objective is convex. It is minimised in coordinates in which its diagonal curvature is about 1.
-
-Sums over the words of documents, and sums over the documents of words, are computed in threads, in chunks of documents
-and of words. The evidence is kept in both orders.
+The objective is strictly convex, so that its minimum does not depend on the method. Few documents are fitted by L-BFGS
+with bounds, in coordinates in which the diagonal curvature of the objective is about 1: each step is a few sparse
+products. So are documents of two classes, for which these products have one number for each word of a document. Many
+documents of more classes are fitted by dual coordinate ascent in a compiled loop (`kernels/word_fit_compiled.py`),
+which needs fewer passes over the documents.
 """
 
 from __future__ import annotations
@@ -18,19 +19,18 @@ from functools import reduce
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.kernels.parallel import each, entry_chunks, row_chunks
+from deciban.kernels.choice import compiled
 from deciban.statistics import Array
 from deciban.text.vocabulary import Vocabulary
 
-MAX_STEPS = 20
+MAX_STEPS = 20  # of L-BFGS
 MEMORY = 6  # past steps that L-BFGS uses
-TOLERANCE = 1e-3  # relative decrease of the objective in the last step
+TOLERANCE = 1e-3  # relative decrease of the objective in the last step of L-BFGS
 SUFFICIENT = 1e-4  # share of the expected decrease that a step must reach
 SHORTEST_STEP = 1e-6
-COARSE = 4  # a large problem starts at the minimum of every so many documents
-FEWEST_ROWS = 4_000  # of the smaller problem
-ENTRY_WORK = 8  # elementary operations of a word of a document, and one for each class
-CLASS_WORK = 60  # elementary operations of a class of a document: logarithms and powers
+MAX_PASSES = 30  # of dual coordinate ascent
+GAP = 1e-2  # duality gap over cross-entropy, in the last pass
+NEGLIGIBLE = 0.2  # share of the wanted gap of a document below which it takes no step
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,6 @@ class WordEvidence:
     own: sp.csr_array | None = None  # (n, U) e: what a document that is left out changes, in its own class
     codes: Array | None = None  # (n,) its own class
     contrast: sp.csr_array | None = None  # (n, U) evidence for the second of two classes over the first
-    documents: tuple[sp.csr_array, ...] = ()  # what `_turned` returns, where it is kept
 
     def between_classes(self) -> WordEvidence:
         """Return the same evidence in single precision, without the terms that all classes share: faster to fit to."""
@@ -59,86 +58,56 @@ class WordEvidence:
         places = self.rows.indices.astype(width), self.rows.indptr.astype(width)
         rows = sp.csr_array((self.rows.data.astype(single), *places), self.rows.shape)
         own = None if self.own is None else _like(rows, self.own.data.astype(single))
-        contrast = None
-        if table.shape[1] == 2:
-            apart = np.repeat(totals[:, 1] - totals[:, 0], np.diff(rows.indptr))
-            llr = rows.data * ((table[:, 1] - table[:, 0])[rows.indices] - apart)
-            if own is not None and self.codes is not None:
-                llr += own.data * np.repeat(np.where(self.codes == 1, single(1.0), single(-1.0)), np.diff(rows.indptr))
-            contrast = _like(rows, llr)
-        found = replace(self, rows=rows, table=table, totals=totals, own=own, contrast=contrast)
-        return replace(found, documents=found._turned())
+        found = replace(self, rows=rows, table=table, totals=totals, own=own)
+        return replace(found, contrast=found._llr()) if table.shape[1] == 2 else found
 
-    def thinned(self, step: int) -> WordEvidence:
-        """Return the evidence of every step-th document."""
-        some = slice(None, None, step)
-        rows, own, contrast = (
-            None if given is None else given[some].tocsr() for given in (self.rows, self.own, self.contrast)
-        )
-        codes = None if self.codes is None else self.codes[some]
-        found = replace(self, rows=rows, totals=self.totals[some], own=own, codes=codes, contrast=contrast)
-        return replace(found, documents=found._turned())
-
-    def _turned(self) -> tuple[sp.csr_array, ...]:
-        """Return the evidence by word, (U, n): `contrast`, or `rows` and `own`, which share their places."""
-        turned = (self.rows if self.contrast is None else self.contrast).T.tocsr()
-        if self.contrast is not None or self.own is None:
-            return (turned,)
-        return turned, _like(turned, self.own.T.tocsr().data)
+    def _llr(self) -> sp.csr_array:
+        """Return the evidence of each word for the second of two classes over the first, shape (n, U)."""
+        lengths = np.diff(self.rows.indptr)
+        by_word, by_row = self.table[:, 1] - self.table[:, 0], self.totals[:, 1] - self.totals[:, 0]
+        llr = self.rows.data * (by_word[self.rows.indices] - np.repeat(by_row, lengths))
+        if self.own is not None and self.codes is not None:
+            sign = np.where(self.codes == 1, 1.0, -1.0).astype(llr.dtype)
+            llr += self.own.data * np.repeat(sign, lengths)
+        return _like(self.rows, llr)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Numbers of documents, words and classes."""
         return (*self.rows.shape, self.table.shape[1])
 
-    @property
-    def work(self) -> float:
-        """Elementary operations of the scores of a document."""
-        n, _, K = self.shape
-        return self.rows.nnz * (ENTRY_WORK + K) / max(n, 1)
-
-    def scores(self, factors: Array, some: slice = slice(None)) -> Array:
-        """Return the scores of some documents by factors (U,) of the words, shape (n, K)."""
+    def scores(self, factors: Array) -> Array:
+        """Return the scores of the documents by factors (U,) of the words, shape (n, K)."""
         u = factors.astype(self.table.dtype, copy=False)
         if self.contrast is not None:
-            llr = _part(self.contrast, some) @ u
+            llr = self.contrast @ u
             return np.column_stack([np.zeros(len(llr)), llr])
-        rows = _part(self.rows, some)
-        weighted = _like(rows, rows.data * u[rows.indices])
-        found = (weighted @ self.table - (rows @ u)[:, None] * self.totals[some]).astype(float)
+        weighted = _like(self.rows, self.rows.data * u[self.rows.indices])
+        found = (weighted @ self.table - (self.rows @ u)[:, None] * self.totals).astype(float)
         if self.own is not None and self.codes is not None:
-            found[np.arange(len(found)), self.codes[some]] += _part(self.own, some) @ u
+            found[np.arange(len(found)), self.codes] += self.own @ u
         return found
 
     def gradient(self, residuals: Array) -> Array:
         """Return Σ_ic r_ic ∂score[i, c]/∂u, shape (U,), for residuals r (n, K)."""
-        r, out = residuals.astype(self.table.dtype, copy=False), np.empty(len(self.at))
-        used, *own = self.documents or self._turned()
-        right = np.ascontiguousarray(r[:, 1]) if self.contrast is not None else r
-        by_total = None if self.contrast is not None else np.einsum("nk,nk->n", r, self.totals)
-        mine = r[np.arange(len(r)), self.codes] if own else None
-
-        def of_words(words: slice) -> None:
-            part = _part(used, words)
-            if by_total is None:
-                out[words] = part @ right
-                return
-            found = np.einsum("uk,uk->u", part @ right, self.table[words], dtype=float) - part @ by_total
-            out[words] = found if mine is None else found + _part(own[0], words) @ mine
-
-        each(of_words, entry_chunks(used.indptr, ENTRY_WORK + self.shape[2]))
-        return out
+        r = residuals.astype(self.table.dtype, copy=False)
+        if self.contrast is not None:
+            return np.asarray(self.contrast.T @ r[:, 1], dtype=float)
+        found = np.einsum("uk,uk->u", self.rows.T @ r, self.table, dtype=float)
+        found -= self.rows.T @ np.einsum("nk,nk->n", r, self.totals)
+        if self.own is not None and self.codes is not None:
+            found += self.own.T @ r[np.arange(len(r)), self.codes]
+        return found
 
     def curvature(self, weights: Array) -> Array:
         """Return Σ_ic v_ic·(evidence of the word)², shape (U,), for v (n, K); left-out counts are neglected."""
-        v = weights.astype(self.table.dtype)
         if self.contrast is not None:
-            squares = _like(self.rows, self.contrast.data**2)
-            return (squares.T @ v[:, 1]).astype(float)
+            squares = _like(self.contrast, self.contrast.data**2)
+            return np.asarray(squares.T @ weights[:, 1].astype(squares.dtype), dtype=float)
         squares = _like(self.rows, self.rows.data**2)
         centre = self.table - self.totals.mean(axis=0)
         centre -= centre.mean(axis=1, keepdims=True)
-        return np.einsum("uk,uk->u", squares.T @ v, centre**2, dtype=float)
+        return np.einsum("uk,uk->u", squares.T @ weights.astype(self.table.dtype), centre**2, dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +118,7 @@ class Problem:
     rest: Array  # (n, K) scaled scores of the other blocks, and the log prior
     codes: Array  # (n,)
     weight: Array  # (n,) 1, or 0 for rows that are left out
-    strength: Array  # (U,) λ s̄² of the word's block
+    strengths: Array  # (B,) λ s̄² of each block with words
     offset_sd: float  # nats; standard deviation of the offsets in their prior
 
     @classmethod
@@ -172,101 +141,115 @@ class Problem:
         usable = (np.bincount(codes, minlength=K)[codes] > 1) & np.isfinite(rest[np.arange(n), codes])
         rest[~usable] = 0.0
         evidence = [(words, scale) for words, scale in zip(found, scales) if words is not None]
-        strength = np.concatenate([np.full(len(e.at), penalty * np.mean(scale**2)) for e, scale in evidence])
-        return cls(evidence, rest, codes, usable.astype(float), strength, offset_sd)
+        strengths = np.array([penalty * np.mean(scale**2) for _, scale in evidence])
+        return cls(evidence, rest, codes, usable.astype(float), strengths, offset_sd)
 
-    def _chunks(self) -> list[slice]:
-        """Return chunks of the documents, which depend on the data alone."""
-        n, K = self.rest.shape
-        return row_chunks(n, CLASS_WORK * K + sum(found.work for found, _ in self.evidence))
+    @property
+    def strength(self) -> Array:
+        """Return λ_w of each word, shape (U,)."""
+        return np.repeat(self.strengths, [len(found.at) for found, _ in self.evidence])
 
     def objective(self, factors: Array, offsets: Array) -> tuple[float, Array, Array]:
         """Return the penalised cross-entropy, and its gradients by factors and offsets."""
-        residual = np.empty(self.rest.shape)
-
-        def add(rows: slice) -> tuple[float, Array]:
-            log_p = self._log_posterior(factors, offsets, rows)
-            own = np.arange(len(log_p)), self.codes[rows]
-            loss = -self.weight[rows] @ log_p[own]
-            left = np.exp(log_p, out=residual[rows])
-            left[own] -= 1.0
-            left *= self.weight[rows][:, None]
-            return float(loss), left.sum(axis=0)
-
-        losses, sums = zip(*each(add, self._chunks(), blas=True))
-        by_offset = reduce(np.add, sums) + offsets / self.offset_sd**2
-        by_factor = [found.gradient(scale[:, None] * residual) for found, scale in self.evidence]
-        away = factors - 1.0
+        log_p, own = self._log_posterior(factors, offsets), (np.arange(len(self.codes)), self.codes)
+        away, residual = factors - 1.0, np.exp(log_p)
         pulled = self.strength * away
-        loss = sum(losses) + (away @ pulled + offsets @ offsets / self.offset_sd**2) / 2
+        residual[own] -= 1.0
+        residual *= self.weight[:, None]
+        loss = -self.weight @ log_p[own]
+        loss += (away @ pulled + offsets @ offsets / self.offset_sd**2) / 2
+        by_factor = [found.gradient(scale[:, None] * residual) for found, scale in self.evidence]
+        by_offset = residual.sum(axis=0) + offsets / self.offset_sd**2
         return float(loss), np.concatenate(by_factor) + pulled, by_offset
 
-    def _log_posterior(self, factors: Array, offsets: Array, rows: slice) -> Array:
-        """Return log posteriors of some documents, shape (n, K)."""
-        logits, start = self.rest[rows] + offsets, 0
+    def _log_posterior(self, factors: Array, offsets: Array) -> Array:
+        """Return log posteriors of the documents, shape (n, K)."""
+        logits, start = self.rest + offsets, 0
         for found, scale in self.evidence:
-            logits += scale[rows][:, None] * found.scores(factors[start : start + len(found.at)], rows)
+            logits += scale[:, None] * found.scores(factors[start : start + len(found.at)])
             start += len(found.at)
         logits -= reduce(np.maximum, logits.T)[:, None]  # by class: numpy is slow along short rows
         return np.asarray(logits - np.log(reduce(np.add, np.exp(logits).T))[:, None])
 
     def curvature(self, factors: Array, offsets: Array) -> tuple[Array, Array]:
         """Return the approximate diagonal of the curvature, by factors and by offsets."""
-        parts = each(lambda rows: np.exp(self._log_posterior(factors, offsets, rows)), self._chunks(), blas=True)
-        p = np.concatenate(parts)
+        p = np.exp(self._log_posterior(factors, offsets))
         spread = self.weight[:, None] * p * (1 - p)
         by_factor = [found.curvature((scale**2)[:, None] * spread) for found, scale in self.evidence]
         return np.concatenate(by_factor) + self.strength, spread.sum(axis=0) + 1 / self.offset_sd**2
 
-    def thinned(self, step: int) -> Problem:
-        """Return the problem of every step-th document; the penalty stays, so that few documents move factors less."""
-        some = slice(None, None, step)
-        return Problem(
-            [(found.thinned(step), scale[some]) for found, scale in self.evidence],
-            self.rest[some],
-            self.codes[some],
-            self.weight[some],
-            self.strength,
-            self.offset_sd,
-        )
-
     def minimum(self, offsets: Array) -> tuple[Array, Array]:
         """Return the factors (U,) and offsets (K,) of the minimum; offsets of classes without rows stay."""
-        U = len(self.strength)
-        factors, begin = np.ones(U), offsets
-        if len(self.codes) >= COARSE * FEWEST_ROWS:
-            factors, begin = self.thinned(COARSE).minimum(offsets)
-        unit = 1 / np.sqrt(np.concatenate(self.curvature(factors, begin)))
+        entries = sum(found.rows.nnz for found, _ in self.evidence)
+        many = len(offsets) > 2 and compiled(entries * len(offsets))
+        factors, made = self._by_documents() if many else self._by_steps(offsets)
+        has_rows = np.bincount(self.codes, self.weight, len(offsets)) > 0
+        made = np.where(has_rows, made - made[has_rows].mean(), offsets)
+        return np.maximum(factors, 0.0), made
+
+    def _by_steps(self, offsets: Array) -> tuple[Array, Array]:
+        """Return factors and offsets of the minimum by L-BFGS, which starts at factors of 1 and these offsets."""
+        U = sum(len(found.at) for found, _ in self.evidence)
+        unit = 1 / np.sqrt(np.concatenate(self.curvature(np.ones(U), offsets)))
 
         def value(x: Array) -> tuple[float, Array]:
             parameters = x * unit
             loss, by_factor, by_offset = self.objective(parameters[:U], parameters[U:])
             return loss, np.concatenate([by_factor, by_offset]) * unit
 
-        start = np.concatenate([factors, begin]) / unit
-        found = _least(value, start, U) * unit
-        factors, made = found[:U], found[U:]
-        has_rows = np.bincount(self.codes, self.weight, len(offsets)) > 0
-        made = np.where(has_rows, made - made[has_rows].mean(), offsets)
-        return np.maximum(factors, 0.0), made
+        found = _least(value, np.concatenate([np.ones(U), offsets]) / unit, U) * unit
+        return found[:U], found[U:]
+
+    def _by_documents(self) -> tuple[Array, Array]:
+        """Return factors and offsets of the minimum by dual coordinate ascent, from factors of 1 and offsets of 0.
+
+        Each pass takes the documents in another order, drawn with a fixed seed; in one order for all passes the gap
+        falls much more slowly.
+        """
+        from deciban.text.kernels.word_fit_compiled import ascend
+
+        indptr, words, terms, own, table, totals = self._stacked()
+        (n, K), columns = self.rest.shape, table.shape[1]
+        lengths = np.diff(indptr).reshape(-1, n).sum(axis=0)
+        inverse, factors, offsets, dual = 1 / self.strengths, np.ones(len(table)), np.zeros(K), np.zeros((n, K))
+        buffers = np.zeros((1, columns), np.float32), np.zeros(columns, np.float32), np.zeros(lengths.max(), np.float32)
+        used, rng, negligible = np.flatnonzero(self.weight), np.random.default_rng(0), 0.0
+        data = indptr, words, terms, own, table, totals, self.rest, self.codes, inverse, self.offset_sd**2
+        for _ in range(MAX_PASSES):
+            order = rng.permutation(used)
+            gap, loss = ascend(order, *data, negligible, factors, offsets, dual, *buffers)
+            if gap <= GAP * loss:
+                break
+            negligible = NEGLIGIBLE * GAP * loss / len(used)
+        return factors, offsets
+
+    def _stacked(self) -> tuple[Array, ...]:
+        """Return the evidence of all blocks as one, as `ascend` reads it: entries, table (U, C) and totals (B·n, K)."""
+        K, single = self.rest.shape[1], np.float32
+        U = sum(len(found.at) for found, _ in self.evidence)
+        table = np.zeros((U, 4 if K <= 4 else -(-K // 8) * 8), single)
+        indptr, words, terms, own, totals, start = [np.zeros(1, np.int64)], [], [], [], [], 0
+        for found, scale in self.evidence:
+            rows, U = found.rows, len(found.at)
+            each = np.repeat(scale.astype(single), np.diff(rows.indptr))
+            table[start : start + U, :K] = found.table
+            indptr.append(rows.indptr[1:] + indptr[-1][-1])
+            words.append(rows.indices.astype(np.int32) + np.int32(start))
+            terms.append(each * rows.data.astype(single, copy=False))
+            own.append(np.zeros_like(each) if found.own is None else each * found.own.data.astype(single, copy=False))
+            totals.append(found.totals.astype(single, copy=False))
+            start += U
+        return *map(_joined, (indptr, words, terms, own)), table, _joined(totals)
+
+
+def _joined(parts: list[Array]) -> Array:
+    """Return arrays one after the other; one array as it is, without a copy."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _like(matrix: sp.csr_array, data: Array) -> sp.csr_array:
     """Return a sparse matrix with other entries at the same places, which both share."""
     return sp.csr_array((data, matrix.indices, matrix.indptr), matrix.shape)
-
-
-def _part(matrix: sp.csr_array, rows: slice) -> sp.csr_array:
-    """Return consecutive rows of a sparse matrix, without a copy of their entries."""
-    begin, end, _ = rows.indices(matrix.shape[0])
-    if (begin, end) == (0, matrix.shape[0]):
-        return matrix
-    limits = matrix.indptr[begin : end + 1]
-    entries = slice(limits[0], limits[-1])
-    part = sp.csr_array((end - begin, matrix.shape[1]), dtype=matrix.dtype)
-    # set one by one: the constructor copies views of larger arrays
-    part.data, part.indices, part.indptr = matrix.data[entries], matrix.indices[entries], limits - limits[0]
-    return part
 
 
 def _least(value: Callable[[Array], tuple[float, Array]], start: Array, U: int) -> Array:

@@ -235,7 +235,10 @@ def spread_of(dof: Array | None, K: int) -> Array:
 
 def stretch(dof: Array | None, codes: Array, rng: np.random.Generator) -> Array | float:
     """Draw √(f/χ²_f) per row, or per row and feature: a normal variate times it is a Student variate."""
-    return 1.0 if dof is None else np.sqrt(dof[codes] / rng.chisquare(dof[codes])).reshape(len(codes), -1)
+    if dof is None:
+        return 1.0
+    drawn = np.sqrt(dof[codes] / rng.chisquare(dof[codes]))
+    return np.asarray(drawn if drawn.ndim > 1 else drawn[:, None])
 
 
 class NormalDensity(MatrixDensity):

@@ -340,7 +340,7 @@ class DiagonalStats(OriginSums):
     origin: Array = fixed("feature")  # o
     reach: Array = fixed("feature", default=None)  # largest |x−o| of the rows in the sums above
     far: ExactSums | None = nested(default=None)  # Σ w, Σ wx and Σ wx² of the other rows
-    head: Array = fixed("row", "feature", default=None)  # values seen before there was an origin, sorted by column
+    head: Array = fixed("row", "feature", default=None, gaps=True)  # values before there was an origin, by column
 
     def about(self, origin: Array) -> DiagonalStats:
         """Return the same sums about another origin."""

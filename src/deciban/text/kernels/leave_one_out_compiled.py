@@ -118,3 +118,54 @@ def leave_one_out_scores(
         sum_rows(logs, words, kept, zero, out, 0, m, words.size - 1, i)
         out[i, np.uint64(c)] = own
         length[i], lost[i], gone[i] = long, less, deleted
+
+
+@kernel
+def left_out_entries(
+    times: Array,
+    columns: Array,
+    places: Array,
+    indptr: Array,
+    codes: Array,
+    weight: Array,
+    amounts: Array,
+    factors: Array,
+    counts: Array,
+    class_stride: int,
+    word_stride: int,
+    limits: Array,
+    shift: Array,
+    rounding: float,
+    words: Array,
+    terms: Array,
+    own: Array,
+    starts: Array,
+    lost: Array,
+    gone: Array,
+) -> None:
+    """Write the words that stay when row i is left out: number, x, and what its own class loses of their evidence.
+
+    That is x·log((count − w x + shift) / (count + shift)). Arguments are those of `leave_one_out_scores`. The entries
+    of row i begin at starts[i]. lost[i] is Σ w x of all its words, gone[i] the sum of the shifts of words that leave.
+    """
+    last, m = columns.size - 1, 0
+    starts[0] = 0
+    for i in range(codes.size):
+        c, w = codes[i], (weight[i] if weight.size else 1.0)
+        start, less, deleted = c * class_stride, 0.0, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            prefetch(counts, start + columns[min(p + DISTANCE, last)] * word_stride)
+            word, t = np.uint64(places[p]), np.uint64(times[p])
+            x = amounts[t] * factors[word] if factors.size else amounts[t]
+            removed = x * w
+            less += removed
+            if removed >= limits[word]:
+                deleted += shift[word]
+                continue
+            count = counts[np.uint64(start + columns[p] * word_stride)]
+            left = count - removed
+            words[m], terms[m] = places[p], x
+            own[m] = x * np.log(((0.0 if left <= rounding * count else left) + shift[word]) / (count + shift[word]))
+            m += 1
+        starts[i + 1] = m
+        lost[i], gone[i] = less, deleted

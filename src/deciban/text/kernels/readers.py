@@ -51,6 +51,7 @@ class WordReader:
         by_script: bool = False,
     ) -> None:
         self.words, self.grow, self.prepare = words, grow, prepare
+        self.in_order = True  # new words get numbers in the order of documents
         self.points, self.case = code_points(lowercase, strip_accents, by_script), 32 if lowercase else 0
         self.by_script, self.lone = by_script, LONE if by_script else NEVER_LONE
         self.edges = np.zeros(EDGES, np.int64)
@@ -83,8 +84,8 @@ class WordReader:
                 self.words.reserve(self._batch_bytes(size))
 
     def _with_prepared(self, chunk: Chunk, stream: Stream, unread: Array) -> Stream:
-        """Return the stream with the documents that must be prepared in Python."""
-        prepared = []
+        """Return the stream with the documents that must be prepared in Python; they are read after the others."""
+        prepared, self.in_order = [], False
         for d in unread:
             raw = chunk.text[chunk.offsets[d] : chunk.offsets[d + 1]].tobytes()
             try:
@@ -196,6 +197,11 @@ class NgramReader:
             if table.n >= self.lowest:
                 streams.append(ngrams)
         return streams
+
+    @property
+    def in_order(self) -> bool:
+        """Whether features of each n are numbered in the order in which they first occur."""
+        return self.reader.in_order
 
     @property
     def sizes(self) -> list[int]:

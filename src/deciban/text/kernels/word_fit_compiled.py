@@ -1,0 +1,117 @@
+"""Factors of words by dual coordinate ascent: one document after the other moves the factors of its words.
+
+The problem is that of `deciban.text.word_fit`. Its dual has a distribution q_i over the classes for each document i.
+The distributions determine factors and offsets,
+
+    u_w = max(0, 1 + Σ_ic ([c is the class of i] − q_ic)·e_iwc/λ_w)        b_c = sd²·Σ_i ([c is the class of i] − q_ic)
+
+and at the maximum each q_i is the posterior p_i. A document moves its q by a step towards p, with d = q − p:
+
+    step = (KL(q‖p) + |d|²) / (2|d|² + Σ_w (Σ_c d_c·e_iwc)²/λ_w + sd²·|d|²)         at most 1
+
+This raises the dual, because the second derivatives of the cross-entropy by the scores are at most ½. Σ_i KL(q_i‖p_i)
+is the duality gap: no other factors have an objective that is lower by more.
+
+Reference: Shalev-Shwartz and Zhang, Accelerated proximal stochastic dual coordinate ascent, 2016, section 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deciban.kernels.choice import Array
+from deciban.kernels.intrinsics import exp, row_products, sum_rows
+from deciban.kernels.jit import kernel
+
+
+@kernel
+def ascend(
+    order: Array,
+    indptr: Array,
+    words: Array,
+    terms: Array,
+    own: Array,
+    table: Array,
+    totals: Array,
+    rest: Array,
+    codes: Array,
+    inverse: Array,
+    variance: float,
+    negligible: float,
+    factors: Array,
+    offsets: Array,
+    dual: Array,
+    scores: Array,
+    away: Array,
+    moved: Array,
+) -> tuple[float, float]:
+    """Take one step for each of the documents in `order`; the duality gap and the cross-entropy, summed on the way.
+
+    The entries of document i in block b are those of row b·n + i: word, term x and own e, both times the scale of the
+    block. For the class c, a word w of the table (U, C) has the evidence x·(table[w, c] − totals[b·n + i, c]), plus e
+    in the document's own class. C is K rounded up to a multiple of 4 or 8, and the further columns are 0. Table and
+    totals are float32. `inverse` is 1/λ of each block, `variance` is sd². A document whose part of the gap is below
+    `negligible` takes no step.
+
+    Changed in place: factors before the limit at 0, (U,), offsets (K,), and dual (n, K), which holds [c is the class of
+    i] − q_ic. Buffers: scores (1, C), away (C,), and moved, as long as the longest document.
+    """
+    n, K = rest.shape
+    gap, loss, log_p = 0.0, 0.0, np.empty(K)
+    for i in order:
+        y, mine, at = codes[i], 0.0, 0
+        scores[:] = 0.0
+        for r in range(i, indptr.size - 1, n):
+            begin, end, mass = indptr[r], indptr[r + 1], 0.0
+            weighted = moved[: end - begin]
+            for p in range(begin, end):
+                u = max(factors[words[p]], 0.0)
+                weighted[p - begin] = u * terms[p]
+                mass += u * terms[p]
+                mine += u * own[p]
+            sum_rows(table, words[begin:end], weighted, scores[0], scores, 0, end - begin, end - begin - 1, 0)
+            for c in range(K):
+                scores[0, c] -= mass * totals[r, c]
+        scores[0, y] += mine
+        top, total = -np.inf, 0.0
+        for c in range(K):
+            log_p[c] = scores[0, c] + rest[i, c] + offsets[c]
+            top = max(top, log_p[c])
+        for c in range(K):
+            total += exp(log_p[c] - top)
+        top += np.log(total)
+        divergence, distance = 0.0, 0.0
+        for c in range(K):
+            log_p[c] -= top
+            q = (1.0 if c == y else 0.0) - dual[i, c]
+            if q > 0.0:
+                divergence += q * (np.log(q) - log_p[c])
+            away[c] = q - exp(log_p[c])
+            distance += away[c] * away[c]
+        loss -= log_p[y]
+        gap += divergence
+        if not divergence > negligible:
+            continue
+        curvature = variance * distance
+        for r in range(i, indptr.size - 1, n):
+            begin, end, by_total = indptr[r], indptr[r + 1], 0.0
+            for c in range(K):
+                by_total += away[c] * totals[r, c]
+            slope, squares = moved[at:], 0.0
+            row_products(table, words, away, slope, begin, end)
+            for p in range(begin, end):
+                g = terms[p] * (slope[p - begin] - by_total) + away[y] * own[p]
+                slope[p - begin] = g
+                squares += g * g
+            curvature += squares * inverse[r // n]
+            at += end - begin
+        step = min(1.0, (divergence + distance) / (2 * distance + curvature))
+        at = 0
+        for r in range(i, indptr.size - 1, n):
+            for p in range(indptr[r], indptr[r + 1]):
+                factors[words[p]] += step * inverse[r // n] * moved[at]
+                at += 1
+        for c in range(K):
+            dual[i, c] += step * away[c]
+            offsets[c] += variance * step * away[c]
+    return gap, loss
