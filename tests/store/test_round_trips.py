@@ -34,9 +34,10 @@ def again(model, tmp_path, **options):
     return load(path, **options)
 
 
+@pytest.mark.parametrize("n", [60, 24])  # 24 rows: before there is an origin
 @pytest.mark.parametrize("case", CASES, ids=repr)
-def test_every_case_comes_back_to_the_bit(case, tmp_path):
-    family, X, members = case.data(3, n=60, weighted=True)
+def test_every_case_comes_back_to_the_bit(case, n, tmp_path):
+    family, X, members = case.data(3, n=n + case.more, weighted=n == 60, gaps=case.gaps and n == 24)
     model = Fitted(family, family.collect(X, members))
     loaded = again(model, tmp_path)
     assert loaded.family == family
@@ -46,6 +47,18 @@ def test_every_case_comes_back_to_the_bit(case, tmp_path):
         np.testing.assert_array_equal(loaded.family.estimate(loaded.stats, rule).log_density(X), scores)
         released = again(release(model, rule), tmp_path)
         np.testing.assert_array_equal(released.density(rule).log_density(X), scores)
+
+
+@pytest.mark.parametrize("released", [False, True])
+@pytest.mark.parametrize("n", [20, 60])
+@pytest.mark.parametrize("families", ["auto", Gaussian("diagonal"), Gaussian("full")], ids=repr)
+def test_few_rows_gaps_and_far_values_come_back(families, n, released, tmp_path):
+    """The values of the first rows are kept until there is an origin; far rows are summed apart."""
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    X[3, 1], X[5, 0] = np.nan, 1e12
+    clf = GenerativeClassifier(families).fit(X, np.arange(n) % 2)
+    model = release(clf) if released else clf
+    np.testing.assert_array_equal(again(model, tmp_path).predict_proba(X), clf.predict_proba(X))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -25,8 +25,6 @@ from deciban.families.protocol import Density, Family
 from deciban.families.released import Released
 from deciban.statistics import Array, Axis, ExactSums, LazyNames, Members, Ragged, Stats
 from deciban.store.declared import Predicate
-from deciban.text.patterns import is_linear
-from deciban.text.tokens import TWO_OR_MORE
 
 SLACK = 1e-6  # relative: rounding of weights may leave sums this much below zero
 SIMPLE = {str, int, float, bool, type(None), np.ndarray, range}  # types of values that hold no dataclass
@@ -79,7 +77,12 @@ def pattern(cls: type, given_values: Mapping[str, Any]) -> None:
     It is checked before the family is made, which compiles the pattern.
     """
     given = given_values.get("pattern") if issubclass(cls, Family) else None
-    if isinstance(given, str) and given != TWO_OR_MORE and not is_linear(given):
+    if not isinstance(given, str):
+        return
+    from deciban.text.patterns import is_linear  # a model of other columns is loaded without the modules of texts
+    from deciban.text.tokens import TWO_OR_MORE
+
+    if given != TWO_OR_MORE and not is_linear(given):
         raise ModelFileError(
             f"the pattern of words {given[:80]!r} may take very long on some texts.",
             remedy=Remedy(
@@ -225,6 +228,15 @@ def keyed_by_columns(family: Any, stats: Any) -> Any:
     return replace(stats, blocks=dict(zip(family.keys, stats.blocks.values())))
 
 
+def with_keys_of_blocks(value: Any) -> Any:
+    """Return a fitted family or mixture whose sums are found by the columns of a block, as `keyed_by_columns` does."""
+    if isinstance(value, Fitted):
+        return replace(value, stats=keyed_by_columns(value.family, value.stats))
+    if type(value).__name__ == "FittedMixture":
+        return replace(value, sums=replace(value.sums, components=keyed_by_columns(value.family, value.stats)))
+    return value
+
+
 def of_features(family: Family[Any], D: int) -> None:
     """Raise ModelFileError if a hyper-parameter is an array that does not have one value for each of D features."""
     for name, described in family.shapes.items():
@@ -302,6 +314,7 @@ def _no_rows(family: Family[Any], stats: Stats, columns: Sequence[Any]) -> None:
     both = stats + family.collect(family.encode(X, columns, stats), members)
     features = stats.labels.get("feature")
     require(features is None or both.labels["feature"] == features, "the axis of features", "the names of the columns")
+    require(both.same(stats), type(stats).__name__, "to be the same with no rows added")
 
 
 def values(model: object, at: str = "") -> None:
@@ -321,9 +334,11 @@ def values(model: object, at: str = "") -> None:
             good, needs = KINDS[kind[0]]
             right = good(held)
         elif isinstance(owner, Stats):
-            floor = any(f.name == name and f.metadata["floor"] for f in owner.stats_fields())
+            how = next(f.metadata for f in owner.stats_fields() if f.name == name)
             right, needs = np.isfinite(held), "finite"
-            if floor:
+            if how.get("gaps"):
+                right, needs = ~np.isinf(held), "finite or missing"
+            if how["floor"]:
                 right, needs = right & (held >= -SLACK * max(1.0, float(np.max(held)))), "finite and at least 0"
         elif isinstance(owner, Family):
             right, needs = np.isfinite(held), "finite"

@@ -30,7 +30,6 @@ from deciban.families.protocol import Density, Family
 from deciban.statistics import Array, Axis, LazyNames
 from deciban.store import checks, declared, registry
 from deciban.store.container import CODES, DTYPES, MOST_SIZE, Container, damaged
-from deciban.text.vocabulary import joined_words
 
 LONG = 32  # sequences of this length or more are stored as arrays
 MANY_WORDS = 4096  # names of an axis that are not made strings when a file is loaded
@@ -318,6 +317,8 @@ class Decoder:
         entry = self.container.entries.get(str(node.get("ends")))
         if entry is None or entry.shape < (MANY_WORDS,):
             return self.decode(node, at, depth)
+        from deciban.text.vocabulary import joined_words  # a model of other columns needs no modules of texts
+
         words = joined_words(*self._text(node, at))
         if words is None:
             raise self.wrong(at, "words that are not UTF-8, or that occur twice")
@@ -357,7 +358,7 @@ class Decoder:
         checks.of_declared_types(cls.__name__, declared.of_fields(cls), values)
         if not self.trust_pattern:
             checks.pattern(cls, values)
-        made = cls(**values)
+        made = checks.with_keys_of_blocks(cls(**values))
         checks.structure(made)
         if isinstance(made, Family | Density):
             self.decoded[at] = made

@@ -17,7 +17,6 @@ import numpy as np
 
 from deciban import __version__
 from deciban.errors import DecibanError, ModelFileError, NotAvailableError
-from deciban.families.fitted import Fitted
 from deciban.families.protocol import Rule
 from deciban.families.released import is_released, strip
 from deciban.model.ledger import Secret
@@ -27,6 +26,7 @@ from deciban.store.container import HEX, Container, chunks, damaged, header, ope
 from deciban.store.files import write_all, write_whole
 
 SMALL = 2**24  # bytes of arrays up to which all numbers are checked when a file is loaded: about 20 ms
+TRIED = 2**20  # bytes of arrays up to which a model is used once when it is loaded: a few milliseconds
 KEYS = {"kind", "released", "rows", "deciban", "numpy", "note", "model"}
 
 
@@ -109,14 +109,15 @@ def load(
 
     Header, shapes, sizes and names are always checked. By default numbers and their digest are checked at once in files
     of up to 16 MiB. In larger files they are checked when a classifier is first used; those of a large released model
-    are checked by ``verify=True`` only.
+    are checked by ``verify=True`` only. A model of up to 1 MiB is used once, with made-up rows, so that parts that do
+    not belong together are noticed here and not later.
 
     Parameters
     ----------
     path : str or path-like
         A file that `save` has written.
     verify : bool, optional
-        True checks all numbers now, False checks none.
+        True checks all numbers now, False checks none and leaves out the trial.
     key : str or bytes, optional
         Key of the model's ledger, if it was fitted with one.
     mmap : bool, default=False
@@ -160,14 +161,16 @@ def load(
     if now or (later and restore is None):
         check()
     try:
-        if isinstance(record, Fitted):
-            record = replace(record, stats=checks.keyed_by_columns(record.family, record.stats))
         if restore is None:
             checks.estimated(record)
-            return record
-        return restore(check if later else None, key)
+        model = record if restore is None else restore(check if later else None, key)
+        if verify is not False and container.size <= TRIED:
+            from deciban.store.trial import tried  # imports what learns and explains
+
+            tried(model)
+        return model
     except DecibanError as error:
-        raise error.turned_into(ModelFileError).at(container.path) from None
+        raise error.turned_into(ModelFileError).at(container.path) from error.__cause__
     except checks.MISMATCH as error:
         raise damaged(container.path, f"the parts of the model do not belong together ({error})") from None
 
