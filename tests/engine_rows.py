@@ -26,6 +26,16 @@ def columns(n: int, seed: int = 0, classes=("high", "low")) -> pa.Table:
     )
 
 
+def groups(n: int) -> pa.Table:
+    """Two classes of two groups each; the groups of the rows after the first 65,536 are elsewhere."""
+    rng = np.random.default_rng(3)
+    code, group = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    x = rng.normal(4.0 * group + (np.arange(n) >= 65_536), 1.0)
+    colours = np.array(["red", "white", "blue"])[(code + rng.integers(0, 2, n)) % 3]
+    labels = np.array(["high", "low"])[code]
+    return pa.table({"x": x, "y": rng.normal(code * group, 1.0), "colour": colours, "label": labels})
+
+
 def documents(n: int, seed: int = 0) -> pa.Table:
     rng = np.random.default_rng(seed)
     code = rng.integers(0, 2, n)
@@ -74,3 +84,12 @@ def assert_equal_models(one, two, gaussian=("first", "second")):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.abs(a).max(initial=1.0))
         else:
             np.testing.assert_array_equal(a, b, err_msg=str(name))
+
+
+def assert_close_sums(one, two):
+    """All sums of two statistics equal up to rounding."""
+    pairs = list(zip(sums(one), sums(two), strict=True))
+    assert pairs
+    for (name, a, _), (other, b, _) in pairs:
+        assert name == other
+        np.testing.assert_allclose(b, a, rtol=1e-8, atol=1e-8 * np.abs(a).max(initial=1.0), err_msg=str(name))

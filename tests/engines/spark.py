@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,10 +23,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import deciban
-from deciban import PLSA, Gaussian, GenerativeClassifier, HiddenMarkovModel, MixtureModel
+from deciban import PLSA, Gaussian, GenerativeClassifier, HiddenMarkovModel, Mixture, MixtureModel, TopicModel
 from deciban.engines.spark import SparkEngine
-from deciban.errors import DecibanError, EngineError, InputError
-from engine_rows import ROWS, assert_equal_models, columns, planned, write
+from deciban.errors import ConvergenceWarning, DecibanError, EngineError, InputError
+from engine_rows import ROWS, assert_close_sums, assert_equal_models, columns, groups, planned, write
 
 FAMILIES = {"size": "gaussian", "colour": "categorical", "calls": "poisson"}
 
@@ -80,6 +81,8 @@ def campaign(session: SparkSession, folder: Path) -> None:
     say("files are fitted", start)
 
     hidden(session)
+    (folder / "groups").mkdir()
+    mixtures_of_classes(session, folder / "groups")
     kills(session, clf, pattern)
     bad_input(session, frame, folder, pattern)
 
@@ -112,11 +115,25 @@ def hidden(session: SparkSession) -> None:
     words = rng.integers(0, 20, (400, 30)) + 20 * rng.integers(0, 2, (400, 1))
     texts = [" ".join(f"w{word:02}" for word in row) for row in words]
     shared = session.createDataFrame(pa.table({"text": texts})).coalesce(3).cache()
-    found, alone = (PLSA(n_components=2, random_state=0, min_df=1).fit(each) for each in (shared, texts))
-    assert (found.documents_, found.tokens_) == (400, 400 * 30)
-    assert found.perplexity(texts) < 1.02 * alone.perplexity(texts)
-    say("topics are fitted", start)
+    for kind in (PLSA, TopicModel):
+        found, alone = (kind(n_components=2, random_state=0, min_df=1).fit(each) for each in (shared, texts))
+        assert (found.documents_, found.tokens_) == (400, 400 * 30)
+        assert found.perplexity(texts) < 1.02 * alone.perplexity(texts)
+        say(f"topics of {kind.__name__} are fitted", start)
     refused(InputError, "one column of texts", lambda: PLSA(n_components=2).fit(frame))
+
+
+def mixtures_of_classes(session: SparkSession, folder: Path) -> None:
+    """EM of each class over fragments: the sums of one machine."""
+    start = time.monotonic()
+    pattern = write(folder, groups(ROWS).drop(["colour"]), 3)
+    clf = GenerativeClassifier(Mixture(Gaussian("full"), 2, max_iter=3, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        alone = planned(clf, pattern, size=2**30)
+        found = planned(clf, pattern, SparkEngine(session), size=2**30)
+    assert_close_sums(alone.model.stats, found.model.stats)
+    say("mixtures of a classifier are fitted", start)
 
 
 def kills(session: SparkSession, clf: GenerativeClassifier, pattern: str) -> None:
@@ -177,6 +194,13 @@ def bad_input(session: SparkSession, frame, folder: Path, pattern: str) -> None:
 
     items = [(part, task) for part, task in _files(pattern)]
     refused(EngineError, "a worker failed (MemoryError", lambda: list(SparkEngine(session).each(broken, items)))
+
+    def dying(data, task):
+        if task.place == 2:
+            os._exit(1)
+
+    said = f"{items[2][1].name}: Spark could not finish its task"
+    refused(EngineError, said, lambda: list(SparkEngine(session).each(dying, items)))
     print("bad input is named, and no model is made")
 
 

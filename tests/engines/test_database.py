@@ -213,6 +213,22 @@ def test_a_file_that_vanishes_during_a_fit_is_named(tmp_path, monkeypatch):
     assert not clf.__sklearn_is_fitted__()
 
 
+def test_an_interrupted_query_is_an_interruption_and_another_failure_names_the_rows():
+    class Failing:
+        columns, types = ("x",), ("DOUBLE",)
+
+        def __init__(self, error):
+            self.error = error
+
+        def query(self, name, text):
+            raise self.error
+
+    with pytest.raises(KeyboardInterrupt):
+        database.Relation(Failing(RuntimeError("Query interrupted")), "logs").query("SELECT 1")
+    with pytest.raises(EngineError, match=r"logs: the database failed \(disk full\)"):
+        database.Relation(Failing(RuntimeError("disk full")), "logs").query("SELECT 1")
+
+
 def test_a_ledger_has_every_row_of_a_relation(relation, rows):
     clf = GenerativeClassifier({"calls": Poisson()}, calibrate=None, ledger=True).fit(relation, "label")
     assert clf.ledger_.count.sum() == ROWS

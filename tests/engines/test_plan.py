@@ -1,6 +1,7 @@
 """The plan of a fit over fragments: equal to one machine, whatever runs twice, last or not at all."""
 
 import weakref
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +12,13 @@ import pytest
 from deciban import Gaussian, GenerativeClassifier, Mixture, Text
 from deciban.engines import plan, words
 from deciban.engines.fragments import Files, Task, parts_of
-from deciban.engines.plan import Adding, Choices, Partial, Serial, Summing, tree
+from deciban.engines.plan import Serial, over_parts, tree
+from deciban.engines.sums import Adding, Choices, Partial, Summing
 from deciban.errors import EngineError, InputError, NotAvailableError
+from deciban.latent.gaussian_missing import GaussianWithGaps
 from deciban.read.files import open_source
 from deciban.read.reservoir import chosen_rows, draws
-from engine_rows import ROWS, assert_equal_models, columns, documents, planned, write
+from engine_rows import ROWS, assert_close_sums, assert_equal_models, columns, documents, groups, planned, write
 
 
 class Shuffled(Serial):
@@ -192,9 +195,38 @@ def test_a_file_that_vanishes_is_named(tmp_path):
             return super().total(work, items, addition)
 
     clf = GenerativeClassifier({"calls": "poisson"})
-    with pytest.raises(InputError, match=r"there is no file .*002\.parquet"):
+    with pytest.raises(InputError, match=r"002\.parquet: the process that reads it, on .*, finds no such file"):
         planned(clf, pattern, Removing())
     assert not clf.__sklearn_is_fitted__()
+
+
+def test_processes_with_another_current_folder_find_the_files(tmp_path, monkeypatch):
+    pattern = write(tmp_path, columns(ROWS), 3)
+    monkeypatch.chdir(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    class Elsewhere(Serial):
+        def total(self, work, items, addition):
+            monkeypatch.chdir(elsewhere)
+            return super().total(work, items, addition)
+
+    clf = GenerativeClassifier({"calls": "poisson"}, calibrate=None)
+    found = planned(clf, "*.parquet", Elsewhere())
+    assert_equal_models(planned(clf, pattern).model, found.model)
+
+
+def test_answers_over_parts_are_shown_by_a_bar(tmp_path, monkeypatch):
+    pattern, shown = write(tmp_path, columns(ROWS), 3), []
+
+    @contextmanager
+    def bar(label, total):
+        yield lambda count, message: shown.append((label, total, count))
+
+    monkeypatch.setattr("deciban.engines.plan.progress_bar", bar)
+    found = list(over_parts(lambda part, task: part.rows, open_source(pattern), Serial(), quiet=False))
+    assert sum(found) == ROWS
+    assert shown == [("fragments", 3, count) for count in (1, 2, 3)]
 
 
 def test_a_worker_of_another_version_is_refused():
@@ -203,9 +235,27 @@ def test_a_worker_of_another_version_is_refused():
         Summing(choices)(None, Task(7, "logs/7.parquet"))
 
 
-def test_families_that_iterate_are_refused(table):
-    with pytest.raises(NotAvailableError, match="several passes"):
-        planned(GenerativeClassifier({"calls": Mixture(Gaussian("diagonal"), 2)}), table)
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.filterwarnings("ignore::deciban.errors.ConvergenceWarning")
+def test_mixtures_of_a_classifier_go_on_with_em_over_all_fragments(tmp_path, alone):
+    rows = groups(ROWS)
+    pattern, mixture = write(tmp_path, rows, 3), Mixture(Gaussian("full"), 2, max_iter=8, random_state=0)
+    families = mixture if alone else {("x", "y"): mixture, "colour": "categorical"}
+    if alone:
+        pattern = write(tmp_path, rows.drop(["colour"]), 3)
+    one = GenerativeClassifier(families).fit(pattern, "label")
+    two = planned(GenerativeClassifier(families), pattern)
+    assert_close_sums(one.stats_, two.model.stats)
+    shuffled = planned(GenerativeClassifier(families), pattern, Shuffled())
+    assert two.model.stats.same(shuffled.model.stats)
+    block = two.model.family if alone else two.model.family.families["x", "y"]
+    found = two.model.stats.family if alone else two.model.stats.family.blocks["x", "y"]
+    assert block.guess == found  # the estimate of all rows is frozen, not that of the first
+
+
+def test_families_that_iterate_in_another_way_are_refused(table):
+    with pytest.raises(NotAvailableError, match="GaussianWithGaps is fitted by several passes"):
+        planned(GenerativeClassifier({("size", "calls"): GaussianWithGaps()}), table)
 
 
 def test_a_pattern_without_files_says_so(tmp_path):

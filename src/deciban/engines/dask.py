@@ -29,7 +29,8 @@ from pandas.api.types import is_numeric_dtype
 import deciban
 from deciban.engines.fragments import Task, columns_of
 from deciban.engines.passes import Passes
-from deciban.engines.plan import Addition, Work, check_label, fit, fit_files, over_parts, tree
+from deciban.engines.plan import check_label, fit, fit_files, over_parts, tree
+from deciban.engines.sums import Addition, Work
 from deciban.errors import HERE, DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
@@ -77,7 +78,8 @@ class DaskEngine:
                 yield cls(client)
             return
         with (
-            LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR) as cluster,
+            # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
+            LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster,
             Client(cluster, set_as_default=False) as client,
         ):
             yield cls(client)
@@ -106,7 +108,7 @@ class DaskEngine:
 
     def over_parts(self, work: Work, source: Source) -> Iterator[Any] | None:
         """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
-        return over_parts(work, source, self)
+        return over_parts(work, source, self, self.quiet)
 
     def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
         """Return the answers to the rows of a Dask frame, as a frame or a series of Dask with the index of the rows."""
@@ -145,8 +147,10 @@ class DaskEngine:
                 found = dask.compute(*sums)
             yield from found
             return
-        done = [delayed(_done)(leaf, dask_key_name=f"deciban-done-{run}-{at}") for at, leaf in enumerate(leaves)]
-        yield from self._gathered(sums, done, [task for _, task in items])
+        # without the first rows, which are summed already
+        fragments = [(leaf, task) for leaf, (_, task) in zip(leaves, items) if task.place >= 0]
+        done = [delayed(_done)(leaf, dask_key_name=f"deciban-done-{run}-{task.place}") for leaf, task in fragments]
+        yield from self._gathered(sums, done, [task for _, task in fragments])
 
     def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterator[Any]:
         """Return the values in order; a few are computed ahead."""

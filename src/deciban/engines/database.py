@@ -9,7 +9,7 @@ their position in the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -19,15 +19,17 @@ import pyarrow as pa
 
 from deciban.engines import sql_sums
 from deciban.engines.fragments import Task
-from deciban.engines.plan import Begun, Choices, Partial, Sampled, Summing, begin, with_samples
+from deciban.engines.plan import Begun, begin, with_samples
 from deciban.engines.sql_scores import name, to_sql, translated
 from deciban.engines.sql_sums import ROWS, Given, Rows, Type
+from deciban.engines.sums import Choices, Partial, Sampled, Summing
 from deciban.errors import HERE, DecibanError, EngineError, InputError, NotAvailableError
 from deciban.families.product import Product
 from deciban.model.fit import Request, check_request, schema_reader
 from deciban.model.fit import fit as fit_alone
 from deciban.model.model import Reader
 from deciban.model.predictor import Predictor
+from deciban.progress import watched
 from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.columnar import ParquetSource
@@ -64,17 +66,19 @@ class Relation:
 
     nan = True
 
-    def __init__(self, relation: Any, label: str = "the relation") -> None:
+    def __init__(self, relation: Any, label: str = "the relation", progress: Callable[[], float] | None = None) -> None:
         self.relation, self.label = relation, label
+        self.progress = progress  # percent of the present query; without it, no bar is shown
         self.columns = tuple(relation.columns)
         self.types: Mapping[str, Type] = dict(zip(self.columns, map(_duckdb_type, relation.types)))
 
     def query(self, text: str) -> pa.Table:
         """Return the result of a query."""
         try:
-            return self.relation.query(ROWS, text).to_arrow_table()
+            with watched(None if self.progress is None else "query of DuckDB", 100, self.progress or float):
+                return self.relation.query(ROWS, text).to_arrow_table()
         except Exception as error:
-            raise _failed(self.label, error) from error
+            raise _stopped(self.label, error) from error
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield all rows in their order."""
@@ -87,7 +91,7 @@ class Relation:
         except GeneratorExit:
             raise
         except Exception as error:
-            raise _failed(self.label, error) from error
+            raise _stopped(self.label, error) from error
 
 
 def _duckdb_type(given: Any) -> Type:
@@ -101,6 +105,12 @@ def _duckdb_type(given: Any) -> Type:
     if kind == "VARCHAR" or kind.startswith("ENUM"):
         return "text"
     return "integer" if kind.endswith("INT") or kind == "INTEGER" or kind == "UINTEGER" else "other"
+
+
+def _stopped(label: str, error: Exception) -> BaseException:
+    """Return the error for a query of DuckDB that did not end; Ctrl-C, which DuckDB reports as an error, as itself."""
+    interrupted = type(error) is RuntimeError and str(error) == "Query interrupted"
+    return KeyboardInterrupt() if interrupted else _failed(label, error)
 
 
 def _failed(label: str, error: Exception) -> EngineError:
@@ -289,6 +299,8 @@ class SqlEngine:
         import duckdb
 
         with duckdb.connect(address or ":memory:") as connection:
+            # DuckDB measures the progress of queries where it would show it
+            connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
             yield cls(connection)
 
     @classmethod
@@ -343,9 +355,13 @@ class SqlEngine:
 
     def _parquet(self, paths: list[str], label: str) -> Relation:
         try:
-            return Relation(self.connection.read_parquet(paths), label)
+            return Relation(self.connection.read_parquet(paths), label, None if self.quiet else self._progress)
         except Exception as error:
             raise _failed(label, error) from error
+
+    def _progress(self) -> float:
+        """Return how many percent of the present query are done."""
+        return float(self.connection.query_progress())
 
     def over_parts(self, work: Any, source: Source) -> Iterator[Any] | None:
         """Return None: this process answers rows of files."""

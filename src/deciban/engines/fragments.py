@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deciban.errors import DecibanError
+from deciban.errors import DecibanError, InputError
 from deciban.read.batches import Batch, Rows
 from deciban.read.columnar import ParquetSource
 from deciban.read.many import ManyFiles, check_columns
+from deciban.read.places import is_address
 from deciban.read.schema import Schema
 from deciban.read.source import Source
 from deciban.statistics import Array
@@ -26,7 +29,7 @@ OPENERS = 8  # threads that read the footers of Parquet files
 class FilePart:
     """A file, or a run of its row groups."""
 
-    path: str
+    path: str  # absolute, or an address: processes that read it may have other current folders
     open_one: Callable[..., Source]  # opens a path
     row_groups: tuple[int, ...] | None = None
     rows: int | None = None  # None where it is known only when the file has been read
@@ -40,7 +43,13 @@ class FilePart:
         return f"{self.path}, row groups {self.row_groups[0]} to {self.row_groups[-1]}"
 
     def source(self) -> Source:
-        """Open it."""
+        """Open it; the process may be another one than that which found the file."""
+        if not is_address(self.path) and not os.path.exists(self.path):
+            raise InputError(
+                f"{self.path}: the process that reads it, on {socket.gethostname()}, finds no such file: it was "
+                "removed, or that machine does not see it.",
+                remedy="Give files that all machines see under the same path, or at an address such as s3://….",
+            )
         source = self.open_one(self.path)
         if self.row_groups is not None:
             source = ParquetSource(
@@ -56,11 +65,16 @@ def parts_of(source: Source, size: int = FRAGMENT_BYTES) -> list[FilePart]:
     """
     if isinstance(source, ManyFiles):
         with ThreadPoolExecutor(OPENERS) as pool:
-            each = pool.map(lambda path: _parts_of_file(path, source.open_one, size), source.paths)
+            each = pool.map(lambda path: _parts_of_file(_anywhere(path), source.open_one, size), source.paths)
             return [part for parts in each for part in parts]
     if isinstance(source, ParquetSource) and not source.stdin:
-        return _parts_of_file(str(source.path), _Opener(source.skip_bad), size)
+        return _parts_of_file(_anywhere(str(source.path)), _Opener(source.skip_bad), size)
     return []
+
+
+def _anywhere(path: str) -> str:
+    """Return a path that does not depend on the current folder."""
+    return path if is_address(path) else os.path.abspath(path)
 
 
 @dataclass(frozen=True)
@@ -164,7 +178,7 @@ class Files:
     def items(self, read: int) -> list[tuple[FilePart, Task]]:
         """Return the parts; `read` rows of the source have been read, and where its files begin is known so far."""
         if isinstance(self.first, ManyFiles):
-            begin = dict(zip(self.first.paths, self.first.starts))
+            begin = dict(zip(map(_anywhere, self.first.paths), self.first.starts))
         else:
             begin = {part.path: 0 for part in self.parts}
         skips = [max(0, read - begin[part.path] - part.first) if part.path in begin else 0 for part in self.parts]

@@ -9,35 +9,22 @@ from the rows. Work must not change a part, so that a pass which runs twice give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import deciban
 from deciban.engines.fragments import Task, located
-from deciban.engines.plan import Adding, Addition, Work, check_version
+from deciban.engines.sums import Adding, Engine, check_version
 
 Sums = tuple[Any, ...]  # each is added to those of other parts; None adds nothing
-
-
-class Keeps(Protocol):
-    """An engine that keeps values on its workers."""
-
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
-        """As `plan.Engine`."""
-
-    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Any:
-        """As `plan.Engine`."""
-
-    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> list[tuple[Any, Task]]:
-        """Compute `work(data, task)` of each item, and return items whose data are the values, where they are."""
 
 
 @dataclass(frozen=True, eq=False)
 class Passes:
     """Rows in parts that stay where they are."""
 
-    engine: Keeps
+    engine: Engine
     items: Sequence[tuple[Any, Task]]
 
     def kept(self, work: Callable[[Any], Any]) -> Passes:

@@ -12,44 +12,45 @@ The model equals that of a fit on one machine: counts to the bit, Gaussian sums 
 
 Sums of large vocabularies are added in parts by the hash of the word (engines/words.py).
 
-An engine has two methods, `total` and `each` (class `Engine`). An engine that computes sums in its own way, such as a
-database, uses the steps instead: `begin` makes the choices, `Begun.finish` takes the sums of the other rows.
+An engine has three methods, `total`, `each` and `keep` (class `Engine`). An engine that computes sums in its own way,
+such as a database, uses the steps instead: `begin` makes the choices, `Begun.finish` takes the sums of the other rows.
+Families that iterate over all rows, such as mixtures, do so by passes over encoded fragments (`refined`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-import deciban
 from deciban.engines import words
-from deciban.engines.fragments import Files, Task, labelled_batches, located, parts_of
-from deciban.errors import EngineError, InputError, NoRowsError, NotAvailableError
-from deciban.families.abilities import needs_all_rows
-from deciban.families.accumulators import accumulator
-from deciban.families.protocol import Family
+from deciban.engines.fragments import Files, Task, parts_of
+from deciban.engines.passes import Passes
+from deciban.engines.sums import Adding, Addition, Choices, Encoding, Engine, Partial, Sampling, Summing, Work
+from deciban.errors import InputError, NotAvailableError
+from deciban.families.abilities import RefinesParts, ability, needs_all_rows
+from deciban.families.product import blocks_of
 from deciban.model.fit import (
     Accumulator,
     Opening,
     Request,
     check_request,
     finished,
-    gap_in_block,
     opened,
     schema_reader,
 )
-from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
+from deciban.model.ledger import Ledger, ledger_of
 from deciban.model.model import ModelStats, Reader, lesson
 from deciban.model.predictor import Predictor
+from deciban.progress import progress_bar
 from deciban.read.batches import Batch
 from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import open_source
 from deciban.read.reservoir import chosen_rows
-from deciban.read.source import Skipped, Source
+from deciban.read.source import Source
 from deciban.read.tables import HEAD, stacked
 
 T = TypeVar("T")
@@ -57,44 +58,6 @@ FAN_IN = 8  # sums that one task of the tree adds
 
 
 # -- engines -----------------------------------------------------------------------------------------------------------
-Work = Callable[[Any, Task], Any]  # of the data of a fragment and its task
-
-
-class Addition(Protocol):
-    """How values of tasks are added, in one part or in several."""
-
-    @property
-    def parts(self) -> int:
-        """The number of parts."""
-
-    def add(self, values: Sequence[Any]) -> Any:
-        """Return the sum of some values of one part."""
-
-    def cuts(self, first: Any) -> Any:
-        """Return where sums are split, given that of the first part."""
-
-    def split(self, value: Any, cuts: Any) -> list[Any]:
-        """Return a sum in as many pieces as there are parts."""
-
-    def join(self, pieces: Sequence[Any]) -> Any:
-        """Return the pieces of all parts that belong together as one."""
-
-
-class Engine(Protocol):
-    """Runs tasks somewhere. Tasks are pure: an engine may run one again, and uses one of the results."""
-
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
-        """Yield the sum over all items of `work(data, task)`, by a `tree` of `addition.add`, for each of its parts.
-
-        `work` returns a list of values, one for each part; those of one part are added. If there are several parts, the
-        sums are exchanged: `cuts` of the first sum, `split` of each sum at the cuts, `join` of what belongs together.
-        A sum is fetched when it is asked for, so that this process need not hold all of them.
-        """
-
-    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterable[Any]:
-        """Return the values of `work(data, task)` in the order of the items."""
-
-
 class Serial:
     """Runs tasks one after the other in this process."""
 
@@ -126,183 +89,6 @@ def tree(leaves: Sequence[T], add: Callable[[Sequence[T]], T]) -> T:
         groups = [leaves[at : at + FAN_IN] for at in range(0, len(leaves), FAN_IN)]
         leaves = [add(group) if len(group) > 1 else group[0] for group in groups]
     return leaves[0]
-
-
-# -- the sums of a fragment --------------------------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False)
-class Choices:
-    """What the first rows decided, for all fragments alike."""
-
-    family: Family[Any]  # with its choices made
-    known: Any  # statistics that hold the names which rows are encoded by
-    reader: Reader
-    label: str
-    given: tuple[str, ...]  # columns of the input
-    together: frozenset[Any] = frozenset()  # columns that must not have gaps
-    key: Key | None = None  # of the ledger
-    version: str = deciban.__version__
-
-
-class Sampled(NamedTuple):
-    """Rows of one fragment that calibration uses."""
-
-    place: int  # of the fragment
-    batch: Batch
-
-
-@dataclass(frozen=True, eq=False)
-class Partial:
-    """The sums of some fragments, and what else was found in them."""
-
-    stats: Any = None  # ModelStats, or Words in all parts but the first; None if there was no row
-    ledger: Ledger | None = None
-    rows: tuple[tuple[int, int], ...] = ()  # fragment and its rows, without those skipped
-    sample: tuple[Sampled, ...] = ()
-    gap: bool = False  # whether a value is missing in columns that were found to vary together
-    skipped: Skipped = field(default_factory=Skipped)  # rows that could not be read
-    size: words.Size | None = None  # of the vocabulary; in split sums alone, in the piece of the first range
-
-    def __add__(self, other: Partial) -> Partial:
-        return Partial(
-            _sum(self.stats, other.stats),
-            self.ledger.merge(other.ledger) if self.ledger and other.ledger else self.ledger or other.ledger,
-            self.rows + other.rows,
-            self.sample + other.sample,
-            self.gap or other.gap,
-            self.skipped + other.skipped,
-        )
-
-
-@dataclass(frozen=True)
-class Adding:
-    """How partial sums are added; in several parts where the vocabulary is large."""
-
-    parts: int = 1
-
-    def add(self, values: Sequence[Partial]) -> Partial:
-        """Add neighbours first: n partial sums in ⌈log₂ n⌉ steps."""
-        while len(values) > 1:
-            pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
-            values = [pair[0] + pair[1] if len(pair) > 1 else pair[0] for pair in pairs]
-        return values[0]
-
-    def cuts(self, first: Partial) -> Any:
-        """Return the words at which ranges begin."""
-        return words.cuts(first.stats, self.parts)
-
-    def split(self, value: Partial, cuts: Any) -> list[Partial]:
-        """Return the sums of a part by ranges of words."""
-        pieces = words.ranged(value.stats, cuts)
-        first = replace(value, stats=pieces[0], size=words.size(value.stats))
-        return [first, *(Partial(piece) for piece in pieces[1:])]
-
-    def join(self, pieces: Sequence[Partial]) -> Partial:
-        """Return the sums of one range, with what the first part has beside words."""
-        sizes = [piece.size for piece in pieces if piece.size is not None]
-        stats = words.joined([piece.stats for piece in pieces])
-        return replace(pieces[0], stats=stats, size=words.size_of_all(sizes) if sizes else None)
-
-
-@dataclass(frozen=True, eq=False)
-class Summing:
-    """The work of the first pass: the sums of a fragment, and the rows of the sample where they are known."""
-
-    choices: Choices
-    parts: int = 1
-
-    def __call__(self, data: Any, task: Task) -> list[Partial]:
-        """Return the sums of a fragment, in parts; data that are partial sums already are those of the first rows."""
-        check_version(self.choices.version, task.name)
-        with located(data, task.name):
-            found = data if isinstance(data, Partial) else _partial(self.choices, data, task)
-        if self.parts == 1 or found.stats is None:
-            return [found, *[Partial()] * (self.parts - 1)]
-        first, *others = words.parted(found.stats, self.parts)
-        return [replace(found, stats=first), *map(Partial, others)]
-
-
-@dataclass(frozen=True, eq=False)
-class Sampling:
-    """The work of the second pass, where the numbers of rows were not known before: rows of the sample."""
-
-    choices: Choices
-
-    def __call__(self, data: Any, task: Task) -> tuple[Sampled, ...]:
-        """Return the rows of the sample."""
-        check_version(self.choices.version, task.name)
-        with located(data, task.name):
-            batches, _ = _batches(self.choices, data, task)
-            return _sampled(task, list(_wanted(batches, task)))
-
-
-def _batches(choices: Choices, data: Any, task: Task) -> Any:
-    schema = choices.reader.schema
-    assert schema is not None  # fragments are files and frames, which have one
-    return labelled_batches(data, task.name, choices.label, schema, choices.given, task.skip)
-
-
-def _partial(choices: Choices, data: Any, task: Task) -> Partial:
-    """Return the sums of a fragment; none if it has no rows."""
-    sums, ledger, counts, rows = None, None, None, 0
-    kept: list[Batch] = []
-    try:
-        batches, source = _batches(choices, data, task)
-        for batch in batches:
-            if gap_in_block(batch.table, choices.together):
-                return Partial(gap=True)
-            with batch.located():
-                taken = lesson(choices.family, batch, choices.known)
-                if sums is None:
-                    sums = accumulator(choices.family, taken.rows, taken.members, choices.reader.columns)
-                else:
-                    sums.add(taken.rows, taken.members)
-                here = ModelStats({"class": taken.members.classes}, taken.members.weights(), {})
-                counts = _sum(counts, here)
-                if choices.key is not None:
-                    ledger = (
-                        ledger_of(batch, choices.key)
-                        if ledger is None
-                        else learn_batch(ledger, batch, choices.reader.columns, choices.key)
-                    )
-            kept += _wanted([batch], task, rows)
-            rows += len(batch.table)
-    except NoRowsError:
-        return Partial(rows=((task.place, 0),))
-    skipped = Skipped() if source is None else source.skipped
-    if sums is None or counts is None:
-        return Partial(rows=((task.place, 0),), skipped=skipped)
-    stats = replace(counts, family=sums.total())
-    return Partial(stats, ledger, ((task.place, rows),), _sampled(task, kept), skipped=skipped)
-
-
-def _wanted(batches: Iterable[Batch], task: Task, start: int = 0) -> Iterator[Batch]:
-    """Yield the rows that calibration uses, of batches that begin at a row of the fragment."""
-    if task.sample is None or not len(task.sample):
-        return
-    for batch in batches:
-        n = len(batch.table)
-        first, last = np.searchsorted(task.sample, [start, start + n])
-        at = task.sample[first:last] - start
-        if len(at):
-            yield Batch(replace(batch.table.take(at), origin=None), np.asarray(batch.labels[at]), np.ones(len(at)))
-        start += n
-
-
-def _sampled(task: Task, kept: Sequence[Batch]) -> tuple[Sampled, ...]:
-    return tuple(Sampled(task.place, batch) for batch in kept)
-
-
-def _sum(one: Any, two: Any) -> Any:
-    return one if two is None else two if one is None else one + two
-
-
-def check_version(version: str, name: str) -> None:
-    """Refuse to work for another version of deciban, whose sums may be others."""
-    if version != deciban.__version__:
-        raise EngineError(
-            f"{name}: the worker has deciban {deciban.__version__}, and the program that fits has {version}.",
-            remedy="Install the same version on all machines.",
-        )
 
 
 # -- the fit -----------------------------------------------------------------------------------------------------------
@@ -358,15 +144,17 @@ class Begun:
         )
 
 
-def begin(request: Request, first: Batch, given: GivenRows, label: str, together: bool) -> Begun:
-    """Make the choices from the first rows, and sum these."""
+def begin(request: Request, first: Batch, given: GivenRows, label: str, together: bool, passes: bool = False) -> Begun:
+    """Make the choices from the first rows, and sum these; with `passes`, families may iterate over parts."""
     with first.table.located():
         opening = opened(request, first, given.schema, len(first.table), together)
-        if needs_all_rows(opening.family):
-            raise NotAvailableError(
-                f"{type(opening.family).__name__} is fitted by several passes over all rows, which engines do not do.",
-                remedy="Fit it on one machine: load the rows into a frame.",
-            )
+        for (block,) in blocks_of(opening.family):
+            in_parts = passes and ability(block, RefinesParts) is not None
+            if needs_all_rows(block) and not in_parts:
+                raise NotAvailableError(
+                    f"{type(block).__name__} is fitted by several passes over all rows, which engines do not do.",
+                    remedy="Fit it on one machine: load the rows into a frame.",
+                )
         start = lesson(opening.family, first, None, request.classes)
         columns = first.table.columns
         ledger = None if request.key is None else ledger_of(first, request.key)
@@ -409,17 +197,27 @@ def fit_files(request: Request, X: Any, label: str, engine: Engine) -> tuple[Pre
     return fit(request, Files(source, label, parts), engine) if len(parts) > 1 else None
 
 
-def over_parts(work: Work, source: Source, engine: Engine) -> Iterator[Any] | None:
-    """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
+def over_parts(work: Work, source: Source, engine: Engine, quiet: bool = True) -> Iterator[Any] | None:
+    """Return `work(part, task)` of each part of files, in order, with a bar; None for files that are one fragment."""
     parts = parts_of(source)
-    return iter(engine.each(work, Files(source, "", parts).items(0))) if len(parts) > 1 else None
+    if len(parts) < 2:
+        return None
+    return _shown(engine.each(work, Files(source, "", parts).items(0)), len(parts), quiet)
+
+
+def _shown(values: Iterable[Any], total: int, quiet: bool) -> Iterator[Any]:
+    """Yield values; a bar shows how many of the fragments they belong to are done."""
+    with progress_bar(None if quiet else "fragments", total) as update:
+        for count, value in enumerate(values, 1):
+            update(count, f"{count:,} of {total:,}")
+            yield value
 
 
 def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tuple[Predictor, GivenRows] | None:
     rows = GivenRows(given.first, given.label, None, schema_reader(request.families, request.kinds, True))
     batches = rows.batches()
     first = next(batches)
-    begun = begin(request, first, rows, given.label, together)
+    begun = begin(request, first, rows, given.label, together, passes=True)
     items = given.items(rows_read(first))
     more = next(batches, None) is not None
     batches.close()  # type: ignore[attr-defined]
@@ -436,6 +234,7 @@ def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tupl
         rows.X.skipped = total.skipped  # fragments read the first rows again, and count them
     if total.gap:
         return None
+    begun, total = refined(begun, total, given, engine)
     if begun.calibrates and known is None:
         found = dict(total.rows)
         items = with_samples(items, [found[task.place] for _, task in items], len(first.table))
@@ -443,6 +242,19 @@ def _fit(request: Request, given: Given, engine: Engine, together: bool) -> tupl
         sample = [one for some in engine.each(Sampling(begun.choices), asked) for one in some]
         total = replace(total, sample=tuple(sample))
     return begun.finish_total(total), rows
+
+
+def refined(begun: Begun, total: Partial, given: Given, engine: Engine) -> tuple[Begun, Partial]:
+    """Let families that iterate over all rows do so; their rows are encoded once, and stay on the workers."""
+    family = ability(begun.choices.family, RefinesParts)
+    if family is None or not needs_all_rows(family):
+        return begun, total
+    classes, known = total.stats.classes, total.stats.family
+    parts = Passes(engine, engine.keep(Encoding(begun.choices, known, classes), given.items(0)))
+    first = lesson(begun.choices.family, begun.first, known, classes)
+    better, sums = family.refine_parts(known, first.rows, first.members, parts)
+    choices = replace(begun.choices, family=better)  # type: ignore[arg-type]  # an ability is one of a family
+    return replace(begun, choices=choices), replace(total, stats=replace(total.stats, family=sums))
 
 
 def whole(ranges: Iterator[Partial]) -> Partial:

@@ -10,25 +10,27 @@ the same rows in the same partitions whenever it is computed; cache one that doe
 from __future__ import annotations
 
 import pickle
+import re
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
 from deciban.engines.fragments import Task
 from deciban.engines.passes import Passes
-from deciban.engines.plan import Addition, Serial, Work, check_label, fit, fit_files, over_parts
+from deciban.engines.plan import Serial, check_label, fit, fit_files, over_parts
+from deciban.engines.sums import Addition, Work
 from deciban.errors import DecibanError, EngineError, InputError, NotAvailableError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
+from deciban.progress import watched
 from deciban.read.batches import Rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD
@@ -48,7 +50,13 @@ class Kept:
 
     def __init__(self, values: DataFrame) -> None:
         self.values = values
-        weakref.finalize(self, values.unpersist)
+        weakref.finalize(self, _free, values).atexit = False  # Spark frees everything at its end
+
+
+def _free(values: DataFrame) -> None:
+    """Let executors forget values; if the session has ended, they have."""
+    with suppress(Exception):  # of Java
+        values.unpersist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +148,7 @@ class SparkEngine:
 
     def over_parts(self, work: Work, source: Source) -> Iterator[Any] | None:
         """Return `work(part, task)` of each part of files, in order; None for files that are one fragment."""
-        return over_parts(work, source, self)
+        return over_parts(work, source, self)  # without a bar: all values come at once, and `_values` has one
 
     def answers(self, clf: Any, method: str, X: Any, options: dict[str, Any]) -> Any:
         """Return the DataFrame with the answers added as columns."""
@@ -207,13 +215,13 @@ class SparkEngine:
         """Return the values of all items by their places; the first error, in the order of the items, is raised."""
         if not items:
             return {}
+        tasks: dict[int, Task] = {}
         try:
             made, tasks = self._mapped(work, items)
-            rows = made.collect()
-        except (PySparkException, pickle.PicklingError) as error:
-            raise _failed(error) from error
-        except Exception as error:  # of Java
-            raise _failed(error) from error
+            with watched(None if self.quiet else "tasks of Spark", len(items), self._completed):
+                rows = made.collect()
+        except Exception as error:  # of Spark, of Java, or of pickle
+            raise _failed(error, tasks) from error
         found = {tasks[row["place"]].place: pickle.loads(row["value"]) for row in rows}
         for _, task in items:
             if isinstance(found.get(task.place), DecibanError):
@@ -222,19 +230,32 @@ class SparkEngine:
                 raise EngineError(f"{task.name}: Spark returned nothing for it. No model was made.")
         return found
 
+    def _completed(self) -> int:
+        """Return how many tasks of the jobs that run now are done."""
+        tracker = self.session.sparkContext.statusTracker()
+        jobs = filter(None, map(tracker.getJobInfo, tracker.getActiveJobsIds()))
+        stages = filter(None, (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds))
+        return sum(stage.numCompletedTasks for stage in stages)
+
 
 def _schema(frame: DataFrame) -> pa.Schema:
     """Return the Arrow schema of a DataFrame."""
     return frame.limit(0).toArrow().schema
 
 
-def _failed(error: Exception) -> EngineError:
-    """Return the error for a job that Spark could not do."""
+def _failed(error: Exception, tasks: Mapping[int, Task]) -> EngineError:
+    """Return the error for a job that Spark could not do; it names the fragment whose task failed again and again."""
     reason = _reason(error)
     if reason.startswith("ModuleNotFoundError"):
         return EngineError(
             f"Spark's executors cannot import deciban ({reason}). No model was made.",
             remedy="Install the same version of deciban on all machines, for the Python of PYSPARK_PYTHON.",
+        )
+    task = re.search(r"Task (\d+) in stage", str(error))
+    if task is not None and int(task[1]) in tasks:
+        return EngineError(
+            f"{tasks[int(task[1])].name}: Spark could not finish its task ({reason}). No model was made.",
+            remedy="Look at the logs of the executors; the usual cause is too little memory: use smaller fragments.",
         )
     return EngineError(f"Spark failed ({reason}). No model was made.")
 

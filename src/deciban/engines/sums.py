@@ -1,0 +1,264 @@
+"""Tasks of a plan: what an engine runs, the sums of a fragment that a task returns, and how sums are added.
+
+A task is a pure function of its fragment and of the choices, so that one which runs twice returns the same value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+import deciban
+from deciban.engines import words
+from deciban.engines.fragments import Task, labelled_batches, located
+from deciban.errors import EngineError, NoRowsError
+from deciban.families.accumulators import accumulator
+from deciban.families.passes import LabelledPart
+from deciban.families.protocol import Family
+from deciban.model.fit import gap_in_block
+from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
+from deciban.model.model import ModelStats, Reader, lesson
+from deciban.read.batches import Batch, together
+from deciban.read.source import Skipped
+
+Work = Callable[[Any, Task], Any]  # of the data of a fragment and its task
+
+
+class Addition(Protocol):
+    """How values of tasks are added, in one part or in several."""
+
+    @property
+    def parts(self) -> int:
+        """The number of parts."""
+
+    def add(self, values: Sequence[Any]) -> Any:
+        """Return the sum of some values of one part."""
+
+    def cuts(self, first: Any) -> Any:
+        """Return where sums are split, given that of the first part."""
+
+    def split(self, value: Any, cuts: Any) -> list[Any]:
+        """Return a sum in as many pieces as there are parts."""
+
+    def join(self, pieces: Sequence[Any]) -> Any:
+        """Return the pieces of all parts that belong together as one."""
+
+
+class Engine(Protocol):
+    """Runs tasks somewhere. Tasks are pure: an engine may run one again, and uses one of the results."""
+
+    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
+        """Yield the sum over all items of `work(data, task)`, by a `tree` of `addition.add`, for each of its parts.
+
+        `work` returns a list of values, one for each part; those of one part are added. If there are several parts, the
+        sums are exchanged: `cuts` of the first sum, `split` of each sum at the cuts, `join` of what belongs together.
+        A sum is fetched when it is asked for, so that this process need not hold all of them.
+        """
+
+    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterable[Any]:
+        """Return the values of `work(data, task)` in the order of the items."""
+
+    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Sequence[tuple[Any, Task]]:
+        """Compute `work(data, task)` of each item, and return items whose data are the values, where they are."""
+
+
+# -- the sums of a fragment --------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What the first rows decided, for all fragments alike."""
+
+    family: Family[Any]  # with its choices made
+    known: Any  # statistics that hold the names which rows are encoded by
+    reader: Reader
+    label: str
+    given: tuple[str, ...]  # columns of the input
+    together: frozenset[Any] = frozenset()  # columns that must not have gaps
+    key: Key | None = None  # of the ledger
+    version: str = deciban.__version__
+
+
+class Sampled(NamedTuple):
+    """Rows of one fragment that calibration uses."""
+
+    place: int  # of the fragment
+    batch: Batch
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """The sums of some fragments, and what else was found in them."""
+
+    stats: Any = None  # ModelStats, or Words in all parts but the first; None if there was no row
+    ledger: Ledger | None = None
+    rows: tuple[tuple[int, int], ...] = ()  # fragment and its rows, without those skipped
+    sample: tuple[Sampled, ...] = ()
+    gap: bool = False  # whether a value is missing in columns that were found to vary together
+    skipped: Skipped = field(default_factory=Skipped)  # rows that could not be read
+    size: words.Size | None = None  # of the vocabulary; in split sums alone, in the piece of the first range
+
+    def __add__(self, other: Partial) -> Partial:
+        return Partial(
+            _sum(self.stats, other.stats),
+            self.ledger.merge(other.ledger) if self.ledger and other.ledger else self.ledger or other.ledger,
+            self.rows + other.rows,
+            self.sample + other.sample,
+            self.gap or other.gap,
+            self.skipped + other.skipped,
+        )
+
+
+@dataclass(frozen=True)
+class Adding:
+    """How partial sums are added; in several parts where the vocabulary is large."""
+
+    parts: int = 1
+
+    def add(self, values: Sequence[Partial]) -> Partial:
+        """Add neighbours first: n partial sums in ⌈log₂ n⌉ steps."""
+        while len(values) > 1:
+            pairs = [values[at : at + 2] for at in range(0, len(values), 2)]
+            values = [pair[0] + pair[1] if len(pair) > 1 else pair[0] for pair in pairs]
+        return values[0]
+
+    def cuts(self, first: Partial) -> Any:
+        """Return the words at which ranges begin."""
+        return words.cuts(first.stats, self.parts)
+
+    def split(self, value: Partial, cuts: Any) -> list[Partial]:
+        """Return the sums of a part by ranges of words."""
+        pieces = words.ranged(value.stats, cuts)
+        first = replace(value, stats=pieces[0], size=words.size(value.stats))
+        return [first, *(Partial(piece) for piece in pieces[1:])]
+
+    def join(self, pieces: Sequence[Partial]) -> Partial:
+        """Return the sums of one range, with what the first part has beside words."""
+        sizes = [piece.size for piece in pieces if piece.size is not None]
+        stats = words.joined([piece.stats for piece in pieces])
+        return replace(pieces[0], stats=stats, size=words.size_of_all(sizes) if sizes else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Summing:
+    """The work of the first pass: the sums of a fragment, and the rows of the sample where they are known."""
+
+    choices: Choices
+    parts: int = 1
+
+    def __call__(self, data: Any, task: Task) -> list[Partial]:
+        """Return the sums of a fragment, in parts; data that are partial sums already are those of the first rows."""
+        check_version(self.choices.version, task.name)
+        with located(data, task.name):
+            found = data if isinstance(data, Partial) else _partial(self.choices, data, task)
+        if self.parts == 1 or found.stats is None:
+            return [found, *[Partial()] * (self.parts - 1)]
+        first, *others = words.parted(found.stats, self.parts)
+        return [replace(found, stats=first), *map(Partial, others)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """The work of the second pass, where the numbers of rows were not known before: rows of the sample."""
+
+    choices: Choices
+
+    def __call__(self, data: Any, task: Task) -> tuple[Sampled, ...]:
+        """Return the rows of the sample."""
+        check_version(self.choices.version, task.name)
+        with located(data, task.name):
+            batches, _ = _batches(self.choices, data, task)
+            return _sampled(task, list(_wanted(batches, task)))
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """The work that encodes the rows of a fragment once, for families that iterate over all rows."""
+
+    choices: Choices
+    known: Any  # statistics of all rows, which hold the names that rows are encoded by
+    classes: tuple[Any, ...]
+
+    def __call__(self, data: Any, task: Task) -> LabelledPart:
+        """Return the encoded rows, with their classes."""
+        check_version(self.choices.version, task.name)
+        with located(data, task.name):
+            try:
+                batches = list(_batches(self.choices, data, task)[0])
+            except NoRowsError:
+                batches = []
+            if not batches:
+                return LabelledPart(None, None)
+            found = lesson(self.choices.family, together(batches), self.known, self.classes)
+            return LabelledPart(found.rows, found.members)
+
+
+def _batches(choices: Choices, data: Any, task: Task) -> Any:
+    schema = choices.reader.schema
+    assert schema is not None  # fragments are files and frames, which have one
+    return labelled_batches(data, task.name, choices.label, schema, choices.given, task.skip)
+
+
+def _partial(choices: Choices, data: Any, task: Task) -> Partial:
+    """Return the sums of a fragment; none if it has no rows."""
+    sums, ledger, counts, rows = None, None, None, 0
+    kept: list[Batch] = []
+    try:
+        batches, source = _batches(choices, data, task)
+        for batch in batches:
+            if gap_in_block(batch.table, choices.together):
+                return Partial(gap=True)
+            with batch.located():
+                taken = lesson(choices.family, batch, choices.known)
+                if sums is None:
+                    sums = accumulator(choices.family, taken.rows, taken.members, choices.reader.columns)
+                else:
+                    sums.add(taken.rows, taken.members)
+                here = ModelStats({"class": taken.members.classes}, taken.members.weights(), {})
+                counts = _sum(counts, here)
+                if choices.key is not None:
+                    ledger = (
+                        ledger_of(batch, choices.key)
+                        if ledger is None
+                        else learn_batch(ledger, batch, choices.reader.columns, choices.key)
+                    )
+            kept += _wanted([batch], task, rows)
+            rows += len(batch.table)
+    except NoRowsError:
+        return Partial(rows=((task.place, 0),))
+    skipped = Skipped() if source is None else source.skipped
+    if sums is None or counts is None:
+        return Partial(rows=((task.place, 0),), skipped=skipped)
+    stats = replace(counts, family=sums.total())
+    return Partial(stats, ledger, ((task.place, rows),), _sampled(task, kept), skipped=skipped)
+
+
+def _wanted(batches: Iterable[Batch], task: Task, start: int = 0) -> Iterator[Batch]:
+    """Yield the rows that calibration uses, of batches that begin at a row of the fragment."""
+    if task.sample is None or not len(task.sample):
+        return
+    for batch in batches:
+        n = len(batch.table)
+        first, last = np.searchsorted(task.sample, [start, start + n])
+        at = task.sample[first:last] - start
+        if len(at):
+            yield Batch(replace(batch.table.take(at), origin=None), np.asarray(batch.labels[at]), np.ones(len(at)))
+        start += n
+
+
+def _sampled(task: Task, kept: Sequence[Batch]) -> tuple[Sampled, ...]:
+    return tuple(Sampled(task.place, batch) for batch in kept)
+
+
+def _sum(one: Any, two: Any) -> Any:
+    return one if two is None else two if one is None else one + two
+
+
+def check_version(version: str, name: str) -> None:
+    """Refuse to work for another version of deciban, whose sums may be others."""
+    if version != deciban.__version__:
+        raise EngineError(
+            f"{name}: the worker has deciban {deciban.__version__}, and the program that fits has {version}.",
+            remedy="Install the same version on all machines.",
+        )
