@@ -127,6 +127,22 @@ def test_inspect_shows_the_ranges_of_a_column_in_bins(said, here):
     assert "all of" not in done.out
 
 
+def test_inspect_shows_all_ranges_of_a_column_and_no_other_column(said, here):
+    years = {"year": [2007, 2008, 2009] * 40, "year 2": np.arange(120.0) % 7, "class": list("ab") * 60}
+    pd.DataFrame(years).to_csv("years.csv", index=False)
+    assert said("fit", "years.csv", "--label", "class", "--column", "year=binned", "-q").code == 0
+    told = json.loads(said("inspect", "years.deciban", "--json", "--feature", "year").out)
+    shown = {line["feature"] for line in told["parameters"]}
+    assert {"year 2007", "year 2008", "year 2009"} <= shown
+    assert not any(name.startswith("year 2 ") or name == "year 2" for name in shown)
+
+
+def test_a_model_is_not_a_table_of_clusters(said, here):
+    done = said("cluster", "new.csv", "-o", "clusters.deciban")
+    assert done.code == 2
+    assert "--save" in done.err
+
+
 def test_explain_says_the_prediction_and_what_the_signs_mean(said):
     lines = said("explain", "tumours.deciban", "new.csv", "--row", "2").out.splitlines()
     answer = said("predict", "tumours.deciban", "new.csv").out.splitlines()[2].split(",")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 from deciban.cli import command as options
@@ -23,6 +24,8 @@ Feature = Annotated[
 ]
 Most = Annotated[int, option("--most", "N", "Largest number of parameters to print.", min=1)]
 Level = Annotated[float, option("--level", None, "Level of the credible intervals.", min=0.01, max=0.999)]
+
+VALUE = re.compile(r"$|=| (from |below )?[-−]?[\d.]")  # what follows the column in the name of a feature
 
 
 @command(
@@ -50,7 +53,10 @@ def inspect(
 
     clf = open_model(model)
     parameters = _selected(
-        list(posterior_parameters(clf.model_, level)) if hasattr(clf, "model_") else [], feature or [], model
+        list(posterior_parameters(clf.model_, level)) if hasattr(clf, "model_") else [],
+        feature or [],
+        clf.model_.reader.labels if hasattr(clf, "model_") else [],
+        model,
     )
     if output is not None:
         import pyarrow as pa
@@ -143,11 +149,16 @@ def _log_evidence(model: Model) -> float | None:
 
 
 # -- parameters --------------------------------------------------------------------------------------------------------
-def _selected(parameters: list[Parameter], wanted: list[str], path: str) -> list[Parameter]:
+def _selected(parameters: list[Parameter], wanted: list[str], columns: list[str], path: str) -> list[Parameter]:
     """The parameters of the wanted features: a feature is named in full, or by its column."""
 
+    def column_of(feature: str) -> str:
+        """The column of a feature such as "year 2008"; the longest, as another column may be called "year 2"."""
+        found = [name for name in columns if feature.startswith(name) and VALUE.match(feature[len(name) :])]
+        return max(found, key=len, default=feature)
+
     def is_of(line: Parameter, name: str) -> bool:
-        return line.feature == name or line.feature.startswith((f"{name}=", f"{name} from ", f"{name} below "))
+        return name in (line.feature, column_of(line.feature))
 
     for name in wanted:
         if not any(is_of(line, name) for line in parameters):

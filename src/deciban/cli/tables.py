@@ -36,6 +36,8 @@ def format_of(output: str | None, wanted: str | None, as_json: bool = False) -> 
     if output is None or output == "-":
         return "jsonl" if as_json else "csv"
     ending = Path(output).suffix.lower()
+    if ending == ".deciban":
+        raise UsageError(f"{output!r} is the name of a model, but --output is a table. Save the model with --save.")
     if ending not in ENDINGS:
         raise UsageError(f"{output!r} does not end in .csv, .tsv, .jsonl or .parquet. Name the format with --format.")
     return ENDINGS[ending]
@@ -162,9 +164,14 @@ def _write_parquet(stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
     from pyarrow import parquet
 
     writer: Any = None
-    for table in tables:
-        writer = writer or parquet.ParquetWriter(stream, table.schema)
-        writer.write_table(table)
+    try:
+        for table in tables:
+            writer = writer or parquet.ParquetWriter(stream, table.schema)
+            writer.write_table(table)
+    except BaseException:
+        if writer is not None:
+            writer.is_open = False  # or it would write a footer when it is freed, to a stream that is closed by then
+        raise
     if writer is not None:
         writer.close()
 

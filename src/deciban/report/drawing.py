@@ -38,14 +38,14 @@ def class_text(name: object, most: int = 30) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number with four digits, and a minus sign.
+    """A number with four digits, and a minus sign; numbers such as years have no separator of thousands.
 
-    >>> number_text(-0.123456), number_text(1234567.0), number_text(float("inf"))
-    ('−0.1235', '1,234,567', '∞')
+    >>> number_text(-0.123456), number_text(2008.0), number_text(1234567.0), number_text(float("inf"))
+    ('−0.1235', '2008', '1,234,567', '∞')
     """
     if not np.isfinite(value):
         return "–" if np.isnan(value) else "∞" if value > 0 else "−∞"
-    large = abs(value) >= 1000
+    large = abs(value) >= 9999.5
     return (f"{value:,.0f}" if large else f"{value:.4g}").replace("-", "−")
 
 
@@ -156,13 +156,15 @@ def table_of(
     head: Sequence[object], rows: Iterable[Sequence[object]], caption: str = "", numbers: Sequence[int] = ()
 ) -> str:
     """An HTML table; cells are escaped unless they are `Markup`. Columns in `numbers` are aligned to the right."""
-    cap = f"<caption>{escape(caption)}</caption>" if caption else ""
+    cap = f"<caption><span>{escape(caption)}</span></caption>" if caption else ""
 
     def cell(value: object, j: int, tag: str = "td", scope: str = "") -> str:
         kind = ' class="n"' if j in numbers else ""
         if tag == "th" and value == "":
             value = Markup('<span class="hidden">bar or remark</span>')
         inner = value.html if isinstance(value, Markup) else text_of(value, 160)
+        if j == 0:
+            inner = inner.replace("_", "_<wbr>")  # long names of columns may be broken there
         return f"<{tag}{scope}{kind}>{inner}</{tag}>"
 
     top = "".join(cell(name, j, "th", ' scope="col"') for j, name in enumerate(head))

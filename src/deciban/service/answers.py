@@ -76,9 +76,14 @@ def scores(published: Published, rows: Sequence[Row], *, strict: bool = True) ->
     return predictor.scores(predictor.model.encode(published.reader.table(rows, strict=strict)))
 
 
-def predictions(published: Published, likelihood: Array, options: Options = PLAIN) -> list[dict[str, Any]]:
-    """Return for each row the prediction, its probability, the evidence for it, and the probability of every class."""
-    setting = Setting.of(published, options)
+def predictions(
+    published: Published, likelihood: Array, options: Options = PLAIN, setting: Setting | None = None
+) -> list[dict[str, Any]]:
+    """Return for each row the prediction, its probability, the evidence for it, and the probability of every class.
+
+    `setting` is that of the options, where it is known already.
+    """
+    setting = Setting.of(published, options) if setting is None else setting
     shown = setting.grouping.likelihood(likelihood, setting.weight)
     log_p = log_posterior(shown, setting.log_prior)
     decided = decide(log_p, setting.cost)

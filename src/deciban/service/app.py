@@ -21,7 +21,7 @@ from deciban.read.mail_header import HEADER, UNREAD, MailAnswer, with_header
 from deciban.service import answers
 from deciban.service.answers import PLAIN
 from deciban.service.figures import live_figures
-from deciban.service.guard import Guard, Policy, require_teacher
+from deciban.service.guard import Guard, Policy, header, require_teacher
 from deciban.service.lessons import ASK_ONE_IN, Lesson
 from deciban.service.metrics import Metrics
 from deciban.service.openapi import MAIL_TYPES, MESSAGE, ROUTES, description
@@ -32,7 +32,7 @@ from deciban.service.requests import (
     LINES,
     MOST_WHO,
     Asked,
-    body_digest,
+    Limits,
     idempotency_key,
     json_object,
     media_type,
@@ -145,8 +145,8 @@ class Service:
         return answer
 
     async def _asked(self, request: Request) -> Asked:
-        form = media_type(request.headers.get("content-type"))
-        body = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+        form = media_type(header(request.scope, b"content-type"))
+        body = await _body(request, self.limits)
         if len(body) <= SMALL_BYTES:
             return parse(body, form, query_of(request), self.limits)
         return await self._thread(parse, body, form, query_of(request), self.limits)
@@ -173,7 +173,7 @@ class Service:
         return self.teacher.published
 
     def _is_small(self, asked: Asked) -> bool:
-        return len(asked.rows) <= SMALL_ROWS and asked.size <= SMALL_BYTES
+        return len(asked.rows) <= SMALL_ROWS and len(asked.body) <= SMALL_BYTES
 
     # -- answers ---------------------------------------------------------------------------------------------------
     async def _predict(self, request: Request) -> Response:
@@ -194,7 +194,7 @@ class Service:
         if collect:
             doubtful = [row for row, one in zip(asked.rows, made) if one["probability"] < UNSURE_BELOW]
             await self._thread(self.unsure.add, doubtful, published)
-        if asked.form == CSV and CSV in request.headers.get("accept", ""):
+        if asked.form == CSV and CSV in (header(request.scope, b"accept") or ""):
             text = await self._thread(as_csv, asked, made)
             return Response(text, media_type=f"{CSV}; charset=utf-8", headers={"X-Deciban-Rows": str(len(made))})
         answered = [{**one, "asked": True} if ask else one for one, ask in zip(made, asks)]
@@ -223,9 +223,9 @@ class Service:
         return Json({"version": published.version, "answers": made})
 
     async def _filter(self, request: Request) -> Response:
-        if (request.headers.get("content-type") or "").split(";")[0].strip().lower() not in MAIL_TYPES:
+        if (header(request.scope, b"content-type") or "").split(";")[0].strip().lower() not in MAIL_TYPES:
             raise RequestError(415, "a mail is expected.", remedy=f"Send it with Content-Type: {MESSAGE}.")
-        message = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+        message = await _body(request, self.limits)
         unsure = _share(request, "unsure", UNSURE_BELOW)
         text = message.decode("utf-8", "surrogateescape")  # bytes that are not UTF-8 are read as `deciban filter` does
         published = self.teacher.published
@@ -299,7 +299,7 @@ class Service:
 
     async def _taught(self, request: Request, kind: str, members: set[str]) -> Response:
         require_teacher(request.scope, self.policy)
-        key = idempotency_key(request.headers.get("idempotency-key"))
+        key = idempotency_key(header(request.scope, b"idempotency-key"))
         lesson = await self._lesson(request, kind, members, key)
         future = asyncio.get_running_loop().create_future()
         self.teacher.submit(lesson, future)
@@ -311,10 +311,10 @@ class Service:
     async def _lesson(self, request: Request, kind: str, members: set[str], key: str | None) -> Lesson:
         """Return the lesson that a request asks for."""
         if kind in ("undo", "classes"):
-            media_type(request.headers.get("content-type"))
-            body = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+            media_type(header(request.scope, b"content-type"))
+            body = await _body(request, self.limits)
             given = json_object(body)
-            asked = Asked([], given=given, digest=body_digest(body))
+            asked = Asked([], given=given, body=body)
         else:
             asked = await self._asked_or_id(request, "id" in members)
             given = dict(asked.given)
@@ -343,12 +343,12 @@ class Service:
         return Lesson(kind, asked.rows, asked.labels, asked.was or [], who, offered, None, key, digest)
 
     async def _asked_or_id(self, request: Request, with_id: bool) -> Asked:
-        form = media_type(request.headers.get("content-type"))
-        body = await read_body(request.stream(), request.headers.get("content-length"), self.limits)
+        form = media_type(header(request.scope, b"content-type"))
+        body = await _body(request, self.limits)
         if with_id and form == "application/json":
             given = json_object(body)
             if "id" in given:
-                return Asked([], given=given, digest=body_digest(body))
+                return Asked([], given=given, body=body)
         if len(body) <= SMALL_BYTES:
             return parse(body, form, query_of(request), self.limits)
         return await self._thread(parse, body, form, query_of(request), self.limits)
@@ -419,6 +419,10 @@ class Service:
 
     async def _no_icon(self, request: Request) -> Response:
         return Response(status_code=204)
+
+
+async def _body(request: Request, limits: Limits) -> bytes:
+    return await read_body(request.receive, request.scope["deciban.headers"].get(b"content-length"), limits)
 
 
 def query_of(request: Request) -> Mapping[str, str]:

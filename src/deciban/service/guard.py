@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import json
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deciban.errors import UsageError
+from deciban.service.deadline import Deadline
 from deciban.service.problems import RequestError, problem
 from deciban.service.requests import Limits
 
@@ -150,7 +150,7 @@ class Guard:
 
         try:
             scope["deciban.token"] = self._admit(scope)
-            async with asyncio.timeout(self.policy.limits.seconds):
+            with Deadline(self.policy.limits.seconds):
                 await self.app(scope, receive, send_guarded)
         except RequestError as refusal:
             if not started:
@@ -166,7 +166,8 @@ class Guard:
         for name, value in scope["headers"]:
             if name in (b"host", b"origin", b"authorization") and name in headers:
                 raise RequestError(400, f"the header {name.decode()} is given twice.")
-            headers[name] = value
+            headers.setdefault(name, value)
+        scope["deciban.headers"] = headers
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if _without_port(host) not in self.policy.hosts:
             raise RequestError(421, "this service is not known by that host name.", remedy="Use --allow-host NAME.")
@@ -194,6 +195,12 @@ class Guard:
         if not found:
             raise RequestError(401, "the token is not known.", **{"WWW-Authenticate": 'Bearer error="invalid_token"'})
         return found[0]
+
+
+def header(scope: Any, name: bytes) -> str | None:
+    """Return a header of a request that was let in; of several, the first."""
+    value = scope["deciban.headers"].get(name)
+    return None if value is None else value.decode("latin-1")
 
 
 def require_teacher(scope: Any, policy: Policy) -> None:

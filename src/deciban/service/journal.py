@@ -68,11 +68,12 @@ class Entry:
 
     def line(self) -> tuple[Any, ...]:
         """Return the values of the columns."""
-        return tuple(_stored(getattr(self, f.name)) for f in fields(self))
+        return tuple([_stored(getattr(self, name)) for name in COLUMNS])
 
 
 COLUMNS = tuple(f.name for f in fields(Entry))
 JSON_COLUMNS = {"rows", "labels", "was", "asked", "receipt"}
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # made once
 INSERT = f"insert into lessons ({', '.join(COLUMNS)}) values ({', '.join('?' * len(COLUMNS))})"
 SELECT = f"select {', '.join(COLUMNS)} from lessons"
 
@@ -217,9 +218,10 @@ class Journal:
 
 
 def _stored(value: Any) -> Any:
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return int(value) if isinstance(value, bool) else value
+    kind = type(value)
+    if kind is list or kind is dict:
+        return ENCODER.encode(value)
+    return int(value) if kind is bool else value
 
 
 def _entry(line: Sequence[Any]) -> Entry:

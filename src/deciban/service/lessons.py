@@ -89,7 +89,8 @@ class Lessons:
     # -- learning --------------------------------------------------------------------------------------------------
     def learn(self, lessons: Sequence[Lesson], state: State, published: Published) -> tuple[list[Entry], State]:
         """Learn several lessons in one step; DecibanError if one is refused."""
-        labels = [self._labels(lesson.labels, len(lesson.rows), state, new=True) for lesson in lessons]
+        known: dict[tuple[type, Any], Label] = {}
+        labels = [self._labels(lesson.labels, len(lesson.rows), state, new=True, known=known) for lesson in lessons]
         model = self._learnt(
             state.model,
             [row for lesson in lessons for row in lesson.rows],
@@ -112,21 +113,37 @@ class Lessons:
         batch = Batch(self.reader.table(rows), _label_array(labels))
         return model.learn(model.lesson(batch), self.ledger_key)
 
-    def _labels(self, given: Sequence[Any], n: int, state: State, *, new: bool) -> list[Label]:
-        """Return labels of the model for labels as they are shown."""
+    def _labels(
+        self,
+        given: Sequence[Any],
+        n: int,
+        state: State,
+        *,
+        new: bool,
+        known: dict[tuple[type, Any], Label] | None = None,
+    ) -> list[Label]:
+        """Return labels of the model for labels as they are shown; those that were found are put into `known`."""
         if len(given) != n:
             raise InputError(f"{n} rows came with {len(given)} labels.", remedy="Give one label a row.")
-        schema, classes, names = self.reader.reader.schema, state.model.classes, state.names
+        known = {} if known is None else known
         made = []
         for at, label in enumerate(given):
-            known = names.label(str(label), classes) if isinstance(label, str | int) else None
-            try:
-                made.append(class_label(label if known is None else known, classes, schema, new=new))
-            except DecibanError as error:
-                raise error.but(HERE, ": ", *error.args, row=at) from None
+            key = type(label), label if isinstance(label, str | int) else None
+            if key not in known:
+                try:
+                    known[key] = self._label(label, state, new)
+                except DecibanError as error:
+                    raise error.but(HERE, ": ", *error.args, row=at) from None
+            made.append(known[key])
         if len({type(label) for label in made}) > 1:
             raise InputError("some labels are texts and others numbers.", remedy="Give all of them in one form.")
         return made
+
+    def _label(self, given: Any, state: State, new: bool) -> Label:
+        """Return the label of the model for a label as it is shown."""
+        classes = state.model.classes
+        known = state.names.label(str(given), classes) if isinstance(given, str | int) else None
+        return class_label(given if known is None else known, classes, self.reader.reader.schema, new=new)
 
     # -- other changes ---------------------------------------------------------------------------------------------
     def change(self, lesson: Lesson, state: State, pending: Sequence[Entry]) -> tuple[Entry, State]:

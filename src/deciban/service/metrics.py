@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
+EDGES = (*BUCKETS, float("inf"))
 
 
 class Metrics:
@@ -23,7 +25,7 @@ class Metrics:
         self.requests[route, status] += 1
         self.answered += 1
         self.seconds += seconds
-        self.buckets[next((edge for edge in BUCKETS if seconds <= edge), float("inf"))] += 1
+        self.buckets[EDGES[bisect_left(BUCKETS, seconds)]] += 1
 
     def text(self, gauges: Mapping[str, tuple[str, str, float]]) -> str:
         """Return all metrics; `gauges` are name → (kind, help, value)."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from starlette.requests import ClientDisconnect
+
 from deciban.model.row_reader import Row
-from deciban.service.answers import Options
+from deciban.service.answers import PLAIN, Options
+from deciban.service.deadline import Deadline
 from deciban.service.problems import RequestError
 from deciban.store.container import parse_json
 
@@ -43,31 +45,38 @@ class Asked:
     rows: list[Row]
     labels: list[Any] | None = None
     was: list[Any] | None = None
-    options: Options = field(default_factory=Options)
+    options: Options = PLAIN
     form: str = JSON  # of the body
     given: Mapping[str, Any] = field(default_factory=dict)  # the other members of a JSON object
-    size: int = 0  # bytes of the body
-    digest: bytes = b""  # of the body
+    body: bytes = b""
     columns: tuple[str, ...] = ()  # of a CSV body
 
+    @property
+    def digest(self) -> bytes:
+        """Digest of the body, by which a repeated request is recognised."""
+        return blake2b(self.body, digest_size=16).digest()
 
-async def read_body(receive: AsyncIterator[bytes], declared: str | None, limits: Limits) -> bytes:
+
+async def read_body(receive: Callable[[], Awaitable[Any]], declared: bytes | None, limits: Limits) -> bytes:
     """Return the body; a RequestError if it is too large or comes too slowly."""
     if declared is not None and declared.isdigit() and int(declared) > limits.body:
         raise _too_large(limits)
-    parts, size = [], 0
+    parts, size, more = [], 0, True
     try:
-        async with asyncio.timeout(limits.body_seconds):
-            async for part in receive:
-                size += len(part)
+        with Deadline(limits.body_seconds):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                parts.append(message.get("body", b""))
+                size, more = size + len(parts[-1]), message.get("more_body", False)
                 if size > limits.body:
                     raise _too_large(limits)
-                parts.append(part)
     except TimeoutError:
         raise RequestError(
             408, f"the body did not arrive within {limits.body_seconds:g} seconds.", Connection="close"
         ) from None
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _too_large(limits: Limits) -> RequestError:
@@ -77,6 +86,8 @@ def _too_large(limits: Limits) -> RequestError:
 
 def media_type(header: str | None) -> str:
     """Return the form of a body by its Content-Type; a RequestError if it is none that is read."""
+    if header == JSON:
+        return JSON
     name = (header or "").split(";")[0].strip().lower()
     if name in ("application/jsonl", "application/jsonlines", "application/x-jsonlines"):
         name = LINES
@@ -88,30 +99,14 @@ def media_type(header: str | None) -> str:
 def parse(body: bytes, form: str, query: Mapping[str, str], limits: Limits) -> Asked:
     """Return the rows, labels and options of a body and its query."""
     if form == JSON:
-        content = json_object(body)
-        asked = _of_object(content, limits)
+        asked = _of_object(json_object(body), body, limits)
     elif form == LINES:
         asked = _of_lines(body, query, limits)
     else:
         asked = _of_csv(body, query, limits)
     if not asked.rows:
         raise RequestError(422, "the request has no rows.", remedy='Send for example {"rows": [{"column": 1}]}.')
-    return Asked(
-        asked.rows,
-        asked.labels,
-        asked.was,
-        asked.options,
-        form,
-        asked.given,
-        len(body),
-        body_digest(body),
-        asked.columns,
-    )
-
-
-def body_digest(body: bytes) -> bytes:
-    """Return the digest of a body, by which a repeated request is recognised."""
-    return blake2b(body, digest_size=16).digest()
+    return asked
 
 
 def json_object(body: bytes) -> dict[str, Any]:
@@ -134,9 +129,8 @@ def _json(text: bytes | str, line: int | None = None) -> Any:
         raise RequestError(400, f"{where} is not JSON ({str(error)[:200]}).") from None
 
 
-def _of_object(content: dict[str, Any], limits: Limits) -> Asked:
-    """Return rows and options of a JSON object: row, rows, text or texts, and label or labels."""
-    given = dict(content)
+def _of_object(given: dict[str, Any], body: bytes, limits: Limits) -> Asked:
+    """Return rows and options of a JSON object: row, rows, text or texts, and label or labels; it is changed."""
     named = [name for name in ("row", "rows", "text", "texts") if name in given]
     if len(named) > 1:
         raise RequestError(422, f"{' and '.join(named)} are given.", remedy="Give one of them.")
@@ -148,14 +142,17 @@ def _of_object(content: dict[str, Any], limits: Limits) -> Asked:
         if not isinstance(rows, list):
             raise RequestError(422, f"{named[0]} is not a list.")
         _check_rows(rows, limits)
-    labels = _labels(given, "label", "labels", rows, one)
-    was = _labels(given, "was", None, rows, one)
-    now = _labels(given, "now", None, rows, one)
-    options = options_of({name: given.pop(name) for name in OPTIONS if name in given})
-    return Asked(rows, labels if now is None else now, was, options, given=given)
+    if not given:
+        return Asked(rows, body=body)
+    labels = _labels(given, "label", "labels", rows)
+    was = _labels(given, "was", None, rows)
+    now = _labels(given, "now", None, rows)
+    asked = {name: given.pop(name) for name in OPTIONS if name in given}
+    options = options_of(asked) if asked else PLAIN
+    return Asked(rows, labels if now is None else now, was, options, given=given, body=body)
 
 
-def _labels(given: dict[str, Any], single: str, several: str | None, rows: list[Row], one: bool) -> list[Any] | None:
+def _labels(given: dict[str, Any], single: str, several: str | None, rows: list[Row]) -> list[Any] | None:
     """Return one label for each row, of one label for all or a list."""
     if several is not None and several in given:
         if single in given:
@@ -246,7 +243,7 @@ def _of_lines(body: bytes, query: Mapping[str, str], limits: Limits) -> Asked:
         raise RequestError(
             422, f"{len(rows)} rows came with {len(labels)} labels.", remedy="Give every row a label, or none."
         )
-    return Asked(rows, labels or None, None, _query_options(query))
+    return Asked(rows, labels or None, None, _query_options(query), LINES, body=body)
 
 
 def _of_csv(body: bytes, query: Mapping[str, str], limits: Limits) -> Asked:
@@ -279,7 +276,7 @@ def _of_csv(body: bytes, query: Mapping[str, str], limits: Limits) -> Asked:
             rows.append({name: value if value.strip() else None for name, value in row.items()})
     except csv.Error as error:
         raise RequestError(422, f"line {lines.line_num} is not CSV ({error}).") from None
-    return Asked(rows, labels or None, None, _query_options(query), columns=header)
+    return Asked(rows, labels or None, None, _query_options(query), CSV, body=body, columns=header)
 
 
 def idempotency_key(header: str | None) -> str | None:

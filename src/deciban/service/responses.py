@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -17,10 +17,20 @@ from deciban.service.requests import LINES, Asked
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))  # made once
 
 
+JSON_TYPE = (b"content-type", b"application/json")
+
+
 class Json(Response):
     """A response of JSON, or of problem+json."""
 
     media_type = "application/json"
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """Set the headers; without any of its own, an answer has the same two always."""
+        if headers or self.status_code != 200:
+            super().init_headers(headers)
+        else:
+            self.raw_headers = [(b"content-length", b"%d" % len(self.body)), JSON_TYPE]
 
     def render(self, content: Any) -> bytes:
         """Encode the content."""

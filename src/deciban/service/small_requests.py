@@ -16,11 +16,15 @@ SMALL_ROWS, SMALL_BYTES = 64, 2**16  # requests up to this size are answered tog
 
 
 class SmallRequests:
-    """Answers small requests for predictions together: those that arrive in one turn of the event loop."""
+    """Answers small requests for predictions together: those that arrive in one turn of the event loop.
+
+    Prior and costs of requests without options are resolved once for each published model.
+    """
 
     def __init__(self, teacher: Teacher) -> None:
         self.teacher = teacher
         self._waiting: list[tuple[Asked, asyncio.Future[Any]]] = []
+        self._plain: tuple[Published, answers.Setting] | None = None
 
     def ask(self, asked: Asked) -> asyncio.Future[Any]:
         """Return the future of (version, answers)."""
@@ -47,7 +51,7 @@ class SmallRequests:
         try:
             likelihood = answers.scores(published, [row for asked, _ in group for row in asked.rows])
             plain = all(asked.options == PLAIN for asked, _ in group)
-            together = answers.predictions(published, likelihood) if plain else None
+            together = answers.predictions(published, likelihood, PLAIN, self._setting(published)) if plain else None
         except DecibanError as error:
             if len(group) == 1:
                 self._settle(group[0][1], error)
@@ -72,6 +76,12 @@ class SmallRequests:
                 self._settle(future, (published, made))
             except DecibanError as error:
                 self._settle(future, error)
+
+    def _setting(self, published: Published) -> answers.Setting:
+        """Return prior and costs of requests without options."""
+        if self._plain is None or self._plain[0] is not published:
+            self._plain = published, answers.Setting.of(published, PLAIN)
+        return self._plain[1]
 
     @staticmethod
     def _settle(future: asyncio.Future[Any], result: Any) -> None:

@@ -33,6 +33,7 @@ from deciban.store import describe, load
 MOST_GROUPED = 1024  # lessons in one commit
 MOST_WAITING = 20_000  # lessons in the queue
 PUBLISH_SECONDS = 0.05  # at most this long are lessons learnt before they are published
+IDLE_SECONDS = 1.0  # so long after a lesson, tables for answers about many rows are computed
 SNAPSHOT_LESSONS = 20_000
 SNAPSHOT_SECONDS = 300.0
 Result = Any  # (entry, whether the lesson was sent before), or an exception
@@ -80,6 +81,7 @@ class Teacher:
         self.snapshot_error = ""
         self._queue: queue.Queue[Ticket | None] = queue.Queue(MOST_WAITING)
         self._changed = threading.Condition()
+        self._complete = False  # whether the published density has the tables that answers about many rows need
         self.file = ModelFile(path)
         try:
             self._open(key)
@@ -96,6 +98,7 @@ class Teacher:
             raise ModelFileError(f"{self.file.path} holds a {kind}; a service needs a GenerativeClassifier.")
         self.clf = load(self.file.path, key=key)
         self.reader = reader_of(self.clf.model_)
+        self._released = is_released(self.clf.model_.family)
         self.journal = Journal(journal_path(self.file.path))
         try:
             ledger_key, receipt_key = Key.of(self.clf.ledger or None), Key.of(key or self.journal.secret)
@@ -122,6 +125,7 @@ class Teacher:
         self._state = self.lessons.replayed(state, self.journal.after(included))
         self._saved, self._saved_at = included, time.monotonic()
         self._publish()
+        self._complete_density()
         self._rehearse()
         for entry in self.journal.unfinished_erasures():
             self._snapshot()
@@ -142,7 +146,7 @@ class Teacher:
     # -- from other threads ----------------------------------------------------------------------------------------
     def submit(self, lesson: Lesson, future: Any) -> None:
         """Put a lesson into the queue; `future` gets its entry when it is in the journal, and whether it was before."""
-        if is_released(self.published.model.family):
+        if self._released:
             raise NotAvailableError("this model was released: it has no sums, so it cannot learn or unlearn.")
         try:
             self._queue.put_nowait(Ticket(lesson, future))
@@ -179,8 +183,9 @@ class Teacher:
         published = time.monotonic()
         while True:
             try:
-                first = self._queue.get(timeout=SNAPSHOT_SECONDS / 10)
+                first = self._queue.get(timeout=SNAPSHOT_SECONDS / 10 if self._complete else IDLE_SECONDS)
             except queue.Empty:
+                self._complete_density()
                 self._snapshot_if_due()
                 continue
             group, ending = self._group(first)
@@ -261,14 +266,22 @@ class Teacher:
         if state.model.classes:
             predictor.density  # noqa: B018  estimated here, so that readers do not wait for it
             self._warm(predictor)
+        self._complete = False
         with self._changed:
             self.published = Published(
                 predictor, state.id, state.names, dict(state.offered), self.reader, self.clf.prior, self.clf.cost
             )
             self._changed.notify_all()
 
+    def _complete_density(self) -> None:
+        """Compute what answers about many rows need; a few rows are answered without it, right after a lesson."""
+        if not self._complete:
+            self._complete = True
+            if self.published.model.classes:
+                self.published.predictor.complete()
+
     def _warm(self, predictor: Predictor) -> None:
-        """Score a text, so that tables that a density makes at first use are made before readers need them."""
+        """Score a text, so that what a density makes at first use is made before readers need it."""
         row = self._text_row()
         if row is not None:
             predictor.scores(predictor.model.encode(self.reader.table([row])))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from deciban.evidence.explanation import decibans_text, short
+from deciban.families.product import expert_columns
+from deciban.model.explain import expert_label
 from deciban.report.columns import ColumnScale
 from deciban.report.drawing import (
     Frame,
@@ -44,9 +46,13 @@ def features_section(material: Material) -> str:
         )
         for one in material.features[:MOST_FEATURES]
     ]
-    note = "<p>Mean evidence for a row's own class over the most probable other class, over a sample of the rows.</p>"
+    note = "Mean evidence for a row's own class over the most probable other class, over a sample of the rows."
+    experts = {expert_label(family, key) for family, key in expert_columns(material.clf.model_.family)}
+    if any(one.name in experts for one in material.features[:MOST_FEATURES]):
+        note += " Several columns named in one line: what their values tell together, beyond each by itself."
     head = ("feature", "decibans a row", "", "rows it is right for", "mostly for")
-    return note + table_of(head, rows, "Features by mean evidence", (1, 3))
+    table = table_of(head, rows, "Features by mean evidence", (1, 3))
+    return f"<p>{note}</p><div class='features'>{table}</div>"
 
 
 def columns_section(material: Material, share: float) -> str:

@@ -168,6 +168,10 @@ function valueOf(part) {
 }
 
 function showBars() {
+  const { form, columns } = state.model;
+  const single = (part) => part.kind === "other" || columns.some(({ name }) => part.name === name || part.name.startsWith(`${name}: `));
+  $("joint").hidden = form !== "table" || state.explained.parts.every(single);
+  $("calibrated").hidden = !state.explained.parts.some((part) => part.kind === "other");
   const more = bars($("bars"), state.explained, state.all, valueOf);
   $("all-parts").hidden = more <= 0;
   $("all-parts").textContent = state.all ? "Show the largest parts only" : "Show all parts";
@@ -244,7 +248,7 @@ function classButtons(parent, act, preferred) {
 }
 
 function showTeachButtons() {
-  $("teach-question").textContent = `Which class is right? The prediction is ${named(state.predicted.prediction)}.`;
+  $("teach-question").textContent = `The prediction is ${named(state.predicted.prediction)}. Which class is right? Click it: the model learns it at once.`;
   classButtons($("teach-classes"), teachRow, state.predicted.prediction);
 }
 

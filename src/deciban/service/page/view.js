@@ -41,6 +41,12 @@ export function odds(dban) {
   return `${ratio < 10 ? ratio.toFixed(1) : ratio < 1e6 ? Math.round(ratio).toLocaleString("en") : ratio.toExponential(1)} to 1`;
 }
 
+// Odds with their direction: 2.2 to 1, or 1 to 2.2 for evidence against.
+function direction(dban) {
+  const text = odds(dban);
+  return numberOf(dban) < 0 && text.endsWith(" to 1") ? `1 to ${text.slice(0, -5)}` : text;
+}
+
 export function costs(value) {
   if (value > 0 && value < 1e-6) return "less than 0.000001";
   return value < 0.001 ? String(Number(value.toPrecision(2))) : value.toFixed(3);
@@ -61,9 +67,12 @@ function bar(value, largest) {
   return element("td", { class: "bar", "aria-hidden": "true" }, track);
 }
 
+// A name that may be broken after its underscores.
+const breakable = (name) => String(name).split("_").flatMap((part, at) => (at ? ["_", document.createElement("wbr"), part] : [part]));
+
 function line(name, value, evidence, largest, kind = "") {
   const row = element("tr", { class: kind },
-    element("th", { scope: "row", textContent: name }),
+    element("th", { scope: "row" }, ...breakable(name)),
     element("td", { class: "value", textContent: written(value) }),
     element("td", { class: "number", textContent: decibans(evidence) }));
   row.append(bar(numberOf(evidence), largest));
@@ -85,13 +94,13 @@ function partsShown(parts, all) {
 export function bars(table, explained, all, valueOf) {
   const shown = partsShown(explained.parts, all);
   table.classList.toggle("without-values", !shown.some((part) => valueOf(part)));
-  const numbers = [...explained.parts.map((part) => numberOf(part.evidence)), numberOf(explained.prior), numberOf(explained.posterior)];
-  const largest = Math.max(...numbers.map(Math.abs).filter(Number.isFinite), 1);
+  const numbers = [...shown.map((part) => part.evidence), explained.evidence, explained.prior, explained.posterior];
+  const largest = Math.max(...numbers.map((one) => Math.abs(numberOf(one))).filter(Number.isFinite), 1);
   fill(table.tBodies[0], ...shown.map((part) => line(part.name, valueOf(part), part.evidence, largest, part.kind || "")));
   fill(table.tFoot,
-    line("evidence", `${odds(explained.evidence)}`, explained.evidence, largest, "total"),
-    line("prior", `${odds(explained.prior)}`, explained.prior, largest),
-    line("answer", `${odds(explained.posterior)}`, explained.posterior, largest, "total"));
+    line("evidence", direction(explained.evidence), explained.evidence, largest, "total"),
+    line("prior", direction(explained.prior), explained.prior, largest),
+    line("answer", direction(explained.posterior), explained.posterior, largest, "total"));
   return partsShown(explained.parts, true).length - partsShown(explained.parts, false).length;
 }
 
