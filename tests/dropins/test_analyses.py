@@ -209,6 +209,11 @@ def test_one_component_with_gaps_is_a_gaussian_with_gaps():
 
 def test_ratios_of_components_and_refusals():
     mixture = ours.GaussianMixture(2, random_state=0).fit(X)
+    other = sklearn.mixture.GaussianMixture(2, random_state=0).fit(X)
+    other.weights_ = np.array([0.9, 0.1])
+    for shares in ([0.9, 0.1], {0: 0.9}):
+        np.testing.assert_allclose(mixture.predict_proba(X, prior=shares), other.predict_proba(X), atol=1e-10)
+        np.testing.assert_array_equal(mixture.predict(X, prior=shares), other.predict(X))
     p = mixture.predict_proba(X)
     odds = np.log(p[:, 1] / p[:, 0]) - np.log(mixture.weights_[1] / mixture.weights_[0])
     np.testing.assert_allclose(mixture.llr(X), odds, atol=1e-8)

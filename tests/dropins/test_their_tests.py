@@ -21,3 +21,9 @@ def test_naive_bayes():
     assert done.returncode == 0, done.stdout + done.stderr
     assert "naive_bayes: " in done.stdout
     assert "(100.0%)" in done.stdout
+
+
+def test_every_public_estimator_passes_scikit_learns_checks():
+    done = subprocess.run([sys.executable, str(RUNNER), "checks"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" passed, 0 failed") >= 29

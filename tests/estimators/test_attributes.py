@@ -15,6 +15,9 @@ from deciban import (
     Gamma,
     Gaussian,
     GenerativeClassifier,
+    HiddenMarkovModel,
+    Mixture,
+    MixtureModel,
     Multinomial,
     Poisson,
     Text,
@@ -84,6 +87,47 @@ def test_log_probabilities_are_those_of_naive_bayes():
         np.testing.assert_allclose(mine, theirs)
     texts = GenerativeClassifier(Text(transform="counts", pseudo_count=1.0)).fit(["aa bb", "bb cc"] * 5, [0, 1] * 5)
     assert np.exp(texts.feature_log_prob_).sum(axis=1) == pytest.approx(1)
+
+
+def test_log_probabilities_of_several_families_are_named_by_column():
+    frame = pd.DataFrame({"size": X[:, 0], "colour": np.array(["red", "blue", "green"])[np.arange(150) % 7 % 3]})
+    frame["text"] = ["aa bb", "bb cc", "cc"] * 50
+    families = {"size": Gaussian(), "colour": Categorical(), "text": Text(transform="counts", pseudo_count=1.0)}
+    clf = GenerativeClassifier(families, calibrate=None).fit(frame, Y)
+    alone = GenerativeClassifier(Categorical()).fit(frame[["colour"]], Y)
+    assert list(clf.feature_log_prob_) == list(clf.categories_) == ["colour", "text"]
+    np.testing.assert_allclose(clf.feature_log_prob_["colour"], alone.feature_log_prob_[0])
+    assert clf.categories_["colour"].tolist() == alone.categories_[0].tolist() == ["blue", "green", "red"]
+    share = (frame["colour"][Y == 1] == "red").sum() + 1
+    assert np.exp(clf.feature_log_prob_["colour"])[1, 2] == pytest.approx(share / 53)
+    assert clf.feature_log_prob_["text"].shape == (3, len(clf.categories_["text"]))
+    assert clf.categories_["text"][:3].tolist() == ["aa", "bb", "cc"]
+    assert not hasattr(GenerativeClassifier(Gaussian()).fit(X, Y), "categories_")
+
+
+def test_moments_of_components_and_states():
+    colour = np.array(["red", "blue"])[Y % 2]
+    frame = pd.DataFrame({"colour": colour, "a": X[:, 0], "b": X[:, 1], "n": COUNTS[np.arange(150) % 60, 0]})
+    families = {("b", "a"): Gaussian(), "colour": Categorical(), "n": Poisson()}
+    one = MixtureModel(1, families, rule="ml").fit(frame)
+    assert np.isnan(one.means_[0, 0])
+    np.testing.assert_allclose(one.means_[0, 1:], frame[["a", "b", "n"]].mean())
+    np.testing.assert_allclose(one.covariances_[0, 1:3, 1:3], np.cov(X[:, :2].T, bias=True), atol=1e-9)
+    chain = HiddenMarkovModel(families, 3, rule="ml").fit([frame], [Y])
+    expected = [frame[k == Y][["b", "a"]].mean() for k in range(3)]
+    np.testing.assert_allclose(chain.means_[:, :2], expected)  # columns in the order of the dict
+    assert np.isnan(chain.means_[:, 2]).all()
+
+
+def test_moments_of_mixtures_are_those_of_their_samples():
+    clf = GenerativeClassifier(Mixture(Gaussian("full"), 2)).fit(X[:, :2], Y)
+    rows = clf.density.sample(np.repeat(np.arange(3), 100_000), np.random.default_rng(0))
+    for k in range(3):
+        mine = rows[100_000 * k : 100_000 * (k + 1)]
+        np.testing.assert_allclose(clf.means_[k], mine.mean(axis=0), atol=0.01)
+        np.testing.assert_allclose(clf.covariances_[k], np.cov(mine.T), atol=0.01)
+        np.testing.assert_allclose(clf.variances_[k], mine.var(axis=0), atol=0.01)
+    assert not hasattr(GenerativeClassifier(Mixture(Categorical(), 2)).fit(COUNTS % 3, CLASSES), "means_")
 
 
 def test_what_a_family_lacks_is_no_attribute():

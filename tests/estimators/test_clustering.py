@@ -119,6 +119,8 @@ def test_bad_input_is_said():
         MixtureModel(4).fit([[1.0], [2.0]])
     with pytest.raises(HyperparameterError, match="n_components is empty"):
         MixtureModel([]).fit([[1.0], [2.0]])
+    with pytest.raises(HyperparameterError, match=r"n_components='auto' is no number.*range\(1, 9\)"):
+        MixtureModel("auto").fit([[1.0], [2.0]])
     with pytest.raises(AttributeError, match="Gaussian"):
         _ = MixtureModel(1, Multinomial()).fit([[1, 2], [2, 1]]).means_
     with pytest.raises(InputError, match="name the family"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 
 import numpy as np
 import pandas as pd
@@ -150,6 +151,9 @@ def test_the_label_column_of_the_fit_may_stay_in_the_frame(families):
 def test_iterators_and_lazy_frames_are_read_once():
     clf = GenerativeClassifier().fit((text for text in TEXTS), (label for label in LABELS))
     np.testing.assert_array_equal(clf.predict(text for text in TEXTS), clf.predict(TEXTS))
+    by_name = dict(enumerate(TEXTS))
+    np.testing.assert_array_equal(clf.predict(by_name.values()), clf.predict(TEXTS))
+    np.testing.assert_array_equal(clone(clf).fit(deque(TEXTS), deque(LABELS)).predict(TEXTS), clf.predict(TEXTS))
     lazy = pl.DataFrame(FRAME.assign(label=NAMES)).lazy()
     clf = GenerativeClassifier().fit(lazy, "label").learn(lazy, "label")
     assert clf.class_count_.sum() == 300

@@ -91,6 +91,7 @@ def test_a_classifier_is_fitted_on_dicts():
     one = GenerativeClassifier().fit(frame, y)
     two = GenerativeClassifier().fit(as_dicts(frame), y)
     np.testing.assert_allclose(two.predict_proba(as_dicts(frame)), one.predict_proba(frame), rtol=1e-12)
+    assert [two.predict_one(row) for row in as_dicts(frame)[:5]] == one.predict(frame)[:5].tolist()
 
 
 def test_unknown_columns_and_impossible_values_of_a_dict_are_refused():

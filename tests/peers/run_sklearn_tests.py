@@ -1,7 +1,8 @@
 """Runs scikit-learn's own tests against the drop-ins: `python tests/peers/run_sklearn_tests.py [NAME…]`.
 
 The test files of the installed scikit-learn are collected as they are, in a process where scikit-learn is patched and
-kernels run on inputs of any size. A test of EXCEPTIONS is not counted as failed; its reason stands beside it.
+kernels run on inputs of any size. A test of EXCEPTIONS is not counted as failed; its reason stands beside it. "checks"
+are those of `check_estimator`, for every public estimator of deciban; none is expected to fail.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import check_estimator
 
 from deciban.kernels import forced
 
@@ -80,19 +83,40 @@ def run(name: str, body: str | None, more: list[str]) -> dict[str, str]:
     return swap.results
 
 
-def checked() -> tuple[list[str], list[str]]:
-    """Lines on scikit-learn's checks of every drop-in at its defaults, and the names of those that fail."""
-    from sklearn.utils.estimator_checks import check_estimator
-
+def public_estimators() -> list[Any]:
+    """Every public estimator at its defaults, further options of ours, and arguments where they are needed."""
+    import deciban
     import deciban.sklearn
+    from deciban import Gaussian, GenerativeClassifier, SemiSupervised
 
+    sequences = {"family": Gaussian(), "n_states": 2, "random_state": 0, "n_starts": 1}
+    arguments: dict[str, dict[str, Any]] = {
+        "HiddenMarkovModel": sequences,
+        "HMMClassifier": sequences,
+        "PLSA": {"n_components": 2},
+        "TopicModel": {"n_components": 2},
+    }
+    found = [getattr(deciban.sklearn, name)() for name in deciban.sklearn.__all__ if name[0].isupper()]
+    own = {name: getattr(deciban, name) for name in deciban.__all__}
+    found += [
+        cls(**arguments.get(name, {}))
+        for name, cls in own.items()
+        if isinstance(cls, type) and issubclass(cls, BaseEstimator)
+    ]
+    found += [GenerativeClassifier(Gaussian(structure)) for structure in ("full", "tied", "diagonal", "spherical")]
+    return [*found, GenerativeClassifier(class_weight="balanced"), SemiSupervised(Gaussian("tied"))]
+
+
+def checked() -> tuple[list[str], list[str]]:
+    """Lines on scikit-learn's checks of every public estimator, and the names of those that fail."""
     lines, failed = [], []
-    for name in (name for name in deciban.sklearn.__all__ if name[0].isupper()):
+    for estimator in public_estimators():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            results = check_estimator(getattr(deciban.sklearn, name)(), on_fail=None, on_skip=None)
+            results = check_estimator(estimator, on_fail=None, on_skip=None)
         counts = Counter(each["status"] for each in results)
-        lines.append(f"check_estimator({name}()): {counts['passed']} passed, {counts['failed']} failed")
+        name = " ".join(repr(estimator).split())
+        lines.append(f"check_estimator({name}): {counts['passed']} passed, {counts['failed']} failed")
         failed += [f"{name}: {each['check_name']}" for each in results if each["status"] in ("failed", "xfail")]
     return lines, failed
 

@@ -124,8 +124,11 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Moments of the columns in each class, in the units of the data; NaN for columns without moments.
     covariances_ : ndarray of shape (n_classes, n_features, n_features)
         Covariances of the columns in each class; 0 between blocks, which are independent.
-    feature_log_prob_ : ndarray of shape (n_classes, n_features), or list of ndarray
-        Log probabilities of words or of ones; of categories, an array (n_classes, n_categories) for each column.
+    feature_log_prob_ : ndarray of shape (n_classes, n_features), list of ndarray, or dict
+        Log probabilities of words or of ones; of categories, an array (n_classes, n_categories) for each column. With
+        several families, a dict of these by column.
+    categories_ : ndarray, list of ndarray, or dict
+        Words or categories along the last axis of `feature_log_prob_`, in the same form.
     model_ : Model
         The fitted model, an immutable value.
     n_features_in_ : int
@@ -269,9 +272,14 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         return _parameters().covariances(self.model_, self.density)
 
     @property
-    def feature_log_prob_(self) -> Array | list[Array]:
+    def feature_log_prob_(self) -> Array | list[Array] | dict[Any, Any]:
         """Log probabilities of words, ones or categories: (n_classes, n_features), or an array for each column."""
         return _parameters().log_probabilities(self.density)
+
+    @property
+    def categories_(self) -> Array | list[Array] | dict[Any, Any]:
+        """Words or categories along the last axis of `feature_log_prob_`, in the same form."""
+        return _parameters().category_names(self.density)
 
     def posterior(self) -> Posterior:
         """Describe the posterior of every parameter.
@@ -560,6 +568,21 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             Class label → P(class|row).
         """
         return dict(zip(self.classes_.tolist(), self.predict_proba([row])[0].tolist()))
+
+    def predict_one(self, row: Row) -> Any:
+        """Return the most probable class of a single row; `scorer` answers many of them faster.
+
+        Parameters
+        ----------
+        row : dict, sequence or str
+            A row as `learn_one` takes it.
+
+        Returns
+        -------
+        object
+            A class label.
+        """
+        return self.predict([row]).tolist()[0]
 
     def unlearn(self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None) -> Self:
         """Remove rows that were learnt before; the result equals a model fitted without them.

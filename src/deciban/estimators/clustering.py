@@ -17,9 +17,9 @@ from deciban.errors import DecibanError, HyperparameterError, InputError, NotAva
 from deciban.estimators.parameters import FamilyParameters
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.family import Structure
+from deciban.families.moments import column_covariances, column_moments
 from deciban.families.product import BlockRows, Product, places_of
-from deciban.families.protocol import Family, Rows, Rule, set_input_tags
-from deciban.latent.components import covariances_of, means_of
+from deciban.families.protocol import Density, Family, Rows, Rule, set_input_tags
 from deciban.latent.em import NOT_EXACT, Trace
 from deciban.latent.fitted_mixture import FittedMixture
 from deciban.latent.mixture import Criterion, Mixture
@@ -69,9 +69,9 @@ class MixtureModel(DensityMixin, FamilyParameters):
     weights_ : ndarray of shape (n_components,)
         Probability of each component; components are ordered by it.
     means_ : ndarray of shape (n_components, n_features)
-        Means of Gaussian components, in the units of the data.
+        Mean of each column, in the units of the data; NaN for columns whose family has none.
     covariances_ : ndarray of shape (n_components, n_features, n_features)
-        Covariances of Gaussian components.
+        Covariances of the columns; 0 between the columns of different families.
     criteria_ : dict of {int: float}
         Criterion for each number of components, with the structure that was chosen; empty for a single number.
     converged_ : bool
@@ -184,6 +184,10 @@ class MixtureModel(DensityMixin, FamilyParameters):
             raise InputError("a sparse table may hold counts or flags; name the family, such as Multinomial().")
         asked = by_type(self.family, table)
         several = isinstance(self.n_components, Iterable)
+        if isinstance(self.n_components, str):
+            raise HyperparameterError(
+                f"n_components={self.n_components!r} is no number. Give one, or several such as range(1, 9)."
+            )
         sizes = list(self.n_components) if isinstance(self.n_components, Iterable) else [self.n_components]
         if not sizes:
             raise HyperparameterError("n_components is empty. Give a number, or several such as range(1, 9).")
@@ -450,13 +454,20 @@ class MixtureModel(DensityMixin, FamilyParameters):
 
     @property
     def means_(self) -> Array:
-        """Means of Gaussian components, shape (n_components, n_features)."""
-        return means_of(self._fitted.density().components)
+        """Mean of each column in each component, shape (n_components, n_features); NaN where the family has none."""
+        return column_moments(*self._columns_of_components()).means
 
     @property
     def covariances_(self) -> Array:
-        """Covariances of Gaussian components, shape (n_components, n_features, n_features)."""
-        return covariances_of(self._fitted.density().components)
+        """Covariances, shape (n_components, n_features, n_features): 0 between families, NaN where one has none."""
+        return column_covariances(*self._columns_of_components())
+
+    def _columns_of_components(self) -> tuple[Density, list[list[int]], int]:
+        """Return the density of the components, the positions of the columns of its blocks, and their number."""
+        fitted = self._fitted
+        D = len(self.columns_)
+        places = fitted.family.positions(self.columns_) if isinstance(fitted.family, Product) else [list(range(D))]
+        return fitted.density().components, places, D
 
     def check_fitted(self) -> None:
         """Raise ModelFileError if fitted attributes that were read from a file contradict each other."""

@@ -18,10 +18,12 @@ from deciban.engines.current import parted
 from deciban.errors import HyperparameterError, InputError, MergeError, NotAvailableError, NotLearntError
 from deciban.estimators.parameters import FamilyParameters
 from deciban.estimators.word_sequences import features_of, read_words
+from deciban.families.abilities import HasMoments, ability
 from deciban.families.known import KnownDensities
+from deciban.families.moments import column_covariances, column_moments
 from deciban.families.product import BlockRows, Product
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule, set_input_tags
-from deciban.latent.components import choose_within, covariances_of, free_parameters, means_of
+from deciban.latent.components import choose_within, free_parameters
 from deciban.latent.em import Trace
 from deciban.latent.hmm import HMM, HMMDensity, HMMStats
 from deciban.latent.hmm_inference import BaumWelch, Inference, choose_family
@@ -110,9 +112,9 @@ class HiddenMarkovModel(Additive, FamilyParameters):
     transmat_ : ndarray of shape (n_states, n_states)
         Transition probabilities, from row to column.
     means_ : ndarray of shape (n_states, n_features)
-        Means of Gaussian emissions, in the units of the data.
+        Means of emissions, in the units of the data; NaN for columns whose family has none.
     covariances_ : ndarray of shape (n_states, n_features, n_features)
-        Covariances of Gaussian emissions.
+        Covariances of emissions.
 
     Examples
     --------
@@ -653,13 +655,26 @@ class HiddenMarkovModel(Additive, FamilyParameters):
 
     @property
     def means_(self) -> Array:
-        """Mean of each state's emissions in the units of the data, shape (n_states, n_features); Gaussian ones only."""
-        return means_of(self.density.emissions)
+        """Mean of each state's emissions in the units of the data, shape (n_states, n_features); NaN where none is.
+
+        Columns of a dict of families are in its order. The mean of a mixture is that of all its components.
+        """
+        return column_moments(self.density.emissions, *self._places()).means
 
     @property
     def covariances_(self) -> Array:
-        """Covariance of each state's emissions, shape (n_states, n_features, n_features); Gaussian ones only."""
-        return covariances_of(self.density.emissions)
+        """Covariance of each state's emissions, shape (n_states, n_features, n_features), as `means_` has them."""
+        return column_covariances(self.density.emissions, *self._places())
+
+    def _places(self) -> tuple[list[list[int]], int]:
+        """Return the positions of the columns of each block of emissions, and the number of columns."""
+        if isinstance(self.family_, Product):
+            sizes = [len(key) for key in self.family_.keys]
+        else:
+            described = ability(self.density.emissions, HasMoments)
+            sizes = [1 if described is None else described.moments()[0].shape[1]]
+        ends = np.cumsum(sizes).tolist()
+        return [list(range(end - size, end)) for size, end in zip(sizes, ends)], ends[-1]
 
     # -- files -------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str], *, note: str = "") -> None:

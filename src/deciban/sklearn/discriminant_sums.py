@@ -236,6 +236,10 @@ class DiscriminantAnalysis(Evidence, Sums):
         self._refuse_left_out()
         X, moments = self._varying(np.asarray(validate_data(self, X, reset=False), dtype=float), self._learnt())
         K, D = moments.mean.shape
+        if not D:
+            raise NotAvailableError(
+                f"no column varies by more than tol={self.tol:g} within classes. Use a smaller tol."
+            )
         origin, sums = moments.about_mean()
         stats = GaussianStats({"class": Axis.of(K), "feature": Axis.of(D)}, *sums, origin)
         family = Gaussian(self._structure)  # type: ignore[arg-type]

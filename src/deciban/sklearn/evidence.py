@@ -171,7 +171,12 @@ class LeaveOneOut:
         """
         check_is_fitted(self)
         codes = self._known_codes(y)
-        scores, count = self._left_out(X, codes)
+        try:
+            scores, count = self._left_out(X, codes)
+        except HyperparameterError as error:  # alpha=0: without a row, some of its values would be impossible
+            raise NotAvailableError(
+                f"{type(self).__name__} with these parameters has no leave-one-out scores: {error}"
+            ) from None
         scores = scores + self._left_out_prior(np.asarray(count, dtype=float), codes)
         if method == "predict":
             return self.classes_[scores.argmax(axis=1)]

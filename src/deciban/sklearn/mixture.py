@@ -17,6 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from deciban import kernels
 from deciban.errors import MissingValueError
+from deciban.evidence.decisions import resolve_prior
+from deciban.evidence.scores import log_probability
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.kernels.choice import compiled
 from deciban.kernels.mixture import Pass, mixture_pass
@@ -394,48 +396,57 @@ class GaussianMixture(Ratios, theirs.GaussianMixture):
         check_is_fitted(self)
         return np.logaddexp.reduce(self._estimate_weighted_log_prob(self._check(X)), axis=1)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, prior: Any = None) -> Array:
         """Return the most probable component of each row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows.
+        prior : array-like of shape (n_components,) or dict, default=None
+            Shares of the components in the place of `weights_`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Components.
         """
-        if self.handle_missing == "error":
+        if prior is None and self.handle_missing == "error":
             return super().predict(X)
-        check_is_fitted(self)
-        return self._estimate_weighted_log_prob(self._check(X)).argmax(axis=1)
+        return self._joint(X, prior).argmax(axis=1)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, prior: Any = None) -> Array:
         """Return the probability of each component.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows.
+        prior : array-like of shape (n_components,) or dict, default=None
+            Shares of the components in the place of `weights_`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
             Probabilities.
         """
-        if self.handle_missing == "error":
+        if prior is None and self.handle_missing == "error":
             return super().predict_proba(X)
+        scores = self._joint(X, prior)
+        return kernels.softmax(scores).astype(self.means_.dtype, copy=False)
+
+    def _joint(self, X: Any, prior: Any) -> Array:
+        """Return log π_k f(x|k), shape (n, K)."""
         check_is_fitted(self)
-        scores = self._estimate_weighted_log_prob(self._check(X))
-        return kernels.softmax(scores).astype(scores.dtype, copy=False)
+        return self._log_likelihood(X) + self._log_prior(prior)
 
     def _log_likelihood(self, X: Any) -> Array:
         return self._estimate_log_prob(self._check(X))
 
     def _log_prior(self, prior: Any = None) -> Array:
-        return np.log(self.weights_)
+        if prior is None:
+            return np.log(self.weights_)
+        return log_probability(resolve_prior(prior, self._names()))
 
     def _names(self) -> Array:
         return np.arange(self.n_components)

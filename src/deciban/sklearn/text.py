@@ -10,8 +10,8 @@ import sklearn.feature_extraction.text as sklearn_text
 from sklearn.preprocessing import normalize
 
 from deciban.errors import DecibanError
-from deciban.sklearn.dropin import DropIn
-from deciban.text.counting import count_rows
+from deciban.sklearn.dropin import Array, DropIn
+from deciban.text.counting import count_by_arrival, count_rows
 from deciban.text.documents import Documents, is_large
 from deciban.text.tokens import TWO_OR_MORE, Tokens
 from deciban.text.vocabulary import Vocabulary, text_array
@@ -26,8 +26,9 @@ class _Terms:
     A dictionary of millions of terms takes longer to build than to count them, and `transform` does not need it.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, order: Array | None = None) -> None:
+        """`order` are the columns in the order in which scikit-learn's dictionary has them, ascending if None."""
+        self.vocabulary, self.order = vocabulary, order
         self.columns: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -39,9 +40,12 @@ class _Terms:
             # A dictionary that once held a key that is no text does not check that all keys are texts while it grows,
             # which saves a fifth of the time for millions of terms.
             columns: dict[Any, int] = {None: 0}
-            columns.update(zip(self.vocabulary, range(len(self.vocabulary))))
+            if self.order is None:
+                columns.update(zip(self.vocabulary, range(len(self.vocabulary))))
+            else:
+                columns.update(zip(self.vocabulary.names.take(self.order).to_pylist(), self.order.tolist()))
             del columns[None]
-            self.columns = columns
+            self.columns, self.order = columns, None
         return self.columns
 
 
@@ -170,11 +174,7 @@ class CountVectorizer(Tokenizes, sklearn_text.CountVectorizer):
             counted = None  # scikit-learn raises its own error, or accepts text that is not valid Unicode
         if counted is not None:
             return counted
-        vocabulary, X = super()._count_vocab(_iterable(raw_documents), fixed_vocab)
-        if not fixed_vocab:
-            X = super()._sort_features(X, vocabulary)
-            X.sort_indices()
-        return vocabulary, X
+        return super()._count_vocab(_iterable(raw_documents), fixed_vocab)
 
     def _count_by_kernels(self, raw_documents: Iterable[Any], fixed_vocab: bool) -> tuple[Any, Any] | None:
         """Vocabulary and counts, as `_count_vocab` returns them; None where scikit-learn should count."""
@@ -190,20 +190,22 @@ class CountVectorizer(Tokenizes, sklearn_text.CountVectorizer):
         elif not is_large(documents):
             return None
         self.build_analyzer()  # for its warning of stop words that no token can equal
+        if not fixed_vocab and tokens.unit == "word":
+            counted, order = count_by_arrival(documents, tokens)
+            if len(order):  # scikit-learn raises its own error if there are no terms
+                return _Terms(counted.vocabulary, order), _sklearn_sparse(counted.matrix, self.dtype)
         X, found = count_rows(documents, tokens, given)
-        vocabulary = self._vocabulary if fixed_vocab else _Terms(found)
-        return vocabulary, _sklearn_sparse(X.astype(self.dtype, copy=False))
+        return self._vocabulary if fixed_vocab else _Terms(found), _sklearn_sparse(X, self.dtype)
 
     def _sort_features(self, X: Any, vocabulary: dict[str, int] | _Terms) -> Any:
-        """Convert columns to Python integers; terms are sorted already."""
-        if isinstance(vocabulary, _Terms):
-            if vocabulary.columns is None:
-                return X
-            vocabulary = vocabulary.columns
-        for term, column in vocabulary.items():
+        """Sort the terms that scikit-learn has counted; those of the kernels are sorted already."""
+        if not isinstance(vocabulary, _Terms):
+            return super()._sort_features(X, vocabulary)
+        columns = vocabulary.columns or {}
+        for term, column in columns.items():  # those of `_limit_features` are integers of numpy
             if type(column) is int:
                 break
-            vocabulary[term] = int(column)
+            columns[term] = int(column)
         return X
 
     def _limit_features(
@@ -337,7 +339,7 @@ class HashingVectorizer(Tokenizes, sklearn_text.HashingVectorizer, auto_wrap_out
         rows.sum_duplicates()
         if self.norm is not None:
             rows = normalize(rows, norm=self.norm, copy=False)
-        return _sklearn_sparse(rows)
+        return _sklearn_sparse(rows, self.dtype)
 
 
 def _iterable(raw_documents: Iterable[Any]) -> Iterable[Any]:
@@ -348,9 +350,9 @@ def _iterable(raw_documents: Iterable[Any]) -> Iterable[Any]:
     return texts if isinstance(texts, list) else texts.to_pylist()
 
 
-def _sklearn_sparse(X: sp.csr_array) -> Any:
-    """A sparse array or matrix, as this version of scikit-learn returns it."""
+def _sklearn_sparse(X: sp.csr_array, dtype: Any) -> Any:
+    """A sparse array or matrix of a type, as this version of scikit-learn returns it; entries keep their order."""
     align = getattr(sklearn_text, "_align_api_if_sparse", sp.csr_matrix)
-    X = align(X)
-    X.has_sorted_indices = X.has_canonical_format = True
-    return X
+    made = align(sp.csr_array((X.data.astype(dtype, copy=False), X.indices, X.indptr), X.shape))
+    made.has_sorted_indices, made.has_canonical_format = X.has_sorted_indices, X.has_canonical_format
+    return made

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deciban.engines.current import parted
 from deciban.errors import HyperparameterError, InputError
+from deciban.families.passes import Passes
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
-from deciban.latent.expectation import Passes
 from deciban.ranges import COUNT, HELD_OUT, THREADS, TOLERANCE, Ranges
 from deciban.store import save
 from deciban.store.checks import require

@@ -38,8 +38,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from deciban.errors import DomainError
+from deciban.families.passes import Passes
 from deciban.kernels.choice import Array
-from deciban.latent.expectation import Passes
 from deciban.topics.kernels.layout import SINGLE_THREAD, Rows, ThreadPool, TokenTopics, WordTopics, by_word
 from deciban.topics.kernels.passes import exact_pass, excluding_documents, excluding_words, gibbs_sweep
 from deciban.topics.reading import size_of_part

@@ -21,8 +21,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, NotAvailableError
+from deciban.families.passes import Passes
 from deciban.kernels.choice import Array
-from deciban.latent.expectation import Passes
 from deciban.ranges import SHARE, Ranges
 from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words

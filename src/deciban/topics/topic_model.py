@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
+from deciban.families.passes import Passes
 from deciban.kernels.choice import Array
 from deciban.latent.em import Trace
-from deciban.latent.expectation import Passes
 from deciban.ranges import COUNT, POSITIVE, Ranges
 from deciban.store.estimators import check_parameters
 from deciban.topics.estimator import TopicEstimator, Words, column_names
