@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from glob import glob
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -117,7 +118,7 @@ def job_workers(kind: str, pattern: str, counts: str) -> dict[str, Any]:
     from deciban.engines.current import CURRENT
     from deciban.engines.dask import DaskEngine
 
-    found: dict[str, Any] = {"seconds": {}, "cpu": {}, "peaks": {}}
+    found: dict[str, Any] = {"seconds": {}, "cpu": {}, "program": {}, "peaks": {}}
     wanted = [int(each) for each in counts.split(",")]
     for repeat in range(1 + REPEATS):
         for workers in wanted:
@@ -128,16 +129,18 @@ def job_workers(kind: str, pattern: str, counts: str) -> dict[str, Any]:
                 Client(cluster, set_as_default=False) as client,
             ):
                 CURRENT.set(DaskEngine(client, quiet=True))
-                client.run(_warm, kind, pattern.replace("*", "000"))
-                before = sum(client.run(time.process_time).values()) + time.process_time()
+                client.run(_warm, kind, min(glob(pattern)))
+                before, here = sum(client.run(time.process_time).values()), time.process_time()
                 start = time.perf_counter()
                 clf = classifier(kind).fit(pattern, "label")
                 seconds = time.perf_counter() - start
-                cpu = sum(client.run(time.process_time).values()) + time.process_time() - before
+                program = time.process_time() - here
+                cpu = sum(client.run(time.process_time).values()) - before + program
                 peaks = [*client.run(peak_memory).values(), peak_memory()]
             if repeat or len(wanted) == 1:
                 found["seconds"].setdefault(workers, []).append(seconds)
                 found["cpu"].setdefault(workers, []).append(cpu)
+                found["program"].setdefault(workers, []).append(program)
             found["peaks"][workers] = peaks
         if len(wanted) == 1:
             break
@@ -151,7 +154,7 @@ def _warm(kind: str, path: str) -> None:
 
 def job_constants(kind: str, pattern: str) -> dict[str, Any]:
     """Constants of the cost model: seconds per row of a fragment, bytes of its sums, seconds to add two of them."""
-    from deciban.engines import plan
+    from deciban.engines import plan, sums
     from deciban.engines.fragments import Files, parts_of
     from deciban.read.files import open_source
 
@@ -160,7 +163,7 @@ def job_constants(kind: str, pattern: str) -> dict[str, Any]:
     rows = plan.GivenRows(source, "label", None, plan.schema_reader(classifier(kind).families, None, True))
     first = next(rows.batches())
     begun = plan.begin(classifier(kind)._request(None), first, rows, "label", True)
-    work = plan.Summing(begun.choices)
+    work = sums.Summing(begun.choices)
     items = given.items(0)[:4]
     work(*items[0])
     seconds, found, adding = [], [], []
@@ -217,7 +220,13 @@ def engines(share: float) -> Iterator[Row | str]:
             yield Row(what, "one worker", one, two, ratios, at_least(1.7))
             peaks = ", ".join(f"{peak:,.0f}" for peak in found["peaks"]["2"])
             cpu = {workers: round(median(each), 1) for workers, each in found["cpu"].items()}
+            program, all_of_one = median(found["program"]["1"]), median(found["cpu"]["1"])
+            bound = all_of_one / (program + (all_of_one - program) / 2)
             yield f"{kind}: CPU seconds by workers {cpu}; memory of the processes {peaks} MB; {os.cpu_count()} cores"
+            yield (
+                f"{kind}: {program:.1f} of {all_of_one:.1f} CPU seconds with one worker are the program's, which "
+                f"two workers do not share: about {bound:.2f} times as fast at most"
+            )
 
 
 @benchmark("engines-scale")
@@ -268,8 +277,11 @@ def flat(share: float) -> Iterator[Row | str]:
                     (links / f"{at:06}-{file.name}").symlink_to(file)
             found = run_job("workers", "tables", f"{links}/*.parquet", "2")
             peaks = ", ".join(f"{peak:,.0f}" for peak in found["peaks"]["2"])
-            seconds = found["seconds"]["2"][0]
-            yield f"{times * size / 1e9:.2f} GB in {times * 8:,} files: {seconds:.1f} s, memory {peaks} MB"
+            seconds, cpu = found["seconds"]["2"][0], found["cpu"]["2"][0]
+            yield (
+                f"{times * size / 1e9:.2f} GB in {times * 8:,} files: {seconds:.1f} s elapsed, {cpu:.1f} CPU seconds "
+                f"of all processes; memory {peaks} MB (the last is the program)"
+            )
 
 
 def job_sql(rows: str) -> dict[str, Any]:

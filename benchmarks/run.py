@@ -6,6 +6,7 @@ import argparse
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -29,6 +30,7 @@ import growth  # noqa: E402, F401
 import hmm  # noqa: E402, F401
 import leave_one_out  # noqa: E402, F401
 import mixtures  # noqa: E402, F401
+import mllib  # noqa: E402, F401
 import mnist  # noqa: E402, F401
 import one_row  # noqa: E402, F401
 import prediction_sets  # noqa: E402, F401
@@ -97,6 +99,7 @@ def show(names: list[str], share: float) -> tuple[list[record.Result], list[str]
                     headed = False
                 else:
                     remarks.append(f"{name}: {said}")
+                    print(f"  {remarks[-1]}", file=sys.stderr, flush=True)  # at once: a job may take an hour
     print("", *remarks, sep="\n")
     return results, remarks
 

@@ -185,12 +185,13 @@ def rates(folder: Path, seconds: int) -> None:
             rounds = [[wrk(each, script, path, connections, seconds) for each in both] for _ in range(ROUNDS)]
         found = {what: float(np.median([one[1][what] for one in rounds])) for what in rounds[0][1]}
         bare = [one[0]["per second"] for one in rounds]
+        used = np.median([one[0]["CPU µs"] for one in rounds])
         share = np.median([one[1]["per second"] / one[0]["per second"] for one in rounds])
         print(
             f"{name:<16}",
             ", ".join(f"{what} {value:,.0f}" for what, value in found.items()),
             f"(largest {max(one[1]['per second'] for one in rounds):,.0f}); Starlette echoing the same requests: "
-            f"{np.median(bare):,.0f} per second (largest {max(bare):,.0f}), ratio {share:.2f}",
+            f"{np.median(bare):,.0f} per second (largest {max(bare):,.0f}), CPU µs {used:.0f}, ratio {share:.2f}",
             flush=True,
         )
 

@@ -20,7 +20,7 @@ import numpy as np
 from deciban import PLSA, TopicModel
 from harness import REPEATS, Row, at_least, benchmark, timed
 from topic_corpus import Corpus, corpus
-from topic_courses import Course, gensim, ours, sklearn_online, tell, tomotopy
+from topic_courses import Course, gensim, ours, sklearn_online, tomotopy
 from topic_evidence import overfitting
 from topic_tuning import nmf
 
@@ -41,10 +41,7 @@ def topics(share: float) -> Iterator[Row | str]:
     X = data.learnt
     yield f"{X.shape[0]:,} documents of {X.data.sum():,.0f} tokens, {X.shape[1]:,} words; {len(SEEDS)} seeds"
     TopicModel(2, method="scvb0", max_iter=2).fit(X[:1000])  # compile
-    for said in _all(data):
-        if isinstance(said, str):
-            tell(said)  # remarks come below the table, at the end: not to be lost if it is not waited for
-        yield said
+    yield from _all(data)
 
 
 def _all(data: Corpus) -> Iterator[Row | str]:

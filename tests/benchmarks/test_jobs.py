@@ -41,8 +41,18 @@ WITH_DATA = {  # jobs that need DECIBAN_DATA
 LONG = {
     *("cli", "startup", "text-one", "one-row", "clock-one-row", "clock-first", "clock-small", "clock-text-default"),
     *("text-memory", "clock-memory", "growth", "mixtures", "mnist", "topics", "topics-gensim", "topic-evidence"),
-    *("engines", "engines-scale", "engines-words", "engines-flat", "engines-sql", "topic-tuning", "tables"),
+    *(
+        "engines",
+        "engines-scale",
+        "engines-words",
+        "engines-flat",
+        "engines-sql",
+        "engines-mllib",
+        "topic-tuning",
+        "tables",
+    ),
     *("text-quality", "text-rivals", "rivals", "few-rows", "noise-figures", "set-figures", "prediction-sets", "trust"),
+    "topic-tuning",
 }
 
 
