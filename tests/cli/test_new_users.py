@@ -137,6 +137,17 @@ def test_inspect_shows_all_ranges_of_a_column_and_no_other_column(said, here):
     assert not any(name.startswith("year 2 ") or name == "year 2" for name in shown)
 
 
+def test_words_of_a_table_are_named_by_their_column(said, here):
+    words = {"body": ["cheap pills now"] * 30 + ["see you at lunch"] * 30, "size": np.arange(60.0) % 7}
+    pd.DataFrame(words | {"class": ["spam"] * 30 + ["ham"] * 30}).to_csv("mails.csv", index=False)
+    options = ("--text", "body", "--column", "size=gaussian")
+    assert said("fit", "mails.csv", "--label", "class", *options, "-q").code == 0
+    told = json.loads(said("inspect", "mails.deciban", "--json", "--feature", "body").out)
+    assert {"body: pills", "body: lunch"} <= {line["feature"] for line in told["parameters"]}
+    only = json.loads(said("inspect", "mails.deciban", "--json", "--feature", "body: pills").out)
+    assert {line["feature"] for line in only["parameters"]} == {"body: pills"}
+
+
 def test_a_model_is_not_a_table_of_clusters(said, here):
     done = said("cluster", "new.csv", "-o", "clusters.deciban")
     assert done.code == 2
@@ -179,6 +190,8 @@ def test_compare_ranks_models_by_log_loss(said, here):
     assert losses == sorted(losses)
     alone = json.loads(said("evaluate", "narrow.deciban", "ten.csv", "--json").out)
     assert told["narrow"]["log_loss"] == alone["log_loss"]
+    noted = said("compare", "tumours.deciban", "narrow.deciban", "tumours.csv").err
+    assert [line.split(":")[0] for line in noted.splitlines() if "too good" in line] == ["tumours", "narrow"]
     assert "best" in said("compare", "tumours.deciban", "narrow.deciban", "ten.csv").out
     assert "two models or more" in said("compare", "tumours.deciban", "ten.csv").err
 

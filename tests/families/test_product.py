@@ -1,9 +1,10 @@
 """Products of families: what is true of blocks side by side."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from deciban import Gaussian, GenerativeClassifier, Poisson
+from deciban import Categorical, Gaussian, GenerativeClassifier, Poisson
 from deciban.errors import InputError
 from deciban.families.product import Product
 
@@ -61,3 +62,28 @@ def test_rows_are_encoded_for_experts_when_these_are_used(monkeypatch):
     np.testing.assert_array_equal(rows.experts[0], np.column_stack([table["a"], table["b"]]))
     np.testing.assert_array_equal(rows[1:].experts[0], rows.experts[0][1:])
     assert encoded == [1]
+
+
+def test_drawn_rows_of_a_product_can_be_learnt():
+    frame = pd.DataFrame(
+        {"size": X[:, 0], "colour": np.where(X[:, 1] > np.median(X[:, 1]), "red", "blue"), "visits": X[:, 5]}
+    )
+    fitted = Product({"visits": Poisson(), "colour": Categorical(), "size": Gaussian()}).fit(frame)
+    drawn = fitted.sample(50, random_state=0)
+    assert list(drawn) == ["visits", "colour", "size"]
+    assert set(drawn["colour"]) == {"red", "blue"}
+    both = fitted.learn(drawn)
+    np.testing.assert_array_equal(both.stats.blocks["visits",].weight, [[N + 50]])
+    np.testing.assert_allclose(both.unlearn(drawn).stats.blocks["visits",].total, fitted.stats.blocks["visits",].total)
+    by_position = Product({1: Gaussian(), 0: Poisson()}).fit(X[:, [5, 0]])
+    rows = by_position.sample(4000, random_state=0)
+    np.testing.assert_allclose(rows.mean(axis=0), X[:, [5, 0]].mean(axis=0), atol=0.2)
+
+
+def test_drawn_rows_of_a_classifier_have_its_columns_in_their_order():
+    clf = GenerativeClassifier({5: Poisson(), (3, 0): Gaussian("full"), 1: Gaussian()}).fit(X, y)
+    rows, labels = clf.sample(4000, random_state=0, prior="learnt")
+    for j, column in enumerate([0, 1, 3, 5]):  # those that the model uses
+        for label in ("ill", "well"):
+            drawn, learnt = rows[labels == label, j].astype(float), X[y == label, column]
+            assert abs(drawn.mean() - learnt.mean()) < 0.25

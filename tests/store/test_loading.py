@@ -680,6 +680,20 @@ def test_topics_have_all_attributes_of_a_fit(path):
         load(path)
 
 
+@pytest.mark.parametrize("given", [5, 2**31, 4.0, True])
+def test_topics_have_as_many_columns_as_words(path, given):
+    models.save(TopicModel(2, random_state=0).fit(np.eye(4, dtype=int) + 1), path)
+
+    def resize(content, names, body):
+        fitted = content["model"]["estimator"]["fitted"]["items"]
+        next(item for item in fitted if item[0] == "n_features_in_")[1] = given
+        return body
+
+    forged(path, resize)
+    with pytest.raises(ModelFileError, match="n_features_in_"):
+        load(path)
+
+
 def test_levels_of_interactions_are_whole_numbers(path):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(rng.integers(0, 3, (200, 2)), columns=["a", "b"]).astype(str)

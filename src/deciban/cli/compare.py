@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Annotated, Any
 
 from deciban.cli import command as options
@@ -51,10 +52,15 @@ def compare(
         classes = clf.stats_.classes
         source = open_rows(terminal, rows, read_as, clf=clf, gaps=not learnt)
         settings: dict[str, Any] = {"prior": prior_of(prior, classes), "cost": cost_of(cost, classes)}
-        settings["warn"] = terminal.warn
+        settings["warn"] = partial(_warn_of, terminal, name)
         found[name] = evaluate_rows(clf, source, label_column(clf, source, label), learnt, **settings)
     comparison = Comparison(found)
     if terminal.json:
         terminal.dump(comparison.to_dict())
     else:
         terminal.lines(str(comparison))
+
+
+def _warn_of(terminal: Terminal, name: str, message: str) -> None:
+    """Print a warning about one of the models."""
+    terminal.warn(f"{name}: {message}")

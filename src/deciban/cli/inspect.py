@@ -25,7 +25,7 @@ Feature = Annotated[
 Most = Annotated[int, option("--most", "N", "Largest number of parameters to print.", min=1)]
 Level = Annotated[float, option("--level", None, "Level of the credible intervals.", min=0.01, max=0.999)]
 
-VALUE = re.compile(r"$|=| (from |below )?[-−]?[\d.]")  # what follows the column in the name of a feature
+VALUE = re.compile(r"$|=|: | (from |below )?[-−]?[\d.]")  # what follows the column in the name of a feature
 
 
 @command(

@@ -287,10 +287,9 @@ def _drawn_table(clf: Any, drawn: Any, labels: Array) -> pa.Table:
     import scipy.sparse as sp
 
     names = [str(name) for name in clf.columns_]
-    positions = clf.model_.positions if hasattr(clf, "model_") else [range(len(names))]
     cells = drawn.toarray() if sp.issparse(drawn) else drawn
-    columns = {names[j]: _column(cells[:, at]) for at, j in enumerate(j for block in positions for j in block)}
-    return pa.table({name: columns[name] for name in names} | {"class": [str(label) for label in labels.tolist()]})
+    columns = {name: _column(cells[:, j]) for j, name in enumerate(names)}
+    return pa.table(columns | {"class": [str(label) for label in labels.tolist()]})
 
 
 def _column(values: Array) -> pa.Array:

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -1007,14 +1006,13 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Returns
         -------
         tuple of (rows, labels)
-            The rows, columns in the order of the blocks, and their labels.
+            The rows, with the columns that the model uses in their order, and their labels.
         """
         rng = np.random.default_rng(random_state)
         codes = rng.choice(len(self.classes_), size=n, p=np.exp(self.log_prior(prior)))
         rows = self.density.sample(codes, rng)
         if isinstance(rows, BlockRows):
-            columns = list(rows.parts)
-            rows = sp.hstack(columns).tocsr() if all(map(sp.issparse, columns)) else np.column_stack(columns)
+            rows = rows.side_by_side(self.model_.positions)
         return rows, self.classes_[codes]
 
     @one_model

@@ -393,13 +393,10 @@ class MixtureModel(DensityMixin, FamilyParameters):
         density, rng = self._fitted.density(), np.random.default_rng(random_state)
         codes = np.sort(density.sample_components(n_samples, rng))
         rows = density.components.sample(codes, rng)
-        return self._in_order(rows) if isinstance(rows, BlockRows) else rows, codes
-
-    def _in_order(self, rows: BlockRows) -> Array:
-        """The columns of all blocks, in the order of the table."""
-        family: Any = self._fitted.family
-        places = [j for block in places_of(family.keys, self.columns_) for j in block]
-        return np.column_stack(list(rows.parts))[:, np.argsort(places)]
+        if isinstance(rows, BlockRows):
+            family: Any = self._fitted.family
+            rows = rows.side_by_side(places_of(family.keys, self.columns_))
+        return rows, codes
 
     # -- criteria ----------------------------------------------------------------------------------------------------
     def bic(self, X: ArrayLike) -> float:

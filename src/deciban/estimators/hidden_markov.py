@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import effective_n_jobs  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -604,8 +603,8 @@ class HiddenMarkovModel(Additive, FamilyParameters):
         rng = np.random.default_rng(random_state)
         codes = self.density.sample_states(sequences, rng)
         rows = self.density.emissions.sample(codes, rng)
-        if isinstance(rows, BlockRows):  # columns side by side, in the order of the blocks
-            rows = np.column_stack([part.toarray() if sp.issparse(part) else part for part in rows.parts])
+        if isinstance(rows, BlockRows):
+            rows = rows.side_by_side(self._places()[0])
         return rows, self.classes_[codes]
 
     def reestimate(self, rule: Rule) -> Self:

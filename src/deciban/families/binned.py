@@ -116,6 +116,8 @@ class Binned(MappedFamily, HasChoices):
             beyond = rng.exponential(tail, len(at))
             last = np.where(at == 0, edges[0] - beyond, edges[-1] + beyond)
             drawn[:, j] = np.where((at == 0) | (at == len(edges)), last, inside)
+            if _are_between_whole_numbers(edges):
+                drawn[:, j] = np.floor(drawn[:, j] + 0.5)
         return drawn
 
     def ranges(self, feature: int, map: Array) -> list[str]:
@@ -142,7 +144,7 @@ class Binned(MappedFamily, HasChoices):
         ['below 0', '0 to 1', '2', '3 to 8', '9 to 39', 'from 40']
         """
         edges = _edges(map[feature])
-        if (edges % 1 == 0.5).all():
+        if _are_between_whole_numbers(edges):
             whole = [(f"{low + 0.5:.15g}", f"{high - 0.5:.15g}") for low, high in pairwise(edges)]
             between = [low if low == high else f"{low} to {high}" for low, high in whole]
             return [f"below {edges[0] + 0.5:.15g}", *between, f"from {edges[-1] + 0.5:.15g}"]
@@ -186,6 +188,11 @@ def _map_of(edges: Sequence[Sequence[float]], tails: Array) -> Array:
     most = max(map(len, edges))
     padded = [np.pad(np.array(each), (0, most - len(each)), mode="edge") for each in edges]
     return np.concatenate([tails[:, None], np.stack(padded)], axis=1)
+
+
+def _are_between_whole_numbers(edges: Array) -> bool:
+    """Whether the edges lie halfway between whole numbers, as those of a column of whole numbers do."""
+    return bool((edges % 1 == 0.5).all())
 
 
 def _edges(row: Array) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import HasCandidates, HasEvidence, HasPosterior, ability, with_frame
 from deciban.families.posterior import Posterior
-from deciban.families.product import footprint, without_ability
+from deciban.families.product import BlockRows, footprint, without_ability
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, check_rule
 from deciban.read.numbers import row_weights
 from deciban.statistics import Additive, Array, Members, Ragged, Stats
@@ -166,9 +166,10 @@ class Fitted(Additive):
         Returns
         -------
         rows
-            The rows, encoded as the family encodes rows.
+            The rows, as `learn` takes them; of a product with named columns, a dict of columns.
         """
-        return self.density(rule).sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
+        rows = self.density(rule).sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
+        return rows.by_name(self.family.keys) if isinstance(rows, BlockRows) else rows  # type: ignore[attr-defined]
 
     def learn(self, X: Input, sample_weight: ArrayLike | None = None) -> Fitted:
         """Add the sums of more rows.

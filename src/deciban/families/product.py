@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from deciban.errors import DecibanError, HyperparameterError, InputError, shortlist
 from deciban.families.abilities import (
@@ -122,6 +123,32 @@ class BlockRows:
 
     def __getitem__(self, rows: Array | slice) -> BlockRows:
         return BlockRows(tuple(part[rows] for part in self.parts), tuple(part[rows] for part in self.experts))
+
+    def side_by_side(self, places: Iterable[Sequence[int]]) -> Any:
+        """Return drawn rows as one table, each column at its place: sparse if all blocks are.
+
+        Parameters
+        ----------
+        places : iterable of sequence of int
+            Place of each column of each block in the table.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n, D)
+            The rows.
+        """
+        order = np.argsort([place for block in places for place in block])
+        if all(map(sp.issparse, self.parts)):
+            return sp.hstack(self.parts).tocsr()[:, order]
+        return np.column_stack([part.toarray() if sp.issparse(part) else part for part in self.parts])[:, order]
+
+    def by_name(self, keys: Iterable[Sequence[Any]]) -> Any:
+        """Return drawn rows as they can be learnt: columns by their names, or an array if they have positions."""
+        names = [name for key in keys for name in key]
+        if sorted(names, key=str) == list(range(len(names))):
+            return self.side_by_side([names])
+        columns = [part[:, [j]] for part in self.parts for j in range(part.shape[1])]
+        return {name: BlockRows((column,)).side_by_side([[0]])[:, 0] for name, column in zip(names, columns)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

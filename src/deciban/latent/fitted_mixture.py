@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from deciban import kernels
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families.fitted import require_columns
+from deciban.families.product import BlockRows
 from deciban.families.protocol import Rows, Rule
 from deciban.latent import em
 from deciban.latent.components import MixtureDensity, MixtureSums, estimate_mixture, free_parameters
@@ -96,8 +97,9 @@ class FittedMixture:
         return self._rows(X).log_density(self.density(rule))
 
     def sample(self, n: int, random_state: np.random.Generator | int | None = None) -> Rows:
-        """Draw n rows."""
-        return self.density().sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
+        """Draw n rows; of a product with named columns, a dict of columns."""
+        rows = self.density().sample(np.zeros(n, dtype=np.intp), np.random.default_rng(random_state))
+        return rows.by_name(self.family.keys) if isinstance(rows, BlockRows) else rows
 
     # -- criteria ----------------------------------------------------------------------------------------------------
     @property

@@ -165,12 +165,12 @@ def expert_label(expert: Family[Any], key: Sequence[Any]) -> str:
     if isinstance(expert, Gaps):
         return f"{', '.join(map(str, key))}: missing or not"
     if isinstance(expert, CosineFeatures):
-        return f"{len(key)} columns together, {'coarse' if expert.bandwidth < 1 else 'fine'}"
+        return f"{'smooth' if expert.bandwidth < 1 else 'finer'} function of {len(key)} columns"
     if len(key) == 1:
         return f"{key[0]}, by itself"
     if len(key) == 2:
         return f"{key[0]} with {key[1]}"
-    return f"{len(key)} columns, {'each with all others' if isinstance(expert, Interactions) else 'together'}"
+    return f"{len(key)} columns {'in pairs, averaged' if isinstance(expert, Interactions) else 'together'}"
 
 
 def _shown(value: Any) -> str:

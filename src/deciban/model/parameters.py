@@ -44,10 +44,12 @@ class Parameter(NamedTuple):
 def posterior_parameters(model: Model, level: float) -> Iterator[Parameter]:
     """The parameters of every block whose family has a posterior, except covariances."""
     classes, names = [str(name) for name in model.stats.classes], model.reader.labels
-    for (family, stats), positions in zip(blocks_of(model.family, model.stats.family), model.positions):
+    blocks = zip(blocks_of(model.family, model.stats.family), model.positions, model.block_names)
+    for (family, stats), positions, block in blocks:
         columns = [names[j] for j in positions]
         if isinstance(family, Text):
-            yield from _word_parameters(family, stats, classes, level)
+            prefix = f"{block}: " if len(model.positions) > 1 else ""  # as in explanations
+            yield from _word_parameters(family, stats, classes, level, prefix)
             continue
         described = ability(family, HasPosterior)
         if described is None:
@@ -72,12 +74,14 @@ def _in_units(family: Transformed, map: Array, values: Array) -> Array:
     return family.unmapped(values, map, np.random.default_rng(0))
 
 
-def _word_parameters(family: Text, stats: Any, classes: Sequence[str], level: float) -> Iterator[Parameter]:
+def _word_parameters(
+    family: Text, stats: Any, classes: Sequence[str], level: float, prefix: str
+) -> Iterator[Parameter]:
     """The probabilities of words; frequent words with large evidence first."""
     axis, sums, *_ = word_sums(family, stats)
     words = [str(name) for name in axis.names if name != UNK] + [UNK] * (UNK in axis.names)
     marginal = count_family(family, sums).posterior(sums)["p"]  # type: ignore[arg-type]
-    lines = list(_of_marginal(words, "p", classes, marginal, level))
+    lines = list(_of_marginal([prefix + word for word in words], "p", classes, marginal, level))
     K = len(classes)
     by_word = [lines[j * K : (j + 1) * K] for j in range(len(words))]
     by_word.sort(key=lambda some: -sum(line.mean * abs(line.evidence or 0.0) for line in some))

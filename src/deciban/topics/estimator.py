@@ -462,6 +462,9 @@ class StoredTopics:
         require(set(map(type, words.tolist())) <= {str}, "vocabulary_", "words that are texts")
         require(len(set(words.tolist())) == len(words), "vocabulary_", "words that differ")
         require(type(K) is int and K >= 1, "n_topics_", "a number of topics")
+        require(
+            type(model.n_features_in_) is int and model.n_features_in_ == len(words), "n_features_in_", "a word each"
+        )
         shapes = {"components_": (K, len(words)), "counts_": (len(words), K), "alpha_": (K,), "weights_": (K,)}
         samples = vars(model).get("samples_")
         if samples is not None:
