@@ -1,5 +1,7 @@
 """Full Gaussians that learn from rows with gaps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -7,7 +9,7 @@ from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris
 
 from deciban import Gaussian, GaussianWithGaps, GenerativeClassifier, Mixture
-from deciban.errors import DomainError, HyperparameterError, NotAvailableError
+from deciban.errors import DomainError, HyperparameterError, NotAvailableError, SingularError
 from deciban.latent import em
 from deciban.statistics import Members
 
@@ -122,3 +124,13 @@ def test_what_is_refused():
     with pytest.raises(DomainError, match="holds inf"):
         GaussianWithGaps().fit([[1.0, np.inf], [2.0, 3.0]])
     assert repr(GaussianWithGaps("tied", rule="ml")) == "GaussianWithGaps('tied', rule='ml')"
+
+
+def test_a_covariance_that_cannot_be_inverted_is_refused_where_values_are_missing():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[::3, 0] = np.nan
+    density = GaussianWithGaps().fit(X).density("mean")
+    flat = replace(density, scale=np.ones_like(density.scale))  # columns 1 and 2 are the same
+    members = Members.hard(np.zeros(60, dtype=np.intp), 1)
+    with pytest.raises(SingularError, match=r"cannot be inverted.*Gaussian\('diagonal'\)"):
+        GaussianWithGaps().collect_under(X, members, flat)

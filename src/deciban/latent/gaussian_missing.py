@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from deciban.errors import DecibanError, HyperparameterError, NotAvailableError
+from deciban.errors import DecibanError, HyperparameterError, NotAvailableError, SingularError
 from deciban.families import limits
 from deciban.families.gaussian.densities import NormalDensity
 from deciban.families.gaussian.family import Gaussian
@@ -278,7 +278,7 @@ def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats
             w, z = w[here], Z[here]
             if len(gap):
                 spread = density.scale[k if len(density.scale) > 1 else 0] / density.divisor[k]
-                onto = np.linalg.solve(spread[np.ix_(seen, seen)], spread[np.ix_(seen, gap)])
+                onto = _regression(spread, seen, gap, members.classes.names[k])
                 z[:, gap] = density.shift[k, gap] + (z[:, seen] - density.shift[k, seen]) @ onto
                 rest = spread[np.ix_(gap, gap)] - spread[np.ix_(gap, seen)] @ onto
                 second[k][np.ix_(gap, gap)] += w.sum() * (rest + rest.T) / 2
@@ -288,6 +288,18 @@ def _expect(X: Array, members: Members, density: NormalDensity) -> ExpectedStats
             second[k] += (outer + outer.T) / 2
     labels: dict[str, Any] = {"class": members.classes, "feature": Axis.of(D)}
     return ExpectedStats(labels, weight, first, second, density.origin)
+
+
+def _regression(spread: Array, seen: Array, gap: Array, label: object) -> Array:
+    """Coefficients (seen, gap) of the expected missing values given the observed ones."""
+    try:
+        return np.linalg.solve(spread[np.ix_(seen, seen)], spread[np.ix_(seen, gap)])
+    except np.linalg.LinAlgError:
+        raise SingularError(
+            f"the covariance of class {label!r} cannot be inverted, so missing values have no expected values.",
+            label=label,
+            remedy="Fit again with more strength, or use Gaussian('diagonal').",
+        ) from None
 
 
 def _log_likelihood(X: Array, members: Members, density: NormalDensity) -> float:
