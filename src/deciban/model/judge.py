@@ -91,8 +91,11 @@ def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[
 
 def _left_out(family: Any, stats: Any, density: Density, rows: Rows, members: Members, rule: Rule) -> Array:
     """Return the leave-one-out scores of a block, (n, K), with their source where they are sums over words."""
-    scores, words = family.leave_one_out(stats, rows, members, rule, density), ability(family, HasLeftOutWords)
-    return scores if words is None else WordScores.of(scores, words.left_out_words(stats, rows, members, rule))
+    words = ability(family, HasLeftOutWords)
+    source = None if words is None else words.left_out_words(stats, rows, members, rule)
+    if source is None:
+        return family.leave_one_out(stats, rows, members, rule, density)
+    return WordScores.of(source.scores(), source)
 
 
 def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = None, key: Key | None = None) -> LeftOut:

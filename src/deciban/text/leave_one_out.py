@@ -103,10 +103,20 @@ class LeaveOneOut:
         every[here] = scores
         return every
 
-    def in_parts(self) -> Array:
-        """Return the log densities of all rows, shape (n, K); documents are counted and scored part by part."""
+    def all_scores(self, candidate: Text) -> Array:
+        """Return the log densities of all rows, shape (n, K); by a large model, part by part if not counted before."""
+        if self.size <= LARGE_MODEL or self.X.counts.any(self.text.tokens):
+            return self(candidate)
         starts = range(0, len(self.X), PART)
-        return np.concatenate([self(self.text, np.arange(at, min(at + PART, len(self.X)))) for at in starts])
+        return np.concatenate([self(candidate, np.arange(at, min(at + PART, len(self.X)))) for at in starts])
+
+    def entries(self, candidate: Text) -> tuple[Vocabulary, LeftOutEntries]:
+        """Return the vocabulary, and the words of all rows as a model without each row counts them."""
+        removal, here = self._removal(None)
+        if here is not None:  # a missing document is an empty row
+            counted = self.X.count_by(self.learnt.vocabulary, self.text.tokens).matrix
+            removal = removal_of(self.text, self.learnt, self.stats, self.X, counted, self.members, self.rule)
+        return self.learnt.vocabulary, removal.entries(candidate)
 
     def _removal(self, rows: Array | None) -> tuple[PlainRemoval | CompiledRemoval, Array | None]:
         """Return the removal of the documents that are not missing, and their positions; the last one is kept."""
