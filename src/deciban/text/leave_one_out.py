@@ -390,9 +390,10 @@ class CompiledRemoval:
         left_out_entries(*self._documents()(slice(0, n)), *counts, *prior, words, terms, own, starts, lost, gone)
         codes, kept = self.members.own_codes(), starts[-1]
         whole = left_totals(self.learnt, codes, lost, gone, prior_total(alpha0, V, self.rule))
-        shape = n, len(self.used)
-        rows = sp.csr_array((terms[:kept], words[:kept], starts), shape)
-        return LeftOutEntries(self.used, rows, own[:kept], logs, whole, codes)
+        stay = np.bincount(words[:kept], minlength=len(self.used)) > 0  # words of one document leave with it
+        place = np.cumsum(stay, dtype=np.int32) - np.int32(1)
+        rows = sp.csr_array((terms[:kept], place[words[:kept]], starts), (n, int(stay.sum())))
+        return LeftOutEntries(self.used[stay], rows, own[:kept], logs[stay], whole, codes)
 
     def _documents(self) -> Callable[[slice], tuple[Array, ...]]:
         """Return a function of a slice of documents: what the kernels read of them."""

@@ -20,8 +20,29 @@ from __future__ import annotations
 import numpy as np
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import exp, row_products, sum_rows
-from deciban.kernels.jit import kernel
+from deciban.kernels.intrinsics import exp, prefetch, row_products, sum_rows
+from deciban.kernels.jit import inline, kernel
+
+LINE = 16  # numbers of 32 bits in a cache line
+NEAR = 32  # words of a document whose rows `sum_rows` does not prefetch
+
+
+@inline
+def _prefetch_document(
+    i: int, indptr: Array, words: Array, terms: Array, own: Array, totals: Array, rest: Array, dual: Array
+) -> None:
+    """Prefetch the entries of document i and its rows of other arrays: documents come in random order."""
+    n, K = rest.shape
+    for c in range(0, K, LINE // 2):
+        prefetch(rest, i * K + c)
+        prefetch(dual, i * K + c)
+    for r in range(i, indptr.size - 1, n):
+        for p in range(indptr[r], indptr[r + 1] + LINE - 1, LINE):
+            prefetch(words, p)
+            prefetch(terms, p)
+            prefetch(own, p)
+        for c in range(0, totals.shape[1], LINE):
+            prefetch(totals, r * totals.shape[1] + c)
 
 
 @kernel
@@ -58,12 +79,18 @@ def ascend(
     """
     n, K = rest.shape
     gap, loss, log_p = 0.0, 0.0, np.empty(K)
-    for i in order:
-        y, mine, at = codes[i], 0.0, 0
+    for position in range(order.size):
+        i, y, mine, at = order[position], codes[order[position]], 0.0, 0
+        if position + 1 < order.size:
+            _prefetch_document(order[position + 1], indptr, words, terms, own, totals, rest, dual)
+        prefetch(indptr, order[min(position + 3, order.size - 1)])
         scores[:] = 0.0
         for r in range(i, indptr.size - 1, n):
             begin, end, mass = indptr[r], indptr[r + 1], 0.0
             weighted = moved[: end - begin]
+            for p in range(begin, min(begin + NEAR, end)):
+                for c in range(0, table.shape[1], LINE):
+                    prefetch(table, words[p] * table.shape[1] + c)
             for p in range(begin, end):
                 u = max(factors[words[p]], 0.0)
                 weighted[p - begin] = u * terms[p]
