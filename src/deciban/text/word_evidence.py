@@ -126,9 +126,8 @@ class LeftOutWords:
     def _left(self) -> LeaveOneOut:
         return LeaveOneOut(self.text, self.stats, self.X, self.members, self.rule)
 
-    @cached_property
-    def _evidence(self) -> WordEvidence:
-        vocabulary, found = self._left.entries(self.text)
+    def _words(self, dtype: Any) -> WordEvidence:
+        vocabulary, found = self._left.entries(self.text, dtype)
         self.__dict__.pop("_left", None)  # frees memory
         totals = log_in_place(np.where(found.totals > 0, found.totals, 1.0))
         if not (np.isfinite(found.table.sum()) and np.isfinite(found.own.sum())):
@@ -139,8 +138,12 @@ class LeftOutWords:
         return WordEvidence(vocabulary, found.used, found.rows, found.table, totals, own, found.codes)
 
     @cached_property
+    def _evidence(self) -> WordEvidence:
+        return self._words(np.float64)
+
+    @cached_property
     def _between_classes(self) -> WordEvidence:
-        return self._evidence.between_classes()
+        return self._words(np.float32).between_classes()
 
     def evidence(self) -> WordEvidence:
         """Return the evidence of each word in each document, without terms that all classes share."""

@@ -54,6 +54,7 @@ def ascend(
     own: Array,
     table: Array,
     totals: Array,
+    scales: Array,
     rest: Array,
     codes: Array,
     inverse: Array,
@@ -68,11 +69,11 @@ def ascend(
 ) -> tuple[float, float]:
     """Take one step for each of the documents in `order`; the duality gap and the cross-entropy, summed on the way.
 
-    The entries of document i in block b are those of row b·n + i: word, term x and own e, both times the scale of the
-    block. For the class c, a word w of the table (U, C) has the evidence x·(table[w, c] − totals[b·n + i, c]), plus e
-    in the document's own class. C is K rounded up to a multiple of 4 or 8, and the further columns are 0. Table and
-    totals are float32. `inverse` is 1/λ of each block, `variance` is sd². A document whose part of the gap is below
-    `negligible` takes no step.
+    The entries of document i in block b are those of row b·n + i: word, term x and own e. For the class c, a word w of
+    the table (U, C) has the evidence scales[b·n + i]·x·(table[w, c] − totals[b·n + i, c]), plus scales[b·n + i]·e in
+    the document's own class. C is K rounded up to a multiple of 4 or 8, and the further columns are 0. Terms, own,
+    table and totals are float32. `inverse` is 1/λ of each block, `variance` is sd². A document whose part of the gap is
+    below `negligible` takes no step.
 
     Changed in place: factors before the limit at 0, (U,), offsets (K,), and dual (n, K), which holds [c is the class of
     i] − q_ic. Buffers: scores (1, C), away (C,), and moved, as long as the longest document.
@@ -86,13 +87,13 @@ def ascend(
         prefetch(indptr, order[min(position + 3, order.size - 1)])
         scores[:] = 0.0
         for r in range(i, indptr.size - 1, n):
-            begin, end, mass = indptr[r], indptr[r + 1], 0.0
+            begin, end, mass, scale = indptr[r], indptr[r + 1], 0.0, scales[r]
             weighted = moved[: end - begin]
             for p in range(begin, min(begin + NEAR, end)):
                 for c in range(0, table.shape[1], LINE):
                     prefetch(table, words[p] * table.shape[1] + c)
             for p in range(begin, end):
-                u = max(factors[words[p]], 0.0)
+                u = scale * max(factors[words[p]], 0.0)
                 weighted[p - begin] = u * terms[p]
                 mass += u * terms[p]
                 mine += u * own[p]
@@ -121,13 +122,13 @@ def ascend(
             continue
         curvature = variance * distance
         for r in range(i, indptr.size - 1, n):
-            begin, end, by_total = indptr[r], indptr[r + 1], 0.0
+            begin, end, by_total, scale = indptr[r], indptr[r + 1], 0.0, scales[r]
             for c in range(K):
                 by_total += away[c] * totals[r, c]
             slope, squares = moved[at:], 0.0
             row_products(table, words, away, slope, begin, end)
             for p in range(begin, end):
-                g = terms[p] * (slope[p - begin] - by_total) + away[y] * own[p]
+                g = scale * (terms[p] * (slope[p - begin] - by_total) + away[y] * own[p])
                 slope[p - begin] = g
                 squares += g * g
             curvature += squares * inverse[r // n]
