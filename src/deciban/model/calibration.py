@@ -91,15 +91,7 @@ class Calibration:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
         given = tuple(classes), rows, form
         if method == "features":
-            method = "length" if B == 1 and length is not None else "blocks"
-            common = cls.fit(method, scores, codes, lengths, classes, rows, form if form in FIXED else "fitted")
-            if form in FIXED or form == "scale":
-                return cls(common.calibrator, *given)
-            from deciban.evaluate.word_scales import PENALTY, WordScales
-
-            scales, penalty = common.scales(lengths, len(codes)), WORDS.get(form, PENALTY)
-            linear: Any = common.calibrator
-            return cls(WordScales.fit(linear, scales, scores, codes, shares(codes, K), penalty), *given)
+            return cls._with_words([form], scores, codes, lengths, classes, rows)[form]
         if form in FIXED:
             return cls(_fixed(method, FIXED[form], B, K), *given)
         whole = total(scores)
@@ -131,6 +123,8 @@ class Calibration:
         rows: float,
     ) -> dict[Form, Calibration]:
         """Fit calibrations of several forms, as `fit` does one by one; those with parts share work."""
+        if method == "features":
+            return cls._with_words(forms, scores[: len(lengths)], codes, lengths, classes, rows)
         some = [form for form in forms if form in PARTS]
         found = {
             form: cls.fit(method, scores, codes, lengths, classes, rows, form) for form in forms if form not in PARTS
@@ -141,6 +135,32 @@ class Calibration:
             blocks = found["fitted"].calibrator if "fitted" in found and method == "blocks" else None
             found |= cls._with_parts(every, scores[:B], scores[B:], codes, lengths, classes, rows, blocks)
         return {form: found[form] for form in forms}
+
+    @classmethod
+    def _with_words(
+        cls,
+        forms: Sequence[Form],
+        scores: Sequence[Array],
+        codes: Array,
+        lengths: Lengths,
+        classes: Sequence[Any],
+        rows: float,
+    ) -> dict[Form, Calibration]:
+        """Fit scales for each block, which all forms share, and factors of words for those that have them."""
+        from deciban.evaluate.word_scales import PENALTY, WordScales
+
+        method = "length" if len(lengths) == 1 and lengths[0] is not None else "blocks"
+        given, K = (tuple(classes), rows), scores[0].shape[1]
+        made: dict[Form, Any] = {form: _fixed(method, FIXED[form], len(lengths), K) for form in forms if form in FIXED}
+        if len(made) < len(forms):
+            common = cls.fit(method, scores, codes, lengths, classes, rows)
+            words = [form for form in forms if form not in FIXED and form != "scale"]
+            made["scale"] = common.calibrator
+            if words:
+                penalties = [WORDS.get(form, PENALTY) for form in words]
+                scales, linear = common.scales(lengths, len(codes)), made["scale"]
+                made |= zip(words, WordScales.fit_each(linear, scales, scores, codes, shares(codes, K), penalties))
+        return {form: cls(made[form], *given, form) for form in forms}
 
     @classmethod
     def _with_parts(

@@ -535,8 +535,8 @@ def count_classes(
     counted = np.arange(len(everything)) if weight is None else np.flatnonzero(np.asarray(weight))
     documents = everything if len(counted) == len(everything) else everything.take(counted)
     present, weighed = codes[counted], None if weight is None else np.asarray(weight, np.float64)[counted]
-    rounded = weight is not None or steps is not None
-    passed = DocumentPass(documents, tokens, vocabulary, threads, rounded=rounded)
+    # what `steps` adds are multiples of 2⁻²⁰, whose sums are exact
+    passed = DocumentPass(documents, tokens, vocabulary, threads, rounded=weight is not None)
 
     def count(first: int, last: int) -> tuple[ClassCounter, Array]:
         counter = ClassCounter(K, weighted=weight is not None, passed=passed, steps=steps)
