@@ -32,8 +32,8 @@ class WordSource(Protocol):
 class LeftOutSource(WordSource, Protocol):
     """Where leave-one-out scores of learnt documents come from."""
 
-    def scores(self) -> Array:
-        """Return the scores without factors, shape (n, K)."""
+    def scores(self, rows: Array | None = None) -> Array:
+        """Return the scores of these documents, or of all, without factors, shape (m, K)."""
 
 
 class WordScores(np.ndarray):

@@ -16,6 +16,7 @@ import numpy as np
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
 from deciban.families.word_scores import plain
 from deciban.kernels import row_all
+from deciban.read.reservoir import MOST_ROWS, chosen_rows
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ Form = Literal[
 ]
 # penalty λ on the scales of words, see word_scales
 WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
+ROWS_OF_SCALES = MOST_ROWS  # rows to which the scales are fitted that all words of a block share
 PARTS: dict[Form, float] = {"few parts": 30.0, "parts": 3.0, "many parts": 0.3}  # penalty λ on weights, see part_fit
 ROWS_PER_BLOCK_SCALE = 1.5  # with fewer, blocks have one scale for all beside the weights of parts
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
@@ -153,7 +155,9 @@ class Calibration:
         given, K = (tuple(classes), rows), scores[0].shape[1]
         made: dict[Form, Any] = {form: _fixed(method, FIXED[form], len(lengths), K) for form in forms if form in FIXED}
         if len(made) < len(forms):
-            common = cls.fit(method, scores, codes, lengths, classes, rows)
+            few = chosen_rows(len(codes), ROWS_OF_SCALES)
+            some = [plain(each)[few] for each in scores], codes[few], [None if n is None else n[few] for n in lengths]
+            common = cls.fit(method, *some, classes, rows)
             words = [form for form in forms if form not in FIXED and form != "scale"]
             made["scale"] = common.calibrator
             if words:

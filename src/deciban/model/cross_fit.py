@@ -31,7 +31,7 @@ from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import Product, arrangements, blocks_of
 from deciban.families.protocol import Family
 from deciban.families.word_scores import source_of
-from deciban.model.calibration import PARTS, WORDS, Calibration, Form, Lengths, shares
+from deciban.model.calibration import PARTS, ROWS_OF_SCALES, WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import clearly_worse, first_of_near_equals
 from deciban.model.column_group import ColumnGroup
 from deciban.model.folds import FOLDS, stratified
@@ -104,7 +104,9 @@ def _many_scales(method: str, B: int, n: int) -> bool:
 def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
     """Fit the calibrator of a model on leave-one-out scores of rows that it has learnt, as `select_calibration`."""
     model = predictor.model
-    blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
+    few = chosen_rows(len(lesson.members), ROWS_OF_SCALES)
+    scored = few if method == "features" and len(few) < len(lesson.members) else None
+    blocks = left_out_blocks(predictor, lesson.rows, lesson.members, scored)
     method = _without_words(method, blocks, simplify)
     lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
     some = chosen_rows(len(codes), SELECTION_ROWS)

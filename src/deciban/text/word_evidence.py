@@ -118,9 +118,9 @@ class LeftOutWords:
         """Return some of the documents; the model still has learnt all."""
         return LeftOutWords(self.text, self.stats, self.X[rows], self.members.take(rows), self.rule)
 
-    def scores(self) -> Array:
-        """Return the leave-one-out scores, shape (n, K)."""
-        return self._left.all_scores(self.text)
+    def scores(self, rows: Array | None = None) -> Array:
+        """Return the leave-one-out scores of these documents, or of all, shape (m, K)."""
+        return self._left.all_scores(self.text) if rows is None else self._left(self.text, rows)
 
     @cached_property
     def _left(self) -> LeaveOneOut:
