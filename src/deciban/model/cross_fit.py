@@ -45,6 +45,7 @@ SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
+ROWS_OF_FACTORS = 50  # fewer do not show that words have scales of their own
 SURPRISE = 0.02  # wrong rows to be expected beside those that were judged, where events are counted
 FINITE = 1e9  # nats; stands for infinite losses of labels that a model excludes
 ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
@@ -208,7 +209,8 @@ def _forms(method: str, lengths: Lengths, n: int, simplify: bool, several: bool)
     dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
     enough = dependent == 1 or min(n, SELECTION_ROWS) >= ROWS_PER_BLOCK * dependent
     if method == "features":
-        fitted: list[Form] = ["scale", *WORDS] if simplify else [*WORDS]
+        few = simplify and n < ROWS_OF_FACTORS
+        fitted: list[Form] = ["scale"] if few else ["scale", *WORDS] if simplify else [*WORDS]
     elif several:
         fitted = ["scale" if len(lengths) > 1 else "fitted", *PARTS]
     else:

@@ -503,7 +503,7 @@ class Text(Family[TextStats]):
 
     def _with_idf(self, stats: TextStats) -> Text:
         """Return the family with the idf that follows from the sums, if it does."""
-        documents = None if self.idf is not None else documents_of_words(self, stats)
+        documents = documents_of_words(self, stats) if self.derives_idf and self.idf is None else None
         if documents is None:
             return self
         vocabulary = vocabulary_along(self, stats.labels["word"])  # type: ignore[arg-type]
