@@ -79,7 +79,7 @@ def ascend(
     i] − q_ic. Buffers: scores (1, C), away (C,), and moved, as long as the longest document.
     """
     n, K = rest.shape
-    gap, loss, log_p = 0.0, 0.0, np.empty(K)
+    gap, loss, log_p, posterior = 0.0, 0.0, np.empty(K), np.empty(K)
     for position in range(order.size):
         i, y, mine, at = order[position], codes[order[position]], 0.0, 0
         if position + 1 < order.size:
@@ -106,7 +106,9 @@ def ascend(
             log_p[c] = scores[0, c] + rest[i, c] + offsets[c]
             top = max(top, log_p[c])
         for c in range(K):
-            total += exp(log_p[c] - top)
+            posterior[c] = exp(log_p[c] - top)
+        for c in range(K):
+            total += posterior[c]
         top += np.log(total)
         divergence, distance = 0.0, 0.0
         for c in range(K):
@@ -114,7 +116,7 @@ def ascend(
             q = (1.0 if c == y else 0.0) - dual[i, c]
             if q > 0.0:
                 divergence += q * (np.log(q) - log_p[c])
-            away[c] = q - exp(log_p[c])
+            away[c] = q - posterior[c] / total
             distance += away[c] * away[c]
         loss -= log_p[y]
         gap += divergence
