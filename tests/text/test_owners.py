@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -49,6 +49,27 @@ def test_documents_that_were_counted_are_not_read_again_by_any_selection(monkeyp
     read.clear()
     assert rows[[1, 3]].count(tokens).lengths.tolist() == [2, 3]
     assert read == []
+
+
+@pytest.mark.parametrize("counted", [[0, 1, 3, 4], [0, 1, 2, 3, 4, 5]])
+@pytest.mark.parametrize("transform", ["counts", "log"])
+def test_sums_of_documents_that_were_counted_are_those_of_fresh_ones(monkeypatch, counted, transform):
+    text, members = replace(PLAIN, transform=transform), Members.hard(np.array([0, 1, 0, 0, 1, 1]), 2)
+    fresh = text.collect(TextRows.of(TEXTS), members)
+    rows, read = TextRows.of(TEXTS), counted_texts(monkeypatch)
+    text.read(rows[counted])
+    sums = text.collect(rows, members)
+    assert len(read) == len(counted)  # none is counted again
+    assert sums.labels["word"] == fresh.labels["word"]
+    for name in ("counts", "rows", "tokens"):
+        np.testing.assert_array_equal(getattr(sums, name), getattr(fresh, name))
+
+
+def test_a_default_fit_counts_each_document_once_for_sums_and_calibration(monkeypatch):
+    texts = [f"{one} {two} word{i % 7}" for i, (one, two) in enumerate(zip(TEXTS[:2] * 60, TEXTS[3:5] * 60))]
+    read = counted_texts(monkeypatch)
+    GenerativeClassifier(Text(unit="word")).fit(texts, ["a", "b"] * 60)
+    assert sorted(read) == sorted(texts)
 
 
 def test_asking_for_lengths_counts_nothing(monkeypatch):

@@ -91,6 +91,21 @@ def test_evidence_by_word_sums_to_the_leave_one_out_scores(fitted):
     np.testing.assert_allclose(source_of(new).rescaled(no_change), np.asarray(new), rtol=1e-10)
 
 
+def test_scores_of_some_rows_are_those_of_all_rows_and_the_others_are_missing(fitted):
+    clf, texts, labels = fitted
+    lesson = known_lesson(clf.predictor_.model, clf._batch(texts, labels, None))
+    given, some = (clf.predictor_, lesson.rows, lesson.members), np.array([2, 5, 40])
+    ((every,), (few,)) = left_out_blocks(*given), left_out_blocks(*given, scored=some)
+    np.testing.assert_array_equal(np.asarray(few)[some], np.asarray(every)[some])
+    assert np.isnan(np.delete(np.asarray(few), some, axis=0)).all()
+    np.testing.assert_array_equal(source_of(few).evidence().rows.data, source_of(every).evidence().rows.data)
+
+
+def test_fewer_than_50_texts_have_no_factors_of_words():
+    texts, labels = corpus(48)
+    assert not GenerativeClassifier().fit(texts, labels).calibration_.by_word
+
+
 def test_a_row_left_out_scores_as_if_unlearnt_under_the_same_scales(fitted):
     clf, texts, labels = fitted
     clf = with_words(clf, texts, labels)

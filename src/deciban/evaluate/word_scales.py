@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,16 +50,19 @@ class WordScales(Calibrator):
     words: tuple[WordFactors | None, ...]
 
     @classmethod
-    def fit(
+    def fit_each(
         cls,
         common: LengthAware | Blockwise,
         scales: Array,
         scores: Sequence[Array],
         codes: Array,
         prior: Array,
-        penalty: float = PENALTY,
-    ) -> WordScales:
-        """Fit factors and offsets to scores that have a source (`WordScores`), given the common scales (B, n)."""
+        penalties: Sequence[float] = (PENALTY,),
+    ) -> list[WordScales]:
+        """Fit factors and offsets under each penalty.
+
+        The scores have a source (`WordScores`); the common scales (B, n) are given.
+        """
         sources = [source_of(score) for score in scores]
         if all(source is None for source in sources):
             raise InputError(
@@ -67,18 +71,17 @@ class WordScales(Calibrator):
             )
         found = [None if source is None else source.evidence() for source in sources]
         scales = np.broadcast_to(scales, (len(scores), len(codes)))
-        problem = Problem.of(found, scales, scores, codes, log_probability(prior), penalty, OFFSET_SD)
-        factors, offsets = problem.minimum(common.offsets)
-        words: list[WordFactors | None] = []
-        start = 0
-        for evidence in found:
-            if evidence is None:
-                words.append(None)
-                continue
-            own = factors[start : start + len(evidence.at)]
-            words.append(WordFactors.kept(evidence.vocabulary, evidence.at, own))
-            start += len(evidence.at)
-        return cls(replace(common, offsets=offsets), tuple(words))
+        problem = Problem.of(found, scales, scores, codes, log_probability(prior), 1.0, OFFSET_SD)
+        limits = np.cumsum([0, *(0 if evidence is None else len(evidence.at) for evidence in found)])
+        made = []
+        for penalty in penalties:
+            factors, offsets = replace(problem, strengths=penalty * problem.strengths).minimum(common.offsets)
+            words = tuple(
+                None if evidence is None else WordFactors.kept(evidence.vocabulary, evidence.at, factors[start:end])
+                for evidence, (start, end) in zip(found, pairwise(limits))
+            )
+            made.append(cls(replace(common, offsets=offsets), words))
+        return made
 
     @property
     def offsets(self) -> Array:

@@ -254,6 +254,15 @@ class HasCandidates(Protocol):
             The family with its choices made.
         """
 
+    def read(self, X: Rows) -> None:
+        """Read rows that will be summed and scored, so that they are read once; what was read is kept with them.
+
+        Parameters
+        ----------
+        X : rows
+            What the family's `encode` returned.
+        """
+
     def same_sums(self, other: Any) -> bool:
         """Tell whether two candidates read the same statistics.
 

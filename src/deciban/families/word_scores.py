@@ -29,6 +29,13 @@ class WordSource(Protocol):
         """Return the evidence of each word in each document."""
 
 
+class LeftOutSource(WordSource, Protocol):
+    """Where leave-one-out scores of learnt documents come from."""
+
+    def scores(self, rows: Array | None = None) -> Array:
+        """Return the scores of these documents, or of all, without factors, shape (m, K)."""
+
+
 class WordScores(np.ndarray):
     """Log-likelihoods (n, K) of a block of words, and their source.
 
@@ -107,7 +114,7 @@ class JoinedSource:
 class HasLeftOutWords(Protocol):
     """Families whose leave-one-out scores are sums over words."""
 
-    def left_out_words(self, stats: Any, X: Any, members: Members, rule: Any) -> WordSource | None:
+    def left_out_words(self, stats: Any, X: Any, members: Members, rule: Any) -> LeftOutSource | None:
         """Return the source of the leave-one-out scores of learnt documents; None where they are no such sums."""
 
 

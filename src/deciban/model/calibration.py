@@ -16,6 +16,7 @@ import numpy as np
 from deciban.errors import Argument, HyperparameterError, InputError, NotAvailableError, Remedy
 from deciban.families.word_scores import plain
 from deciban.kernels import row_all
+from deciban.read.reservoir import MOST_ROWS, chosen_rows
 from deciban.statistics import Array
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ Form = Literal[
 ]
 # penalty λ on the scales of words, see word_scales
 WORDS: dict[Form, float] = {"few words": 10.0, "words": 3.0, "many words": 1.0}
+ROWS_OF_SCALES = MOST_ROWS  # rows to which the scales are fitted that all words of a block share
 PARTS: dict[Form, float] = {"few parts": 30.0, "parts": 3.0, "many parts": 0.3}  # penalty λ on weights, see part_fit
 ROWS_PER_BLOCK_SCALE = 1.5  # with fewer, blocks have one scale for all beside the weights of parts
 FIXED: dict[Form, float] = {"none": 1.0, "prior": 2.0**-40}  # scales of the forms that are not fitted
@@ -91,15 +93,7 @@ class Calibration:
             raise HyperparameterError("calibrate='length' needs rows with a length, such as counts of words.")
         given = tuple(classes), rows, form
         if method == "features":
-            method = "length" if B == 1 and length is not None else "blocks"
-            common = cls.fit(method, scores, codes, lengths, classes, rows, form if form in FIXED else "fitted")
-            if form in FIXED or form == "scale":
-                return cls(common.calibrator, *given)
-            from deciban.evaluate.word_scales import PENALTY, WordScales
-
-            scales, penalty = common.scales(lengths, len(codes)), WORDS.get(form, PENALTY)
-            linear: Any = common.calibrator
-            return cls(WordScales.fit(linear, scales, scores, codes, shares(codes, K), penalty), *given)
+            return cls._with_words([form], scores, codes, lengths, classes, rows)[form]
         if form in FIXED:
             return cls(_fixed(method, FIXED[form], B, K), *given)
         whole = total(scores)
@@ -131,6 +125,8 @@ class Calibration:
         rows: float,
     ) -> dict[Form, Calibration]:
         """Fit calibrations of several forms, as `fit` does one by one; those with parts share work."""
+        if method == "features":
+            return cls._with_words(forms, scores[: len(lengths)], codes, lengths, classes, rows)
         some = [form for form in forms if form in PARTS]
         found = {
             form: cls.fit(method, scores, codes, lengths, classes, rows, form) for form in forms if form not in PARTS
@@ -141,6 +137,34 @@ class Calibration:
             blocks = found["fitted"].calibrator if "fitted" in found and method == "blocks" else None
             found |= cls._with_parts(every, scores[:B], scores[B:], codes, lengths, classes, rows, blocks)
         return {form: found[form] for form in forms}
+
+    @classmethod
+    def _with_words(
+        cls,
+        forms: Sequence[Form],
+        scores: Sequence[Array],
+        codes: Array,
+        lengths: Lengths,
+        classes: Sequence[Any],
+        rows: float,
+    ) -> dict[Form, Calibration]:
+        """Fit scales for each block, which all forms share, and factors of words for those that have them."""
+        from deciban.evaluate.word_scales import PENALTY, WordScales
+
+        method = "length" if len(lengths) == 1 and lengths[0] is not None else "blocks"
+        given, K = (tuple(classes), rows), scores[0].shape[1]
+        made: dict[Form, Any] = {form: _fixed(method, FIXED[form], len(lengths), K) for form in forms if form in FIXED}
+        if len(made) < len(forms):
+            few = chosen_rows(len(codes), ROWS_OF_SCALES)
+            some = [plain(each)[few] for each in scores], codes[few], [None if n is None else n[few] for n in lengths]
+            common = cls.fit(method, *some, classes, rows)
+            words = [form for form in forms if form not in FIXED and form != "scale"]
+            made["scale"] = common.calibrator
+            if words:
+                penalties = [WORDS.get(form, PENALTY) for form in words]
+                scales, linear = common.scales(lengths, len(codes)), made["scale"]
+                made |= zip(words, WordScales.fit_each(linear, scales, scores, codes, shares(codes, K), penalties))
+        return {form: cls(made[form], *given, form) for form in forms}
 
     @classmethod
     def _with_parts(

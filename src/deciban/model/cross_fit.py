@@ -31,7 +31,7 @@ from deciban.families.abilities import HasCandidates, ability
 from deciban.families.product import Product, arrangements, blocks_of
 from deciban.families.protocol import Family
 from deciban.families.word_scores import source_of
-from deciban.model.calibration import PARTS, WORDS, Calibration, Form, Lengths, shares
+from deciban.model.calibration import PARTS, ROWS_OF_SCALES, WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import clearly_worse, first_of_near_equals
 from deciban.model.column_group import ColumnGroup
 from deciban.model.folds import FOLDS, stratified
@@ -45,6 +45,7 @@ SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
+ROWS_OF_FACTORS = 50  # fewer do not show that words have scales of their own
 SURPRISE = 0.02  # wrong rows to be expected beside those that were judged, where events are counted
 FINITE = 1e9  # nats; stands for infinite losses of labels that a model excludes
 ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
@@ -104,7 +105,9 @@ def _many_scales(method: str, B: int, n: int) -> bool:
 def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
     """Fit the calibrator of a model on leave-one-out scores of rows that it has learnt, as `select_calibration`."""
     model = predictor.model
-    blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
+    few = chosen_rows(len(lesson.members), ROWS_OF_SCALES)
+    scored = few if method == "features" and len(few) < len(lesson.members) else None
+    blocks = left_out_blocks(predictor, lesson.rows, lesson.members, scored)
     method = _without_words(method, blocks, simplify)
     lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
     some = chosen_rows(len(codes), SELECTION_ROWS)
@@ -206,7 +209,8 @@ def _forms(method: str, lengths: Lengths, n: int, simplify: bool, several: bool)
     dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
     enough = dependent == 1 or min(n, SELECTION_ROWS) >= ROWS_PER_BLOCK * dependent
     if method == "features":
-        fitted: list[Form] = ["scale", *WORDS] if simplify else [*WORDS]
+        few = simplify and n < ROWS_OF_FACTORS
+        fitted: list[Form] = ["scale"] if few else ["scale", *WORDS] if simplify else [*WORDS]
     elif several:
         fitted = ["scale" if len(lengths) > 1 else "fitted", *PARTS]
     else:

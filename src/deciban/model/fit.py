@@ -36,7 +36,7 @@ from deciban.read.numbers import run_of_rows
 from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD, Table
-from deciban.statistics import Members
+from deciban.statistics import Array, Members
 
 if TYPE_CHECKING:
     from deciban.read.schema import Schema
@@ -105,7 +105,8 @@ def _fit(
         start = lesson(family, first, None, request.classes)
         ledger = None if request.key is None else ledger_of(first, request.key)
         if second is None:
-            chosen_family, stats = fit_rows(family, start.rows, start.members, columns, request.rule)
+            given_rows = start.rows, start.members, columns, request.rule
+            chosen_family, stats = fit_rows(family, *given_rows, rows_to_calibrate(opening.method))
         else:
             keep_sample = opening.method is not None
             sums = Accumulator(family, start, columns, request.rule, keep_sample, ledger, request.key)
@@ -132,7 +133,8 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
     """
     opening = opened(request, batch, reader.schema, len(batch.table))
     start = encoded(opening.family)
-    family, stats = fit_rows(opening.family, start.rows, start.members, reader.columns, request.rule)
+    given = start.rows, start.members, reader.columns, request.rule
+    family, stats = fit_rows(opening.family, *given, rows_to_calibrate(opening.method))
     return finished(request, opening, family, stats, reader, start)
 
 
@@ -233,12 +235,17 @@ class Accumulator:
 
 
 def fit_rows(
-    family: Family[Any], X: Rows, members: Members, columns: Sequence[Any], rule: Rule
+    family: Family[Any], X: Rows, members: Members, columns: Sequence[Any], rule: Rule, scored: int = 0
 ) -> tuple[Family[Any], ModelStats]:
-    """Choose from the first rows and sum over all rows in memory; one pass over the data."""
+    """Choose from the first rows and sum over all rows in memory; one pass over the data.
+
+    So many of the rows are to be scored afterwards: those that `chosen_rows` returns.
+    """
     n = len(members.codes)
     if isinstance(family, Product) or ability(family, HasCandidates) is not None:
         family = chosen(family, X, members, rule)
+        if scored:
+            read_once(family, X, n, chosen_rows(n, scored))
         candidate = ability(family, HasCandidates)
         if candidate is not None and not candidate.open:
             stats = collect(family, X, members, columns)
@@ -256,6 +263,16 @@ def fit_rows(
             refined, sums = iterates.refine(stats.family, X, members)
             return refined, replace(stats, family=sums)  # type: ignore[return-value]
     return family, stats
+
+
+def read_once(family: Family[Any], X: Rows, n: int, at: Array) -> None:
+    """Read the rows that will be scored after they were summed, if they are most of n, where reading takes long."""
+    if 2 * len(at) < n:
+        return
+    for part, rows in blocks_of(family, X):
+        reads = ability(part, HasCandidates)
+        if reads is not None:
+            reads.read(rows if len(at) == n else rows[at])
 
 
 def _chooses_nothing(family: Family[Any], X: Rows, members: Members, rule: Rule) -> bool:
@@ -487,10 +504,15 @@ def calibrated(model: Model, start: Lesson | None, method: str | None, automatic
 @with_one_thread
 def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool) -> Calibration:
     """Fit a calibrator on leave-one-out scores of all rows, or of a sample."""
-    at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)
+    at = chosen_rows(len(start.members), rows_to_calibrate(method))
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
     return fit_calibration(predictor, start, method, automatic)
+
+
+def rows_to_calibrate(method: str | None) -> int:
+    """Return the number of rows, at most, whose leave-one-out scores a calibrator is fitted to."""
+    return 0 if method is None else ROWS_OF_WORDS if method == "features" else MOST_ROWS
 
 
 def automatic_method(model: Model) -> str:

@@ -80,19 +80,31 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
     return prior
 
 
-def left_out_blocks(predictor: Predictor, rows: Rows, members: Members) -> list[Array]:
-    """Return the leave-one-out scores of each block, then of the parts of the experts, shape (n, K) each."""
+def left_out_blocks(predictor: Predictor, rows: Rows, members: Members, scored: Array | None = None) -> list[Array]:
+    """Return the leave-one-out scores of each block, then of the parts of the experts, shape (n, K) each.
+
+    Scores that have a source, from which they can be computed, are NaN but for the rows `scored`, if these are given.
+    """
     model = predictor.model
     each = blocks_of(model.family, model.stats.family, predictor.density, rows)
     given = members, model.rule
-    blocks = by_block(lambda block: _left_out(block[0], block[1], block[2], block[3], *given), each)
+    blocks = by_block(lambda block: _left_out(block[0], block[1], block[2], block[3], *given, scored), each)
     return blocks + left_out_experts(model.family, model.stats.family, rows, *given, predictor.density)
 
 
-def _left_out(family: Any, stats: Any, density: Density, rows: Rows, members: Members, rule: Rule) -> Array:
+def _left_out(
+    family: Any, stats: Any, density: Density, rows: Rows, members: Members, rule: Rule, scored: Array | None
+) -> Array:
     """Return the leave-one-out scores of a block, (n, K), with their source where they are sums over words."""
-    scores, words = family.leave_one_out(stats, rows, members, rule, density), ability(family, HasLeftOutWords)
-    return scores if words is None else WordScores.of(scores, words.left_out_words(stats, rows, members, rule))
+    words = ability(family, HasLeftOutWords)
+    source = None if words is None else words.left_out_words(stats, rows, members, rule)
+    if source is None:
+        return family.leave_one_out(stats, rows, members, rule, density)
+    if scored is None:
+        return WordScores.of(source.scores(), source)
+    scores = np.full((len(members), members.K), np.nan)
+    scores[scored] = source.scores(scored)
+    return WordScores.of(scores, source)
 
 
 def leave_out(predictor: Predictor, batch: Batch, groups: ArrayLike | None = None, key: Key | None = None) -> LeftOut:

@@ -245,7 +245,11 @@ class DocumentCounts:
 
     def holds(self, tokens: Tokens, at: Array) -> bool:
         """Whether all of these documents have counts."""
-        return tokens in self._counted and len(self._match(tokens, at)[0]) == len(at)
+        return tokens in self._counted and len(self.known(tokens, at)) == len(at)
+
+    def known(self, tokens: Tokens, at: Array) -> Array:
+        """Return which of the documents have counts, as positions in `at`."""
+        return self._match(tokens, at)[0] if tokens in self._counted else np.zeros(0, np.intp)
 
     def find(self, tokens: Tokens, at: Array) -> tuple[Array, Counted | None]:
         """Return which of the documents have counts, as positions in `at`, and their counts."""
@@ -364,6 +368,10 @@ class TextRows:
         """Whether `count` has counted all of these documents."""
         return self.counts.holds(tokens, self.at)
 
+    def already_counted(self, tokens: Tokens) -> Array:
+        """Return the positions of the documents whose counts are kept."""
+        return self.counts.known(tokens, self.at)
+
     def count(self, tokens: Tokens) -> Counted:
         """Count all features that occur in these documents, and keep the counts for whoever shares the batch.
 
@@ -382,7 +390,7 @@ class TextRows:
     def count_by(self, vocabulary: Vocabulary, tokens: Tokens) -> Counted:
         """Count these documents under the columns of a vocabulary; counts that are kept are used."""
         found, kept = self.counts.find(tokens, self.at)
-        if kept is None or not len(found):
+        if kept is None or 2 * len(found) < len(self):  # joining rows takes longer than reading some of them again
             counted = count_documents(self.documents, tokens, vocabulary)
         elif len(found) == len(self):
             counted = kept.under(vocabulary, self.counts.places)
@@ -527,8 +535,8 @@ def count_classes(
     counted = np.arange(len(everything)) if weight is None else np.flatnonzero(np.asarray(weight))
     documents = everything if len(counted) == len(everything) else everything.take(counted)
     present, weighed = codes[counted], None if weight is None else np.asarray(weight, np.float64)[counted]
-    rounded = weight is not None or steps is not None
-    passed = DocumentPass(documents, tokens, vocabulary, threads, rounded=rounded)
+    # what `steps` adds are multiples of 2⁻²⁰, whose sums are exact
+    passed = DocumentPass(documents, tokens, vocabulary, threads, rounded=weight is not None)
 
     def count(first: int, last: int) -> tuple[ClassCounter, Array]:
         counter = ClassCounter(K, weighted=weight is not None, passed=passed, steps=steps)

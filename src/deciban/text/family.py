@@ -29,7 +29,7 @@ from deciban.text import choices
 from deciban.text.accumulators import CountAccumulator, TermAccumulator
 from deciban.text.counting import TextRows, count_classes
 from deciban.text.density import LogTable, TextDensity, WordCells
-from deciban.text.leave_one_out import LARGE_MODEL, LeaveOneOut
+from deciban.text.leave_one_out import LeaveOneOut
 from deciban.text.stats import (
     UNK,
     Idf,
@@ -224,9 +224,16 @@ class Text(Family[TextStats]):
     def collect(self, X: TextRows, members: Members) -> TextStats:
         # one pass over the text, unless the documents were counted before
         X, members = X.with_members(members)
+        if self._adds_counts and members.codes is not None and members.weight is None:
+            done = X.already_counted(self.tokens)
+            if len(X) <= 2 * len(done) < 2 * len(X):
+                new = np.delete(np.arange(len(X)), done)
+                return self._collect(X[done], members.take(done)) + self._collect(X[new], members.take(new))
+        return self._collect(X, members)
+
+    def _collect(self, X: TextRows, members: Members) -> TextStats:
         known = self.fixed_vocabulary
-        plain = not (self.terms.unit or self._sums_documents)
-        one_pass, documents = plain and members.codes is not None and not X.counted(self.tokens), None
+        one_pass, documents = members.codes is not None and not X.counted(self.tokens) and self._adds_counts, None
         if one_pass:
             args, w = (X.documents, members.codes, members.K, self.tokens, known), members.weight
             found = count_classes(*args, weight=w, steps=self.terms.steps)
@@ -242,6 +249,11 @@ class Text(Family[TextStats]):
         tokens = members.total(lengths[:, None].astype(float))[:, 0]
         stats = text_stats(self, members.classes, vocabulary, counts, members.weights(), tokens, documents)
         return stats if one_pass and known is None else stats.pruned()
+
+    @property
+    def _adds_counts(self) -> bool:
+        """Whether the sums of a document are those of its words, each by itself."""
+        return not (self.terms.unit or self._sums_documents)
 
     def accumulator(self, X: TextRows, members: Members, columns: Sequence[Any]) -> RunningSums:
         """Start the sums of a stream with its first rows.
@@ -318,10 +330,7 @@ class Text(Family[TextStats]):
     ) -> Array:
         # a document's own words lose its counts, and leave the vocabulary if no other document has them
         text = self.resolve(stats)
-        scores = LeaveOneOut(text, stats, X, members, rule)
-        if stats.counts.size <= LARGE_MODEL or X.counts.any(self.tokens):
-            return scores(text)
-        return scores.in_parts()
+        return LeaveOneOut(text, stats, X, members, rule).all_scores(text)
 
     def left_out_words(self, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> LeftOutWords | None:
         """Return the source of leave-one-out scores, from which evidence word by word can be had.
@@ -412,6 +421,16 @@ class Text(Family[TextStats]):
         """
         return choices.with_idf(choices.with_words(choices.usual(self), X, members), X, members)
 
+    def read(self, X: TextRows) -> None:
+        """Count documents once, for their sums and for the scores that follow.
+
+        Parameters
+        ----------
+        X : TextRows
+            Documents.
+        """
+        X.count(self.tokens)
+
     def same_sums(self, other: Text) -> bool:
         """Return whether another family collects the same statistics.
 
@@ -484,7 +503,7 @@ class Text(Family[TextStats]):
 
     def _with_idf(self, stats: TextStats) -> Text:
         """Return the family with the idf that follows from the sums, if it does."""
-        documents = None if self.idf is not None else documents_of_words(self, stats)
+        documents = documents_of_words(self, stats) if self.derives_idf and self.idf is None else None
         if documents is None:
             return self
         vocabulary = vocabulary_along(self, stats.labels["word"])  # type: ignore[arg-type]

@@ -103,10 +103,23 @@ class LeaveOneOut:
         every[here] = scores
         return every
 
-    def in_parts(self) -> Array:
-        """Return the log densities of all rows, shape (n, K); documents are counted and scored part by part."""
+    def all_scores(self, candidate: Text) -> Array:
+        """Return the log densities of all rows, shape (n, K); by a large model, part by part if not counted before."""
+        if self.size <= LARGE_MODEL or self.X.counts.any(self.text.tokens):
+            return self(candidate)
         starts = range(0, len(self.X), PART)
-        return np.concatenate([self(self.text, np.arange(at, min(at + PART, len(self.X)))) for at in starts])
+        return np.concatenate([self(candidate, np.arange(at, min(at + PART, len(self.X)))) for at in starts])
+
+    def entries(self, candidate: Text, dtype: Any) -> tuple[Vocabulary, LeftOutEntries]:
+        """Return the vocabulary, and the words of all rows as a model without each row counts them.
+
+        Entries have the precision `dtype` where they are many.
+        """
+        removal, here = self._removal(None)
+        if here is not None:  # a missing document is an empty row
+            counted = self.X.count_by(self.learnt.vocabulary, self.text.tokens).matrix
+            removal = removal_of(self.text, self.learnt, self.stats, self.X, counted, self.members, self.rule)
+        return self.learnt.vocabulary, removal.entries(candidate, dtype)
 
     def _removal(self, rows: Array | None) -> tuple[PlainRemoval | CompiledRemoval, Array | None]:
         """Return the removal of the documents that are not missing, and their positions; the last one is kept."""
@@ -216,7 +229,7 @@ class PlainRemoval:
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
 
-    def entries(self, candidate: Text) -> LeftOutEntries:
+    def entries(self, candidate: Text, dtype: Any = np.float64) -> LeftOutEntries:
         """Return the words that stay when each document is left out, by a candidate."""
         learnt, left, V = self.learnt, self.left, len(self.learnt.totals)
         counts, terms, codes = learnt.sums.counts, left.rows, left.codes
@@ -368,21 +381,28 @@ class CompiledRemoval:
         each(score, entry_chunks(rows.indptr, ENTRY_WORK + K))
         return found
 
-    def entries(self, candidate: Text) -> LeftOutEntries:
+    def entries(self, candidate: Text, dtype: Any = np.float64) -> LeftOutEntries:
         """Return the words that stay when each document is left out, by a candidate."""
-        from deciban.text.kernels.leave_one_out_compiled import left_out_entries
+        from deciban.text.kernels.leave_one_out_compiled import count_left_out, left_out_entries
 
-        V, n = len(self.learnt.totals), len(self.members.own_codes())
+        V, n, codes = len(self.learnt.totals), len(self.members.own_codes()), self.members.own_codes()
         alpha, alpha0 = word_prior(pseudo_counts(candidate, self.learnt.totals), None, V)
-        (counts, logs, prior), size = self._sums(alpha), len(self.places)
-        words, terms, own = np.empty(size, np.int32), np.empty(size), np.empty(size)
-        starts, lost, gone = np.empty(n + 1, np.int64), np.empty(n), np.empty(n)
-        left_out_entries(*self._documents()(slice(0, n)), *counts, *prior, words, terms, own, starts, lost, gone)
-        codes, kept = self.members.own_codes(), starts[-1]
+        documents, (counts, logs, prior) = self._documents(), self._sums(alpha)
+        kept, stays, lost, gone = np.empty(n, np.int64), np.zeros(len(self.used), bool), np.empty(n), np.empty(n)
+        chunks = entry_chunks(self.counted.indptr, ENTRY_WORK)
+        each(lambda some: count_left_out(*documents(some), self.limits, kept[some], stays), chunks)
+        starts = np.concatenate([[0], np.cumsum(kept)])
+        number = np.cumsum(stays, dtype=np.int32) - np.int32(1)  # words that leave with their only document have none
+        words, terms, own = (np.empty(starts[-1], kind) for kind in (np.int32, dtype, dtype))
+
+        def find(some: slice) -> None:
+            out = starts[some], number, words, terms, own, lost[some], gone[some]
+            left_out_entries(*documents(some), *counts, *prior, *out)
+
+        each(find, chunks)
+        rows = sp.csr_array((terms, words, starts), (n, int(stays.sum())))
         whole = left_totals(self.learnt, codes, lost, gone, prior_total(alpha0, V, self.rule))
-        shape = n, len(self.used)
-        rows = sp.csr_array((terms[:kept], words[:kept], starts), shape)
-        return LeftOutEntries(self.used, rows, own[:kept], logs, whole, codes)
+        return LeftOutEntries(self.used[stays], rows, own, logs[stays], whole, codes)
 
     def _documents(self) -> Callable[[slice], tuple[Array, ...]]:
         """Return a function of a slice of documents: what the kernels read of them."""

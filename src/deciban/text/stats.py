@@ -370,7 +370,7 @@ def word_sums(text: Text, stats: TextStats) -> WordSums:
     axis: Any = stats.labels["word"]
     require_words(stats)
     vocabulary = vocabulary_along(text, axis)
-    documents = documents_of_words(text, stats) if text.idf is None else None
+    documents = documents_of_words(text, stats) if text.terms.idf and text.idf is None else None
     idf = idf_of(text, vocabulary) if documents is None else factors(documents, float(stats.rows.sum()))
     if idf is not None or text.kind == "growing":
         counts = in_vocabulary_order(stats.counts, text.kind)

@@ -22,7 +22,7 @@ from deciban.families.dirichlet import log_in_place
 from deciban.families.protocol import Rule
 from deciban.statistics import Array, LazyNames, Members
 from deciban.text.counting import TextRows
-from deciban.text.leave_one_out import LearntWords, removal_of
+from deciban.text.leave_one_out import LeaveOneOut
 from deciban.text.stats import UNK, TextStats
 from deciban.text.vocabulary import Vocabulary, text_array
 from deciban.text.word_fit import WordEvidence
@@ -118,23 +118,32 @@ class LeftOutWords:
         """Return some of the documents; the model still has learnt all."""
         return LeftOutWords(self.text, self.stats, self.X[rows], self.members.take(rows), self.rule)
 
+    def scores(self, rows: Array | None = None) -> Array:
+        """Return the leave-one-out scores of these documents, or of all, shape (m, K)."""
+        return self._left.all_scores(self.text) if rows is None else self._left(self.text, rows)
+
     @cached_property
-    def _evidence(self) -> WordEvidence:
-        learnt = LearntWords.of(self.text, self.stats)
-        counted = self.X.count_by(learnt.vocabulary, self.text.tokens).matrix  # a missing document is an empty row
-        removal = removal_of(self.text, learnt, self.stats, self.X, counted, self.members, self.rule)
-        found = removal.entries(self.text)
+    def _left(self) -> LeaveOneOut:
+        return LeaveOneOut(self.text, self.stats, self.X, self.members, self.rule)
+
+    def _words(self, dtype: Any) -> WordEvidence:
+        vocabulary, found = self._left.entries(self.text, dtype)
+        self.__dict__.pop("_left", None)  # frees memory
         totals = log_in_place(np.where(found.totals > 0, found.totals, 1.0))
         if not (np.isfinite(found.table.sum()) and np.isfinite(found.own.sum())):
             raise NotAvailableError(
                 "a word has probability zero in a class, so its evidence is infinite and has no scale. Use rule 'mean'."
             )
         own = sp.csr_array((found.own, found.rows.indices, found.rows.indptr), found.rows.shape)
-        return WordEvidence(learnt.vocabulary, found.used, found.rows, found.table, totals, own, found.codes)
+        return WordEvidence(vocabulary, found.used, found.rows, found.table, totals, own, found.codes)
+
+    @cached_property
+    def _evidence(self) -> WordEvidence:
+        return self._words(np.float64)
 
     @cached_property
     def _between_classes(self) -> WordEvidence:
-        return self._evidence.between_classes()
+        return self._words(np.float32).between_classes()
 
     def evidence(self) -> WordEvidence:
         """Return the evidence of each word in each document, without terms that all classes share."""

@@ -30,6 +30,8 @@ SUFFICIENT = 1e-4  # share of the expected decrease that a step must reach
 SHORTEST_STEP = 1e-6
 MAX_PASSES = 30  # of dual coordinate ascent
 GAP = 1e-2  # duality gap over cross-entropy, in the last pass
+MANY = 20_000  # documents from which a larger gap is as good: what is lost is below the noise of new documents
+GAP_OF_MANY = 5e-2
 NEGLIGIBLE = 0.2  # share of the wanted gap of a document below which it takes no step
 
 
@@ -55,9 +57,9 @@ class WordEvidence:
         table = (self.table - self.table.mean(axis=1, keepdims=True)).astype(single)
         totals = (self.totals - self.totals.mean(axis=1, keepdims=True)).astype(single)
         width = np.int32 if self.rows.nnz <= np.iinfo(np.int32).max else np.int64
-        places = self.rows.indices.astype(width), self.rows.indptr.astype(width)
-        rows = sp.csr_array((self.rows.data.astype(single), *places), self.rows.shape)
-        own = None if self.own is None else _like(rows, self.own.data.astype(single))
+        places = self.rows.indices.astype(width, copy=False), self.rows.indptr.astype(width, copy=False)
+        rows = sp.csr_array((self.rows.data.astype(single, copy=False), *places), self.rows.shape)
+        own = None if self.own is None else _like(rows, self.own.data.astype(single, copy=False))
         found = replace(self, rows=rows, table=table, totals=totals, own=own)
         return replace(found, contrast=found._llr()) if table.shape[1] == 2 else found
 
@@ -208,38 +210,45 @@ class Problem:
         """
         from deciban.text.kernels.word_fit_compiled import ascend
 
-        indptr, words, terms, own, table, totals = self._stacked()
+        entries = self._stacked()
+        indptr, table = entries[0], entries[4]
         (n, K), columns = self.rest.shape, table.shape[1]
         lengths = np.diff(indptr).reshape(-1, n).sum(axis=0)
         inverse, factors, offsets, dual = 1 / self.strengths, np.ones(len(table)), np.zeros(K), np.zeros((n, K))
         buffers = np.zeros((1, columns), np.float32), np.zeros(columns, np.float32), np.zeros(lengths.max(), np.float32)
         used, rng, negligible = np.flatnonzero(self.weight), np.random.default_rng(0), 0.0
-        data = indptr, words, terms, own, table, totals, self.rest, self.codes, inverse, self.offset_sd**2
+        wanted = GAP if len(used) < MANY else GAP_OF_MANY
+        data = *entries, self.rest, self.codes, inverse, self.offset_sd**2
         for _ in range(MAX_PASSES):
             order = rng.permutation(used)
             gap, loss = ascend(order, *data, negligible, factors, offsets, dual, *buffers)
-            if gap <= GAP * loss:
+            if gap <= wanted * loss:
                 break
-            negligible = NEGLIGIBLE * GAP * loss / len(used)
+            negligible = NEGLIGIBLE * wanted * loss / len(used)
         return factors, offsets
 
     def _stacked(self) -> tuple[Array, ...]:
-        """Return the evidence of all blocks as one, as `ascend` reads it: entries, table (U, C) and totals (B·n, K)."""
+        """Return the evidence of all blocks as one, as `ascend` reads it.
+
+        Row limits, words, terms and own of the entries; table (U, C), totals (B·n, K) and scales (B·n,).
+        """
         K, single = self.rest.shape[1], np.float32
         U = sum(len(found.at) for found, _ in self.evidence)
         table = np.zeros((U, 4 if K <= 4 else -(-K // 8) * 8), single)
         indptr, words, terms, own, totals, start = [np.zeros(1, np.int64)], [], [], [], [], 0
-        for found, scale in self.evidence:
+        for found, _ in self.evidence:
             rows, U = found.rows, len(found.at)
-            each = np.repeat(scale.astype(single), np.diff(rows.indptr))
             table[start : start + U, :K] = found.table
             indptr.append(rows.indptr[1:] + indptr[-1][-1])
-            words.append(rows.indices.astype(np.int32) + np.int32(start))
-            terms.append(each * rows.data.astype(single, copy=False))
-            own.append(np.zeros_like(each) if found.own is None else each * found.own.data.astype(single, copy=False))
+            indices = rows.indices.astype(np.int32, copy=False)
+            words.append(indices + np.int32(start) if start else indices)
+            terms.append(rows.data.astype(single, copy=False))
+            own.append(np.zeros_like(terms[-1]) if found.own is None else found.own.data.astype(single, copy=False))
             totals.append(found.totals.astype(single, copy=False))
             start += U
-        return *map(_joined, (indptr, words, terms, own)), table, _joined(totals)
+        scales = _joined([np.asarray(scale, float) for _, scale in self.evidence])
+        entries = (np.concatenate(indptr), *map(_joined, (words, terms, own)))
+        return *entries, table, _joined(totals), np.ascontiguousarray(scales)
 
 
 def _joined(parts: list[Array]) -> Array:

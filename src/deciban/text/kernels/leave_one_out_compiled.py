@@ -121,6 +121,34 @@ def leave_one_out_scores(
 
 
 @kernel
+def count_left_out(
+    times: Array,
+    columns: Array,
+    places: Array,
+    indptr: Array,
+    codes: Array,
+    weight: Array,
+    amounts: Array,
+    factors: Array,
+    limits: Array,
+    kept: Array,
+    stays: Array,
+) -> None:
+    """Write the number of words that stay when row i is left out to kept[i], and True to stays[word] for each of them.
+
+    Arguments are those of `leave_one_out_scores`.
+    """
+    for i in range(codes.size):
+        m, w = 0, (weight[i] if weight.size else 1.0)
+        for p in range(indptr[i], indptr[i + 1]):
+            word, t = np.uint64(places[p]), np.uint64(times[p])
+            if (amounts[t] * factors[word] if factors.size else amounts[t]) * w < limits[word]:
+                stays[word] = True
+                m += 1
+        kept[i] = m
+
+
+@kernel
 def left_out_entries(
     times: Array,
     columns: Array,
@@ -136,22 +164,22 @@ def left_out_entries(
     limits: Array,
     shift: Array,
     rounding: float,
+    starts: Array,
+    number: Array,
     words: Array,
     terms: Array,
     own: Array,
-    starts: Array,
     lost: Array,
     gone: Array,
 ) -> None:
-    """Write the words that stay when row i is left out: number, x, and what its own class loses of their evidence.
+    """Write the words that stay when row i is left out: number[word], x, and what its own class loses of its evidence.
 
     That is x·log((count − w x + shift) / (count + shift)). Arguments are those of `leave_one_out_scores`. The entries
     of row i begin at starts[i]. lost[i] is Σ w x of all its words, gone[i] the sum of the shifts of words that leave.
     """
-    last, m = columns.size - 1, 0
-    starts[0] = 0
+    last = columns.size - 1
     for i in range(codes.size):
-        c, w = codes[i], (weight[i] if weight.size else 1.0)
+        c, w, m = codes[i], (weight[i] if weight.size else 1.0), starts[i]
         start, less, deleted = c * class_stride, 0.0, 0.0
         for p in range(indptr[i], indptr[i + 1]):
             prefetch(counts, start + columns[min(p + DISTANCE, last)] * word_stride)
@@ -164,8 +192,7 @@ def left_out_entries(
                 continue
             count = counts[np.uint64(start + columns[p] * word_stride)]
             left = count - removed
-            words[m], terms[m] = places[p], x
+            words[m], terms[m] = number[word], x
             own[m] = x * np.log(((0.0 if left <= rounding * count else left) + shift[word]) / (count + shift[word]))
             m += 1
-        starts[i + 1] = m
         lost[i], gone[i] = less, deleted

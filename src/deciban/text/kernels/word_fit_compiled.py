@@ -20,8 +20,29 @@ from __future__ import annotations
 import numpy as np
 
 from deciban.kernels.choice import Array
-from deciban.kernels.intrinsics import exp, row_products, sum_rows
-from deciban.kernels.jit import kernel
+from deciban.kernels.intrinsics import exp, prefetch, row_products, sum_rows
+from deciban.kernels.jit import inline, kernel
+
+LINE = 16  # numbers of 32 bits in a cache line
+NEAR = 32  # words of a document whose rows `sum_rows` does not prefetch
+
+
+@inline
+def _prefetch_document(
+    i: int, indptr: Array, words: Array, terms: Array, own: Array, totals: Array, rest: Array, dual: Array
+) -> None:
+    """Prefetch the entries of document i and its rows of other arrays: documents come in random order."""
+    n, K = rest.shape
+    for c in range(0, K, LINE // 2):
+        prefetch(rest, i * K + c)
+        prefetch(dual, i * K + c)
+    for r in range(i, indptr.size - 1, n):
+        for p in range(indptr[r], indptr[r + 1] + LINE - 1, LINE):
+            prefetch(words, p)
+            prefetch(terms, p)
+            prefetch(own, p)
+        for c in range(0, totals.shape[1], LINE):
+            prefetch(totals, r * totals.shape[1] + c)
 
 
 @kernel
@@ -33,6 +54,7 @@ def ascend(
     own: Array,
     table: Array,
     totals: Array,
+    scales: Array,
     rest: Array,
     codes: Array,
     inverse: Array,
@@ -47,25 +69,31 @@ def ascend(
 ) -> tuple[float, float]:
     """Take one step for each of the documents in `order`; the duality gap and the cross-entropy, summed on the way.
 
-    The entries of document i in block b are those of row b·n + i: word, term x and own e, both times the scale of the
-    block. For the class c, a word w of the table (U, C) has the evidence x·(table[w, c] − totals[b·n + i, c]), plus e
-    in the document's own class. C is K rounded up to a multiple of 4 or 8, and the further columns are 0. Table and
-    totals are float32. `inverse` is 1/λ of each block, `variance` is sd². A document whose part of the gap is below
-    `negligible` takes no step.
+    The entries of document i in block b are those of row b·n + i: word, term x and own e. For the class c, a word w of
+    the table (U, C) has the evidence scales[b·n + i]·x·(table[w, c] − totals[b·n + i, c]), plus scales[b·n + i]·e in
+    the document's own class. C is K rounded up to a multiple of 4 or 8, and the further columns are 0. Terms, own,
+    table and totals are float32. `inverse` is 1/λ of each block, `variance` is sd². A document whose part of the gap is
+    below `negligible` takes no step.
 
     Changed in place: factors before the limit at 0, (U,), offsets (K,), and dual (n, K), which holds [c is the class of
     i] − q_ic. Buffers: scores (1, C), away (C,), and moved, as long as the longest document.
     """
     n, K = rest.shape
-    gap, loss, log_p = 0.0, 0.0, np.empty(K)
-    for i in order:
-        y, mine, at = codes[i], 0.0, 0
+    gap, loss, log_p, posterior = 0.0, 0.0, np.empty(K), np.empty(K)
+    for position in range(order.size):
+        i, y, mine, at = order[position], codes[order[position]], 0.0, 0
+        if position + 1 < order.size:
+            _prefetch_document(order[position + 1], indptr, words, terms, own, totals, rest, dual)
+        prefetch(indptr, order[min(position + 3, order.size - 1)])
         scores[:] = 0.0
         for r in range(i, indptr.size - 1, n):
-            begin, end, mass = indptr[r], indptr[r + 1], 0.0
+            begin, end, mass, scale = indptr[r], indptr[r + 1], 0.0, scales[r]
             weighted = moved[: end - begin]
+            for p in range(begin, min(begin + NEAR, end)):
+                for c in range(0, table.shape[1], LINE):
+                    prefetch(table, words[p] * table.shape[1] + c)
             for p in range(begin, end):
-                u = max(factors[words[p]], 0.0)
+                u = scale * max(factors[words[p]], 0.0)
                 weighted[p - begin] = u * terms[p]
                 mass += u * terms[p]
                 mine += u * own[p]
@@ -78,7 +106,9 @@ def ascend(
             log_p[c] = scores[0, c] + rest[i, c] + offsets[c]
             top = max(top, log_p[c])
         for c in range(K):
-            total += exp(log_p[c] - top)
+            posterior[c] = exp(log_p[c] - top)
+        for c in range(K):
+            total += posterior[c]
         top += np.log(total)
         divergence, distance = 0.0, 0.0
         for c in range(K):
@@ -86,7 +116,7 @@ def ascend(
             q = (1.0 if c == y else 0.0) - dual[i, c]
             if q > 0.0:
                 divergence += q * (np.log(q) - log_p[c])
-            away[c] = q - exp(log_p[c])
+            away[c] = q - posterior[c] / total
             distance += away[c] * away[c]
         loss -= log_p[y]
         gap += divergence
@@ -94,13 +124,13 @@ def ascend(
             continue
         curvature = variance * distance
         for r in range(i, indptr.size - 1, n):
-            begin, end, by_total = indptr[r], indptr[r + 1], 0.0
+            begin, end, by_total, scale = indptr[r], indptr[r + 1], 0.0, scales[r]
             for c in range(K):
                 by_total += away[c] * totals[r, c]
             slope, squares = moved[at:], 0.0
             row_products(table, words, away, slope, begin, end)
             for p in range(begin, end):
-                g = terms[p] * (slope[p - begin] - by_total) + away[y] * own[p]
+                g = scale * (terms[p] * (slope[p - begin] - by_total) + away[y] * own[p])
                 slope[p - begin] = g
                 squares += g * g
             curvature += squares * inverse[r // n]
