@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,6 @@ from deciban.statistics import Array, Members
 KIND_ROWS = 8_000  # rows by which kinds of features are compared: with fewer, pairs of words show less than they gain
 NEIGHBOUR_ROWS = 4_000  # rows by which pseudo-counts are compared
 ENOUGH_ROWS = 1_000  # with fewer, pseudo-counts stay those of the least loss under a common scale
-JUDGED_FOLDS = ((4_000, 1), (1_000, 2), (0, FOLDS))  # with so many rows, so many of the five folds are judged
 LEAST_GAIN = 0.002  # nats a row by which other features must be better than the family's first, such as words
 
 
@@ -67,13 +67,12 @@ class NestedJudge:
     found: list[tuple[Place, int, Array | None]] = field(default_factory=list)  # with the number of rows
 
     def losses(self, place: Place, most: int = NEIGHBOUR_ROWS) -> Array | None:
-        """Return the losses of at most so many rows; None where folds have too few rows."""
-        n = min(most, len(self.members))
+        """Return the losses by at most so many rows; None where folds have too few rows."""
         for other, rows, losses in self.found:
-            if other.line is place.line and other.at == place.at and rows == n:
+            if other.line is place.line and other.at == place.at and rows == most:
                 return losses
-        losses = nested_losses(place.candidate, self.X, self.members, self.rule, n)
-        self.found.append((place, n, losses))
+        losses = nested_losses(place.candidate, self.X, self.members, self.rule, most)
+        self.found.append((place, most, losses))
         return losses
 
     def loss(self, place: Place) -> float:
@@ -103,7 +102,7 @@ class NestedJudge:
 def nested_losses(family: Family[Any], X: Rows, members: Members, rule: Rule, most: int) -> Array | None:
     """Return the log losses of rows in folds, each calibrated on the other rows; None where a fold cannot be fitted.
 
-    At most `most` of the rows are fitted and judged.
+    At most `most` of the rows are fitted; as many of the five folds are judged as make up a fifth of `most` rows.
     """
     some = chosen_rows(len(members), most)
     rows, members = X[some], members.take(some)
@@ -112,7 +111,7 @@ def nested_losses(family: Family[Any], X: Rows, members: Members, rule: Rule, mo
     model = Model(family, stats, Reader(columns), rule, family, ())
     lesson = Lesson(Batch(Table.of(np.zeros((len(codes), 1))), None), rows, members)
     lengths, log_prior = block_lengths(family, rows), log_probability(shares(codes, members.K))
-    number = next(number for least, number in JUDGED_FOLDS if len(codes) >= least)
+    number = min(FOLDS, ceil(most / len(codes)))
     losses = []
     try:
         for fold in islice(folds_by_subtraction(Predictor(model), lesson, stratified(codes)), number):
