@@ -44,6 +44,7 @@ from deciban.statistics import Array
 
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
+ROWS_FOR_ONE_BLOCK = 50  # likewise for a single block, whose structure was chosen by the same rows
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
 SURPRISE = 0.02  # wrong rows to be expected beside those that were judged, where events are counted
@@ -205,7 +206,8 @@ class Candidates(NamedTuple):
 def _forms(method: str, lengths: Lengths, n: int, simplify: bool, several: bool) -> list[Form]:
     """Return the forms of calibration that are compared, by the strength of their penalty."""
     dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
-    enough = dependent == 1 or min(n, SELECTION_ROWS) >= ROWS_PER_BLOCK * dependent
+    least = ROWS_FOR_ONE_BLOCK if dependent == 1 else ROWS_PER_BLOCK * dependent
+    enough = min(n, SELECTION_ROWS) >= least
     if method == "features":
         fitted: list[Form] = ["scale", *WORDS] if simplify else [*WORDS]
     elif several:

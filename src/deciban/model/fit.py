@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
-ROWS_TO_CALIBRATE = 50  # of an array; fewer hardly determine a scale and an offset for each class
+FEW_ROWS = 64  # with fewer, an array is calibrated on its distinct rows
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
@@ -96,9 +96,9 @@ def _fit(
     batches: Iterator[Batch] = given.batches(parts=True)
     first, second = next(batches), next(batches, None)
     with first.table.located():
-        n, rows = 0 if isinstance(given.X, Source) else len(given.X), len(first.table)
+        n = 0 if isinstance(given.X, Source) else len(given.X)
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
-        opening = opened(request, first, given.schema, rows, readable_twice)
+        opening = opened(request, first, given.schema, readable_twice)
         family, columns = opening.family, first.table.columns
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
@@ -130,7 +130,7 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
 
     `encoded(family)` gives the rows of the batch as the family takes them.
     """
-    opening = opened(request, batch, reader.schema, len(batch.table))
+    opening = opened(request, batch, reader.schema)
     start = encoded(opening.family)
     family, stats = fit_rows(opening.family, start.rows, start.members, reader.columns, request.rule)
     return finished(request, opening, family, stats, reader, start)
@@ -150,12 +150,12 @@ class Opening:
         return frozenset(name for block in self.blocks if block.together for name in block.columns)
 
 
-def opened(request: Request, first: Batch, schema: Schema | None, rows: int, together: bool = True) -> Opening:
-    """Return what the first rows decide, and how many they are; with `together`, columns may vary together."""
+def opened(request: Request, first: Batch, schema: Schema | None, together: bool = True) -> Opening:
+    """Return what the first rows decide; with `together`, columns may vary together."""
     given = request.families, first, schema, request.kinds, request.rule, together
     family, blocks = asked_family(*given, keep_constant=request.first_of_many)
     family = with_experts(family, request, first, schema)
-    return Opening(family, blocks, calibration_method(request, family, rows))
+    return Opening(family, blocks, calibration_method(request, family))
 
 
 def finished(
@@ -456,7 +456,7 @@ def _has_gaps(X: Any) -> bool:
 
 
 # -- calibration -----------------------------------------------------------------------------------------------------
-def calibration_method(request: Request, family: Family[Any], rows: int) -> str | None:
+def calibration_method(request: Request, family: Family[Any]) -> str | None:
     """Return the calibrator to fit; "auto" calibrates text, and families that deciban chose itself."""
     if request.calibrate != "auto":
         return request.calibrate
@@ -467,7 +467,7 @@ def calibration_method(request: Request, family: Family[Any], rows: int) -> str 
         if offers is not None:
             return offers.calibration
         chosen_here = isinstance(request.families, str) and not request.first_of_many
-        return _method_of_block(family) if chosen_here and rows >= ROWS_TO_CALIBRATE else None
+        return _method_of_block(family) if chosen_here else None
     parts = [ability(part, HasCandidates) for (part,) in blocks_of(family)]
     own = next((part.calibration for part in parts if part is not None), None)
     if not isinstance(request.families, str):
@@ -490,7 +490,27 @@ def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool)
     at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
+    if method in ("offsets", "length") and automatic and len(at) < FEW_ROWS:
+        start = _distinct(start)
     return fit_calibration(predictor, start, method, automatic)
+
+
+def _distinct(start: Lesson) -> Lesson:
+    """Return each row once, with the weight of its copies, in an order that does not depend on the given one.
+
+    Weighted and repeated rows are then calibrated alike.
+    """
+    from deciban.model.folds import copied_rows
+    from deciban.model.ledger import Key, row_hashes
+
+    table, codes, weight = start.batch.table, start.members.codes, start.members.row_weights()
+    n = len(codes)
+    hashes = row_hashes(table, table.columns, ("",), np.zeros(n, dtype=np.intp), None, Key())
+    place = np.unique(hashes, return_inverse=True)[1].reshape(-1)
+    apart = np.arange(n) if copied_rows(table, codes) is None else np.zeros(n, dtype=np.intp)
+    _, first, same = np.unique(np.c_[place, codes, apart], axis=0, return_index=True, return_inverse=True)
+    members = Members.hard(codes[first], start.members.classes, np.bincount(same.reshape(-1), weight))
+    return Lesson(Batch(table.take(first), None, members.weight), start.rows[first], members)
 
 
 def automatic_method(model: Model) -> str:

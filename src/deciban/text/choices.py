@@ -42,9 +42,10 @@ def _features(text: Text, X: TextRows) -> Iterator[tuple[Text, Sequence[str], Se
     words: dict[str, Any] = {"unit": "word"} if text.unit == "auto" else {}
     short = text.unit == "auto" and len(X) >= ENOUGH_ROWS and not X.documents.at_least(SHORT * len(X))
     pairs = text.ngrams == "auto" or (short and len(X) >= ENOUGH_FOR_PAIRS)
-    yield replace(text, **words, **({"ngrams": (1, 1)} if pairs else {})), transforms, bases
+    by_word = replace(text, **words) if words else text
+    yield replace(by_word, ngrams=(1, 1)) if pairs else by_word, transforms, bases
     if pairs:
-        yield replace(text, **words, ngrams=(1, 2)), transforms[:1], bases
+        yield replace(by_word, ngrams=(1, 2)), transforms[:1], bases
     if short:
         yield replace(text, unit="char_wb", ngrams=CHARACTERS), transforms[:1], bases
 
