@@ -35,18 +35,21 @@ from deciban.families.word_scores import source_of
 from deciban.model.calibration import PARTS, WORDS, Calibration, Form, Lengths, shares
 from deciban.model.candidates import first_of_near_equals
 from deciban.model.column_group import ColumnGroup
-from deciban.model.folds import FOLDS, stratified
+from deciban.model.folds import FOLDS, copied_rows, stratified
 from deciban.model.judge import left_out_blocks
+from deciban.model.ledger import Key, row_hashes
 from deciban.model.model import Lesson, ModelStats, collect, estimate
 from deciban.model.predictor import Predictor, block_lengths
+from deciban.read.batches import Batch
 from deciban.read.reservoir import chosen_rows
-from deciban.statistics import Array
+from deciban.statistics import Array, Members
 
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
 ROWS_FOR_ONE_BLOCK = 50  # likewise for a single block, whose structure was chosen by the same rows
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
+FEW_ROWS = 64  # with fewer, an array is calibrated on its distinct rows
 SURPRISE = 0.02  # wrong rows to be expected beside those that were judged, where events are counted
 FINITE = 1e9  # nats; stands for infinite losses of labels that a model excludes
 ROWS_PER_SCALE = 50  # with more for each parameter, rows that were fitted are judged as others are
@@ -106,6 +109,8 @@ def _many_scales(method: str, B: int, n: int) -> bool:
 def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify: bool = False) -> Calibration:
     """Fit the calibrator of a model on leave-one-out scores of rows that it has learnt, as `select_calibration`."""
     model = predictor.model
+    if simplify and method in ("offsets", "length"):
+        lesson = distinct(lesson)
     blocks = left_out_blocks(predictor, lesson.rows, lesson.members)
     method = _without_words(method, blocks, simplify)
     lengths, codes = block_lengths(model.family, lesson.rows), lesson.members.codes
@@ -118,6 +123,23 @@ def fit_calibration(predictor: Predictor, lesson: Lesson, method: str, simplify:
             folds = islice(folds, 1)
     given = method, blocks, codes, lengths, model.classes, model.weight
     return select_calibration(*given, folds, simplify, arrangements(model.family))
+
+
+def distinct(lesson: Lesson) -> Lesson:
+    """Return each of few rows once, with the weight of its copies, in an order that does not depend on the given one.
+
+    Weighted and repeated rows are then calibrated alike. Many rows are returned as they are.
+    """
+    if len(lesson.members) >= FEW_ROWS:
+        return lesson
+    table, codes, weight = lesson.batch.table, lesson.members.codes, lesson.members.row_weights()
+    n = len(codes)
+    hashes = row_hashes(table, table.columns, ("",), np.zeros(n, dtype=np.intp), None, Key())
+    place = np.unique(hashes, return_inverse=True)[1].reshape(-1)
+    apart = np.arange(n) if copied_rows(table, codes) is None else np.zeros(n, dtype=np.intp)
+    _, first, same = np.unique(np.c_[place, codes, apart], axis=0, return_index=True, return_inverse=True)
+    members = Members.hard(codes[first], lesson.members.classes, np.bincount(same.reshape(-1), weight))
+    return Lesson(Batch(table.take(first), None, members.weight), lesson.rows[first], members)
 
 
 def _without_words(method: str, blocks: Sequence[Array], automatic: bool) -> str:

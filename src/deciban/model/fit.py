@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
-FEW_ROWS = 64  # with fewer, an array is calibrated on its distinct rows
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
@@ -490,27 +489,7 @@ def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool)
     at = chosen_rows(len(start.members), ROWS_OF_WORDS if method == "features" else MOST_ROWS)
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
-    if method in ("offsets", "length") and automatic and len(at) < FEW_ROWS:
-        start = _distinct(start)
     return fit_calibration(predictor, start, method, automatic)
-
-
-def _distinct(start: Lesson) -> Lesson:
-    """Return each row once, with the weight of its copies, in an order that does not depend on the given one.
-
-    Weighted and repeated rows are then calibrated alike.
-    """
-    from deciban.model.folds import copied_rows
-    from deciban.model.ledger import Key, row_hashes
-
-    table, codes, weight = start.batch.table, start.members.codes, start.members.row_weights()
-    n = len(codes)
-    hashes = row_hashes(table, table.columns, ("",), np.zeros(n, dtype=np.intp), None, Key())
-    place = np.unique(hashes, return_inverse=True)[1].reshape(-1)
-    apart = np.arange(n) if copied_rows(table, codes) is None else np.zeros(n, dtype=np.intp)
-    _, first, same = np.unique(np.c_[place, codes, apart], axis=0, return_index=True, return_inverse=True)
-    members = Members.hard(codes[first], start.members.classes, np.bincount(same.reshape(-1), weight))
-    return Lesson(Batch(table.take(first), None, members.weight), start.rows[first], members)
 
 
 def automatic_method(model: Model) -> str:
