@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
+ROWS_TO_CALIBRATE = 50  # of an array of few columns; fewer hardly determine a scale and an offset for each class
+FEW_COLUMNS = 3  # whose model of few rows is hardly overconfident; the intervals of its llrs hold no calibration
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
@@ -154,7 +156,7 @@ def opened(request: Request, first: Batch, schema: Schema | None, together: bool
     given = request.families, first, schema, request.kinds, request.rule, together
     family, blocks = asked_family(*given, keep_constant=request.first_of_many)
     family = with_experts(family, request, first, schema)
-    return Opening(family, blocks, calibration_method(request, family))
+    return Opening(family, blocks, calibration_method(request, family, first.table.shape))
 
 
 def finished(
@@ -455,8 +457,11 @@ def _has_gaps(X: Any) -> bool:
 
 
 # -- calibration -----------------------------------------------------------------------------------------------------
-def calibration_method(request: Request, family: Family[Any]) -> str | None:
-    """Return the calibrator to fit; "auto" calibrates text, and families that deciban chose itself."""
+def calibration_method(request: Request, family: Family[Any], shape: tuple[int, int]) -> str | None:
+    """Return the calibrator to fit; "auto" calibrates text, and families that deciban chose itself.
+
+    `shape` is that of the table: few columns of few rows of an array are not calibrated.
+    """
     if request.calibrate != "auto":
         return request.calibrate
     if needs_all_rows(family):
@@ -466,7 +471,8 @@ def calibration_method(request: Request, family: Family[Any]) -> str | None:
         if offers is not None:
             return offers.calibration
         chosen_here = isinstance(request.families, str) and not request.first_of_many
-        return _method_of_block(family) if chosen_here else None
+        calibrated = shape[0] >= ROWS_TO_CALIBRATE or shape[1] > FEW_COLUMNS
+        return _method_of_block(family) if chosen_here and calibrated else None
     parts = [ability(part, HasCandidates) for (part,) in blocks_of(family)]
     own = next((part.calibration for part in parts if part is not None), None)
     if not isinstance(request.families, str):
