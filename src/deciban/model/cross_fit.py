@@ -46,7 +46,7 @@ from deciban.statistics import Array, Members
 
 SELECTION_ROWS = 4_000  # rows by which the calibrator is selected
 ROWS_PER_BLOCK = 10  # with fewer, rows without an error do not show that many blocks are independent
-ROWS_FOR_ONE_BLOCK = 50  # likewise for a single block, whose structure was chosen by the same rows
+ROWS_FOR_ONE_BLOCK = 50  # likewise for a single block of a default fit
 WORDS_AS_BLOCKS = 10  # a block of words counts for so many
 ENOUGH_FOR_ONE_FOLD = 3_000  # rows of which one fold tells whether words have scales of their own
 FEW_ROWS = 64  # with fewer, an array is calibrated on its distinct rows
@@ -228,7 +228,8 @@ class Candidates(NamedTuple):
 def _forms(method: str, lengths: Lengths, n: int, simplify: bool, several: bool) -> list[Form]:
     """Return the forms of calibration that are compared, by the strength of their penalty."""
     dependent = sum(1 if each is None else WORDS_AS_BLOCKS for each in lengths)
-    least = ROWS_FOR_ONE_BLOCK if dependent == 1 else ROWS_PER_BLOCK * dependent
+    # with few rows, the structure of a single block was chosen automatically by the rows that would judge it
+    least = ROWS_PER_BLOCK * dependent if dependent > 1 else ROWS_FOR_ONE_BLOCK if simplify else 0
     enough = min(n, SELECTION_ROWS) >= least
     if method == "features":
         fitted: list[Form] = ["scale", *WORDS] if simplify else [*WORDS]
@@ -270,23 +271,26 @@ def _combination(scores: Mapping[Any, Array], codes: Array, fold_of: Array, prio
         train = ~test if not test.all() else test  # of a single fold, all rows are fitted and judged
         weights = fit_shares([one[train] for one in each], codes[train], prior)
         judged[test] = sum(w * one[test] for w, one in zip(weights, each) if w > 0)  # 0 · −inf is 0
-    share = _certain_share(_losses(scores["prior"], codes, prior) - _losses(judged, codes, prior))
+    share = _certain_share(_losses(scores["prior"], codes, prior), _losses(judged, codes, prior))
     if share == 0.0:
         return np.array([float(name == "prior") for name in scores])
     return share * fit_shares(each, codes, prior)
 
 
-def _certain_share(gains: Array) -> float:
-    """Return the share of weights that is kept, by what each row gained with weights from the other folds.
+def _certain_share(without: Array, losses: Array) -> float:
+    """Return the share of weights that is kept, by the losses (n,) of the prior alone and of weights from other folds.
 
     With a mean gain of z standard errors it is 1 − 1/z⁴, and 0 below z = 1: weights that noise suggests are made
     smaller, and of a clear gain nearly everything is kept.
 
-    >>> _certain_share(np.tile([0.5, 0.3], 50)), _certain_share(np.tile([0.5, -0.6], 50))
-    (0.9999996093750001, 0.0)
+    >>> one = np.ones(100)
+    >>> [round(_certain_share(one, one - np.tile(gains, 50)), 4) for gains in ([0.5, 0.3], [0.9, -0.6], [0.5, -0.6])]
+    [1.0, 0.9375, 0.0]
     """
-    if not np.isfinite(gains).all():  # of rows that the prior, or the weights, exclude
-        return float(not np.isneginf(gains).any())
+    with np.errstate(invalid="ignore"):
+        gains = np.where(without == losses, 0.0, without - losses)  # both may be infinite
+    if not np.isfinite(gains).all():  # labels that the model excludes
+        return 1.0
     mean, variance = gains.mean(), gains.var() / len(gains)
     return float(max(0.0, 1.0 - (variance / mean**2) ** 2)) if mean > 0 else 0.0
 
