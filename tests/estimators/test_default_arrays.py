@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from deciban import Gaussian, GenerativeClassifier
+from deciban import Gaussian, GenerativeClassifier, SemiSupervised
 from deciban.model import cross_fit
 from deciban.model.column_group import ColumnGroup
 from deciban.model.cross_fit import folds_by_subtraction
@@ -46,6 +47,41 @@ def test_named_families_and_first_batches_of_many_stay_uncalibrated():
     X, y = ring(100)
     assert GenerativeClassifier(Gaussian("full")).fit(X, y).model_.calibration is None
     assert GenerativeClassifier().partial_fit(X, y).model_.calibration is None
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_iris])
+def test_few_rows_of_an_array_answer_better_than_knowing_nothing(load):
+    X, y = load(return_X_y=True)
+    losses, nothing = [], []
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(len(y))
+        train, test = order[:30], order[30:]
+        losses.append(log_loss(GenerativeClassifier().fit(X[train], y[train]), X[test], y[test]))
+        nothing.append(-np.log(np.bincount(y[train])[y[test]] / 30).mean())
+    assert np.mean(losses) < np.mean(nothing)
+
+
+@pytest.mark.parametrize("make", [GenerativeClassifier, SemiSupervised])
+def test_weights_and_copies_of_few_rows_are_calibrated_alike(make):
+    X, y = ring(24)
+    weight = np.random.default_rng(0).integers(0, 4, len(y))
+    order = np.random.default_rng(1).permutation(weight.sum())
+    weighted = make().fit(X, y, sample_weight=weight)
+    copied = make().fit(np.repeat(X, weight, axis=0)[order], np.repeat(y, weight)[order])
+    np.testing.assert_allclose(copied.predict_proba(X), weighted.predict_proba(X), rtol=1e-7)
+
+
+def test_cross_fitted_weights_that_gain_little_are_made_smaller():
+    rng = np.random.default_rng(0)
+    codes, fold = np.arange(400) % 2, np.arange(400) // 2 % 4
+    nothing, none = np.zeros((400, 2)), np.array([0.5, 0.5])
+    shares = []
+    for strength in (0.0, 0.12, 1.0):
+        scores = strength * np.eye(2)[codes] + rng.normal(0, 0.5, (400, 2))
+        shares.append(cross_fit._combination({"prior": nothing, "parts": scores}, codes, fold, none)[1])
+    assert shares[0] == 0
+    assert 0 < shares[1] < 0.9
+    assert shares[2] > 0.95
 
 
 def test_constant_columns_of_an_array_are_left_out_and_named():

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from deciban import GenerativeClassifier, Text
-from deciban.text.choices import SHORT
+from deciban.model import features
+from deciban.model.candidates import Place
+from deciban.statistics import Members
+from deciban.text.choices import ENOUGH_FOR_PAIRS, SHORT
 
 ENDINGS = {"verb": ["ing", "ed", "s"], "noun": ["ness", "tion", "ment"]}
 
@@ -53,6 +56,65 @@ def test_an_option_about_words_asks_for_words(options):
 def test_long_or_few_texts_are_counted_by_words():
     for texts, labels in (inflected(150, length=1 + SHORT // 6), inflected(60)):
         assert GenerativeClassifier().fit(texts, labels).family_.unit == "word"
+
+
+def ordered(n, seed=0):
+    """Short texts of the same words, whose order tells the class."""
+    rng = np.random.default_rng(seed)
+    labels, others = rng.choice(["kept", "broken"], n), [f"w{number:03d}" for number in range(300)]
+    told = {"kept": ["promise held", "door shut"], "broken": ["held promise", "shut door"]}
+    return [" ".join([*rng.choice(others, 2), rng.choice(told[label]), rng.choice(others)]) for label in labels], labels
+
+
+def test_pairs_of_words_are_chosen_for_short_texts_whose_order_tells():
+    clf = GenerativeClassifier().fit(*ordered(ENOUGH_FOR_PAIRS))
+    new, truth = ordered(300, seed=1)
+    assert (clf.family_.unit, clf.family_.ngrams) == ("word", (1, 2))
+    assert (clf.predict(new) == truth).mean() > 0.95
+    assert GenerativeClassifier().fit(*ordered(ENOUGH_FOR_PAIRS // 2)).family_.ngrams != (1, 2)
+
+
+class Judged:
+    """A candidate with nested losses of its own, that stands for `nested_losses` of it."""
+
+    def __init__(self, *losses):
+        self.losses = np.array(losses * 50)
+
+
+@pytest.fixture
+def by_own_losses(monkeypatch):
+    asked = []
+
+    def losses(candidate, X, members, rule, most):
+        asked.append(candidate)
+        return candidate.losses
+
+    monkeypatch.setattr(features, "nested_losses", losses)
+    return asked
+
+
+MANY = Members.hard(np.arange(features.ENOUGH_ROWS) % 2, 2)
+
+
+def test_a_neighbour_is_taken_if_its_nested_losses_are_clearly_less(by_own_losses):
+    line = [Judged(0.2, 0.3), Judged(0.3, 0.4), Judged(0.5, 0.6), Judged(0.7, 0.8)]
+    found = features.best_by_nested_losses([[Place(line, 2)]], None, MANY, "mean")
+    assert found is line[0]
+    assert len(by_own_losses) == len(line)  # each once
+
+
+def test_a_neighbour_that_may_be_better_by_chance_is_not_taken(by_own_losses):
+    line = [Judged(0.0, 1.0, 0.0, 0.9), Judged(0.9, 0.1, 0.9, 0.1)]
+    assert line[0].losses.mean() < line[1].losses.mean()
+    assert features.best_by_nested_losses([[Place(line, 1)]], None, MANY, "mean") is line[1]
+
+
+def test_kinds_are_compared_with_the_better_spread_of_each(by_own_losses):
+    words, pairs, pooled = [Judged(0.4, 0.5)], [Judged(0.6, 0.7)], [Judged(0.1, 0.2)]
+    kinds = [[Place(words, 0)], [Place(pairs, 0), Place(pooled, 0)]]
+    assert features.best_by_nested_losses(kinds, None, MANY, "mean") is pooled[0]
+    few = MANY.take(np.arange(100))  # of few rows, those of the common scale stand for their kinds
+    assert features.best_by_nested_losses(kinds, None, few, "mean") is words[0]
 
 
 def test_explanations_of_characters_are_by_word_and_sum_to_the_answer():

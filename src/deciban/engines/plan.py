@@ -147,7 +147,7 @@ class Begun:
 def begin(request: Request, first: Batch, given: GivenRows, label: str, together: bool, passes: bool = False) -> Begun:
     """Make the choices from the first rows, and sum these; with `passes`, families may iterate over parts."""
     with first.table.located():
-        opening = opened(request, first, given.schema, len(first.table), together)
+        opening = opened(request, first, given.schema, together)
         for (block,) in blocks_of(opening.family):
             in_parts = passes and ability(block, RefinesParts) is not None
             if needs_all_rows(block) and not in_parts:

@@ -52,7 +52,7 @@ from deciban.model import model
 from deciban.model.answers import Answers
 from deciban.model.calibration import Calibration, total
 from deciban.model.candidates import first_of_near_equals
-from deciban.model.cross_fit import fit_calibration
+from deciban.model.cross_fit import distinct, fit_calibration
 from deciban.model.folds import FOLDS, stratified
 from deciban.model.judge import left_out_blocks
 from deciban.model.predictor import Predictor
@@ -524,7 +524,8 @@ def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lac
     """EM with the family, rule and prior of a classifier that was fitted to the labelled rows `have`."""
     known = clf.stats_.family
     family = clf.family_.resolve(known)  # EM holds the prior that the labelled rows gave
-    block = model.encode(family, Table.of(_safe_indexing(X, have)), known)
+    table = Table.of(_safe_indexing(X, have))
+    block = model.encode(family, table, known)
     codes = place_labels(labels[have].tolist(), len(have), clf.stats_.classes)
     members = Members.hard(codes, clf.stats_.axis, weight[have])
     # without unlabelled rows, no rows of the same kind
@@ -535,16 +536,17 @@ def _task(clf: Any, X: ArrayLike, labels: Array, weight: Array, have: Array, lac
     learnt = isinstance(clf.prior, str) and clf.prior == "learnt"
     prior = None if learnt else resolve_prior(clf.prior, clf.classes_, clf.stats_.rows)
     rule: Rule = "mean" if clf.rule == "predictive" else clf.rule
-    return SemiSupervisedEM(family, block, members, rows, rule, prior, _common_scale(clf, block, members))
+    return SemiSupervisedEM(family, block, members, rows, rule, prior, _common_scale(clf, table, block, members))
 
 
-def _common_scale(clf: Any, rows: Rows, members: Members) -> float:
+def _common_scale(clf: Any, table: Table, rows: Rows, members: Members) -> float:
     """Return the scale of the labelled rows' leave-one-out scores, at most 1; 1 if the classifier is not calibrated."""
     if clf.model_.calibration is None:
         return 1.0
-    scores = total(left_out_blocks(clf.predictor_, rows, members)[: len(clf.model_.positions)])
+    lesson = distinct(model.Lesson(Batch(table, None, members.weight), rows, members))
+    scores = total(left_out_blocks(clf.predictor_, lesson.rows, lesson.members)[: len(clf.model_.positions)])
     try:
-        found = Offsets.fit(scores, np.asarray(members.codes), penalty=informative_penalty)
+        found = Offsets.fit(scores, np.asarray(lesson.members.codes), penalty=informative_penalty)
     except DecibanError:  # too few labelled rows
         return 1.0
     return min(1.0, float(found.scale))

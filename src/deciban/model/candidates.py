@@ -4,15 +4,15 @@ A family offers lines of candidates, along which the loss falls and then rises; 
 Candidates are judged on a sample of the first rows, as the classifier would use them: calibrated. A small sample
 selects the best of each line, and a larger one the best of the best two lines, unless the small sample shows a clear
 difference. Of candidates whose losses differ by no more than the standard error of the difference, the first is taken:
-along a line that with the stronger prior, of lines that which the family names first. Kinds of features are compared by
-nested losses (`model/features.py`).
+along a line that with the stronger prior, of lines that which the family names first. Kinds of features, and candidates
+near the best, are compared by nested losses (`model/features.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,6 @@ SMALL_SAMPLE = 4_000  # rows on which all candidates are judged, and calibrated
 LARGE_SAMPLE = 10_000  # rows on which the finalists are judged
 FINALISTS = 2
 CLEARLY_WORSE = 5.0  # standard errors by which a candidate is worse that a larger sample need not judge
-LEAST_GAIN = 0.002  # nats a row by which other features must be better than the family's first, such as words
 LARGE_SUMS = 2**22  # numbers in the sums of a line, above which they are not kept while another line is judged
 
 
@@ -70,30 +69,39 @@ def best_of_lines(lines: Sequence[Sequence[Any]], judge: Judge) -> Any:
         else:
             same.append(line)
     best = [best_of_kind(kind, judge) for kind in kinds]
-    if len(best) == 1:
-        return best[0]
-    from deciban.model.features import nested_losses  # imports this module
+    if lines[0][0].calibration != "features" or sum(len(places) for places in best) == len(lines) == 1 == len(lines[0]):
+        return best[0][0].candidate
+    from deciban.model.features import best_by_nested_losses  # imports this module
 
-    found = [nested_losses(candidate, judge.X, judge.members, judge.rule) for candidate in best]
-    losses = [each for each in found if each is not None]
-    if len(losses) < len(best):  # too few rows for folds
-        return best[0]
-    return first_of_near_equals(best, [losses[0], *(each + LEAST_GAIN for each in losses[1:])])
+    return best_by_nested_losses(best, judge.X, judge.members, judge.rule)
 
 
-def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> Any:
-    """Return the best candidate of lines with the same features."""
+class Place(NamedTuple):
+    """A candidate in its line."""
+
+    line: Sequence[Any]
+    at: int
+
+    @property
+    def candidate(self) -> Any:
+        """The candidate."""
+        return self.line[self.at]
+
+
+def best_of_kind(lines: Sequence[Sequence[Any]], judge: Judge) -> list[Place]:
+    """Return the best candidate of lines with the same features, and those of other lines that read the same sums."""
     best = [judge.best(line) for line in lines]
     finalists = [best[at] for at in finalists_of([one.losses for one in best])]
     # the sums of the last line are at hand: judge it first
     losses = [judge.large_sample_losses(one) for one in reversed(finalists)][::-1]
     at = first_of_near_equals(range(len(finalists)), losses)
-    winner, stronger = finalists[at], finalists[at].stronger
-    if stronger is None:
-        return winner.candidate
-    # the small sample does not distinguish neighbours well
-    pair = [judge.large_sample_losses(stronger), losses[at]]
-    return first_of_near_equals([stronger.candidate, winner.candidate], pair)
+    winner = taken = finalists[at]
+    if winner.stronger is not None:
+        # the small sample does not distinguish neighbours well
+        pair = [judge.large_sample_losses(winner.stronger), losses[at]]
+        taken = first_of_near_equals([winner.stronger, winner], pair)
+    others = [one.place for one in best if one is not winner and one.candidate.same_sums(taken.candidate)]
+    return [taken.place, *others]
 
 
 # -- comparisons -------------------------------------------------------------------------------------------------------
@@ -134,13 +142,13 @@ def clearly_worse(losses: Array, least: Array, errors: float) -> bool:
     return bool(above.mean() > errors * above.std() / np.sqrt(len(above)))
 
 
-def downhill(line: Sequence[C], loss: Callable[[C], float]) -> list[float]:
-    """Return the losses met on the way from the second candidate to the least one, and on its other side.
+def downhill(line: Sequence[C], loss: Callable[[C], float], start: int = 1) -> list[float]:
+    """Return the losses met on the way from a candidate, the second, to the least one, and on its other side.
 
     >>> downhill([5, 3, 2, 1, 4], float), downhill([1, 3, 5], float)
     ([3.0, 2.0, 1.0, 4.0], [3.0, 5.0, 1.0])
     """
-    at = min(1, len(line) - 1)
+    at = min(start, len(line) - 1)
     met = {at: loss(line[at])}
     for step in (1, -1):
         now = at
@@ -174,12 +182,17 @@ class Uncalibrated:
 class Judged:
     """A candidate and its losses on the small sample."""
 
-    candidate: Any
+    place: Place
     scores: Array  # (m, K) leave-one-out scores
     calibrator: Calibrator  # fitted to them
     losses: Array  # (m,)
     lengths: Array | None  # (n,) events of each row of the whole sample, where the candidate counts them
     stronger: Judged | None = None  # the candidate before it in its line, if it was judged
+
+    @property
+    def candidate(self) -> Any:
+        """The candidate."""
+        return self.place.candidate
 
 
 @dataclass(eq=False)
@@ -212,7 +225,7 @@ class Judge:
             counted = None if lengths is None else lengths[self.small][told]
             calibrator = _fitted(left_out[told], codes[told], counted, self.shares)
             losses = self._losses(calibrator, left_out, self.small, lengths)
-            judged[at] = Judged(line[at], left_out, calibrator, losses, lengths)
+            judged[at] = Judged(Place(line, at), left_out, calibrator, losses, lengths)
             return float(losses.mean())
 
         downhill(range(len(line)), loss)

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
-ROWS_TO_CALIBRATE = 50  # of an array; fewer hardly determine a scale and an offset for each class
+ROWS_TO_CALIBRATE = 50  # of an array of few columns; fewer hardly determine a scale and an offset for each class
+FEW_COLUMNS = 3  # whose model of few rows is hardly overconfident; the intervals of its llrs hold no calibration
 ROWS_OF_COLUMN = 1024  # first rows of an array in which constant columns are looked for
 MOST_KEPT = 10_000  # learnt rows that a predictor keeps for prediction sets; an even selection of more
 KIND_FOR = {"Categorical": "category", "Text": "text"}  # what a column must be for a family; numbers otherwise
@@ -96,9 +97,9 @@ def _fit(
     batches: Iterator[Batch] = given.batches(parts=True)
     first, second = next(batches), next(batches, None)
     with first.table.located():
-        n, rows = 0 if isinstance(given.X, Source) else len(given.X), len(first.table)
+        n = 0 if isinstance(given.X, Source) else len(given.X)
         readable_twice = vary_together and not getattr(given.X, "stdin", False)
-        opening = opened(request, first, given.schema, rows, readable_twice)
+        opening = opened(request, first, given.schema, readable_twice)
         family, columns = opening.family, first.table.columns
         if second is not None and needs_all_rows(family):
             first, second = together([first, second, *batches]), None
@@ -131,7 +132,7 @@ def fit_lesson(request: Request, batch: Batch, reader: Reader, encoded: Callable
 
     `encoded(family)` gives the rows of the batch as the family takes them.
     """
-    opening = opened(request, batch, reader.schema, len(batch.table))
+    opening = opened(request, batch, reader.schema)
     start = encoded(opening.family)
     given = start.rows, start.members, reader.columns, request.rule
     family, stats = fit_rows(opening.family, *given, rows_to_calibrate(opening.method))
@@ -152,12 +153,12 @@ class Opening:
         return frozenset(name for block in self.blocks if block.together for name in block.columns)
 
 
-def opened(request: Request, first: Batch, schema: Schema | None, rows: int, together: bool = True) -> Opening:
-    """Return what the first rows decide, and how many they are; with `together`, columns may vary together."""
+def opened(request: Request, first: Batch, schema: Schema | None, together: bool = True) -> Opening:
+    """Return what the first rows decide; with `together`, columns may vary together."""
     given = request.families, first, schema, request.kinds, request.rule, together
     family, blocks = asked_family(*given, keep_constant=request.first_of_many)
     family = with_experts(family, request, first, schema)
-    return Opening(family, blocks, calibration_method(request, family, rows))
+    return Opening(family, blocks, calibration_method(request, family, first.table.shape))
 
 
 def finished(
@@ -473,8 +474,11 @@ def _has_gaps(X: Any) -> bool:
 
 
 # -- calibration -----------------------------------------------------------------------------------------------------
-def calibration_method(request: Request, family: Family[Any], rows: int) -> str | None:
-    """Return the calibrator to fit; "auto" calibrates text, and families that deciban chose itself."""
+def calibration_method(request: Request, family: Family[Any], shape: tuple[int, int]) -> str | None:
+    """Return the calibrator to fit; "auto" calibrates text, and families that deciban chose itself.
+
+    `shape` is that of the table: few columns of few rows of an array are not calibrated.
+    """
     if request.calibrate != "auto":
         return request.calibrate
     if needs_all_rows(family):
@@ -484,7 +488,8 @@ def calibration_method(request: Request, family: Family[Any], rows: int) -> str 
         if offers is not None:
             return offers.calibration
         chosen_here = isinstance(request.families, str) and not request.first_of_many
-        return _method_of_block(family) if chosen_here and rows >= ROWS_TO_CALIBRATE else None
+        calibrated = shape[0] >= ROWS_TO_CALIBRATE or shape[1] > FEW_COLUMNS
+        return _method_of_block(family) if chosen_here and calibrated else None
     parts = [ability(part, HasCandidates) for (part,) in blocks_of(family)]
     own = next((part.calibration for part in parts if part is not None), None)
     if not isinstance(request.families, str):

@@ -102,7 +102,7 @@ def _method(request: Request, model: Model, raw: bool) -> str | None:
     if raw or model.calibration is None:
         return None
     found = model.calibration.method
-    chosen = calibration_method(request, model.asked, int(model.weight))
+    chosen = calibration_method(request, model.asked, (int(model.weight), len(model.reader.columns)))
     same = found == chosen or (chosen == "features" and found in ("length", "blocks"))  # without scales of words
     automatic = request.calibrate == "auto" and same
     return "auto" if automatic else found

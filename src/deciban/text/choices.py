@@ -22,6 +22,7 @@ TRANSFORMS = {"multinomial": ("log", "counts"), "polya": ("log", "counts"), "ber
 CHARACTERS = (2, 4)  # lengths of runs of characters
 SHORT = 200  # mean number of characters of documents, up to which runs of characters are a candidate
 ENOUGH_ROWS = 100  # fewer do not show that characters are better
+ENOUGH_FOR_PAIRS = 1_000  # of short documents; fewer do not show that pairs of words are better
 
 
 def lines(text: Text, X: TextRows, members: Members) -> list[list[Text]]:
@@ -39,12 +40,13 @@ def _features(text: Text, X: TextRows) -> Iterator[tuple[Text, Sequence[str], Se
     """Yield the family with each kind of features, the transforms and the spreads of pseudo-counts to try with it."""
     transforms, bases = TRANSFORMS[text.reading], _bases(text)
     words: dict[str, Any] = {"unit": "word"} if text.unit == "auto" else {}
-    if text.ngrams == "auto":
-        yield replace(text, ngrams=(1, 1), **words), transforms, bases
-        yield replace(text, ngrams=(1, 2), **words), transforms[:1], bases
-    else:
-        yield replace(text, **words) if words else text, transforms, bases
-    if text.unit == "auto" and len(X) >= ENOUGH_ROWS and not X.documents.at_least(SHORT * len(X)):
+    short = text.unit == "auto" and len(X) >= ENOUGH_ROWS and not X.documents.at_least(SHORT * len(X))
+    pairs = text.ngrams == "auto" or (short and len(X) >= ENOUGH_FOR_PAIRS)
+    by_word = replace(text, **words) if words else text
+    yield replace(by_word, ngrams=(1, 1)) if pairs else by_word, transforms, bases
+    if pairs:
+        yield replace(by_word, ngrams=(1, 2)), transforms[:1], bases
+    if short:
         yield replace(text, unit="char_wb", ngrams=CHARACTERS), transforms[:1], bases
 
 

@@ -75,9 +75,9 @@ class Text(Family[TextStats]):
     ngrams : tuple of (int, int) or "auto", default=(1, 1)
         Fewest and most words (or characters) in a run. With "auto", pairs of words are counted if they help.
     unit : {"auto", "word", "char", "char_wb"}, default="auto"
-        Features are runs of words, of characters, or of characters within words. With "auto", they are words, or runs
-        of 2 to 4 characters within words if the documents are short and this predicts their labels better; words if
-        `pseudo_count`, `ngrams`, or an option about words is given.
+        Features are runs of words, of characters, or of characters within words. With "auto", they are words, or, if
+        the documents are short and this predicts their labels better, runs of 2 to 4 characters within words, or pairs
+        of words (from 1,000 documents); words if `pseudo_count`, `ngrams`, or an option about words is given.
     lowercase : bool, default=True
         Whether to convert to lower case.
     strip_accents : {"unicode", "ascii"} or None, default=None
