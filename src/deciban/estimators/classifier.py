@@ -1104,10 +1104,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             What `method` returns.
         """
         likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw, method == "log_likelihood")
-        if prior is None:
-            log_prior = self._log_prior_for(np.exp(log_prior))
-        elif not (isinstance(prior, str) and prior == "learnt"):
-            log_prior = self.log_prior(prior)
+        given = self.prior if prior is None and self.class_weight is None else prior
+        if not (isinstance(given, str) and given == "learnt"):
+            log_prior = self._log_prior_for(np.exp(log_prior)) if prior is None else self.log_prior(prior)
         return self.answer(method, likelihood, log_prior, cost)
 
     @one_model

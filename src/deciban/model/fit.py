@@ -33,7 +33,7 @@ from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import PLACES, open_source
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows
+from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows, even_rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Members
@@ -121,7 +121,7 @@ def _fit(
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
     predictor = finished(request, opening, chosen_family, stats, Reader(columns, given.schema), start, ledger)
     if n:  # rows in memory
-        predictor = replace(predictor, learnt=given if n <= MOST_KEPT else given.at(chosen_rows(n, MOST_KEPT)))
+        predictor = replace(predictor, learnt=given if n <= MOST_KEPT else given.at(even_rows(n, MOST_KEPT)))
     return predictor, given
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from deciban import kernels
 from deciban.errors import NotAvailableError
+from deciban.evidence.scores import log_joint
 from deciban.sklearn.dropin import Array, encode_labels, place_labels
 from deciban.sklearn.naive_bayes import NaiveBayes
 
@@ -240,8 +241,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         if not (np.isfinite(half).all() and np.isfinite(log_norm).all()):
             return super()._joint_log_likelihood(X)  # with its warnings
         scores = kernels.diagonal_scores(X, np.asarray(self.theta_, dtype=np.float64), half, log_norm)
-        scores += log_prior
-        return scores.astype(np.result_type(X.dtype, self.var_.dtype), copy=False)
+        return log_joint(scores, log_prior, out=scores).astype(np.result_type(X.dtype, self.var_.dtype), copy=False)
 
     def _sparse_scores(self, X: Any) -> Array:
         """Joint log-likelihoods of sparse rows: those of a row of zeros, and the change that stored values make."""
