@@ -64,7 +64,7 @@ def add_counts(X: Array, begin: int, codes: Array, weight: Array, starts: Array,
 
 @kernel
 def category_scores(X: Array, table: Array, starts: Array, sizes: Array, missing: int, bias: Array, out: Array) -> None:
-    """Write bias + Σ over d of table rows: starts[d] + x for a category, `missing` for −1, missing + 1 + d for any other."""
+    """Write bias + Σ over d of table rows: starts[d] + x of a category, `missing` of −1, missing + 1 + d of others."""
     n, D = X.shape
     positions = np.empty(D, np.int64)
     for i in range(n):
