@@ -151,14 +151,16 @@ def _ends_within(ends: Array, origin: Array, reach: Array) -> bool:
     return bool((np.abs(ends - origin) <= reach).all())
 
 
-def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool = True) -> Array:
     """Σ of log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])² over the d where x is not NaN: (n, K).
+
+    Without `gaps`, the scores of a row with NaN are NaN.
 
     With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is the log density of a diagonal Gaussian over the
     features that are not missing. Differences are squared, not expanded, so no digits are lost far from zero.
     """
     if SCORE_WORK * X.size * len(mean) <= numpy_work.get():
-        return _diagonal_scores(X, mean, half_precision, log_norm)
+        return _diagonal_scores(X, mean, half_precision, log_norm, gaps)
     from deciban.kernels.dense_compiled import diagonal_scores as run
 
     mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
@@ -166,7 +168,7 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
 
     def score(chunk: slice) -> None:
         for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
-            run(block, mean, half_precision, log_norm, scores[rows])
+            run(block, mean, half_precision, log_norm, scores[rows], gaps)
 
     each(score, row_chunks(len(X), 3 * mean.size, multiple=SCORED_ROWS))
     return scores
@@ -416,9 +418,9 @@ def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, 
 
 
 @quiet
-def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool = True) -> Array:
     if X.size * len(mean) <= CACHED_CELLS:
-        return _diagonal_block(_floats(X), mean, half_precision, log_norm)
+        return _diagonal_block(_floats(X), mean, half_precision, log_norm, gaps)
     scores, norms = np.empty((len(X), len(mean))), log_norm.sum(axis=1)
 
     @quiet
@@ -430,22 +432,22 @@ def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arr
             np.multiply(terms, terms, out=terms)
             np.matmul(terms, h, out=out[:, k])
         np.subtract(norms, out, out=out)
-        odd = np.flatnonzero(row_any(np.isnan(out)))
+        odd = np.flatnonzero(row_any(np.isnan(out))) if gaps else ()
         if len(odd):
-            out[odd] = _diagonal_block(Z[odd], mean, half_precision, log_norm)
+            out[odd] = _diagonal_block(Z[odd], mean, half_precision, log_norm, gaps)
 
     each(score, _score_blocks(X), blas=True)
     return scores
 
 
-def _diagonal_block(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+def _diagonal_block(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool) -> Array:
     terms = X[:, None, :] - mean
     terms *= terms
     terms *= -half_precision
     terms += log_norm
-    gaps = np.isnan(X)
-    if gaps.any():
-        terms[np.repeat(gaps[:, None, :], len(mean), axis=1)] = 0.0
+    missing = np.isnan(X)
+    if gaps and missing.any():
+        terms[np.repeat(missing[:, None, :], len(mean), axis=1)] = 0.0
     return np.asarray(terms.sum(axis=2))
 
 

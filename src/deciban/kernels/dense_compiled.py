@@ -434,20 +434,20 @@ def _score_with_gaps(columns: Array, mean: Array, half_precision: Array, log_nor
 
 
 @kernel
-def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, out: Array) -> None:
-    """Write Σ of log_norm − half_precision (x−mean)² over the values that are not NaN to (n, K)."""
+def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, out: Array, gaps: bool) -> None:
+    """Write Σ of log_norm − half_precision (x−mean)² to (n, K); with `gaps` over the values that are not NaN."""
     n, D = X.shape
     K = len(mean)
     columns, scores = np.zeros((D, SCORED_ROWS)), np.empty((K, SCORED_ROWS))
     for start in range(0, n, SCORED_ROWS):
         rows = min(SCORED_ROWS, n - start)
-        gaps = False
+        missing = False
         for i in range(rows):
             for d in range(D):
                 x = X[start + i, d]
                 columns[d, i] = x
-                gaps |= x != x
-        if gaps:
+                missing |= x != x
+        if missing and gaps:
             _score_with_gaps(columns, mean, half_precision, log_norm, scores)
         else:
             _score_complete(columns, mean, half_precision, log_norm, scores)
