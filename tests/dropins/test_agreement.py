@@ -41,6 +41,41 @@ def test_gaussian(table, smoothing):
     agree(mine, peer, X, ["theta_", "var_", "class_count_", "class_prior_", "epsilon_"])
 
 
+ANSWERS = "predict", "predict_proba", "predict_log_proba"
+
+
+@pytest.mark.parametrize("name", ["GaussianNB", "LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_value_that_is_not_finite_is_refused_by_every_answer(name, bad, dtype):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X = (rng.normal(size=(300, 4)) + y[:, None]).astype(dtype)
+    clf = getattr(ours, name)().fit(X, y)
+    X[77, 2] = bad
+    for answer in (*ANSWERS, *(["decision_function"] if "Analysis" in name else [])):
+        with pytest.raises(ValueError, match="Input X contains"):
+            getattr(clf, answer)(X)
+    for method in ("leave_one_out", "partial_fit"):
+        with pytest.raises(ValueError, match=r"contains|not finite|NaN|inf"):
+            getattr(clf, method)(X, y)
+
+
+@pytest.mark.parametrize(("bad", "error"), [(-1, "Negative values"), (-2, "Negative values"), (9, "out of bounds")])
+def test_codes_that_are_no_categories_are_refused_by_every_answer(bad, error):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 5, (300, 4)), np.arange(300) % 3
+    clf = ours.CategoricalNB().fit(X, y)
+    X[77, 2] = bad
+    for answer in ANSWERS:
+        with pytest.raises((ValueError, IndexError), match=error):
+            getattr(clf, answer)(X)
+    for method in ("leave_one_out", "unlearn"):
+        with pytest.raises((ValueError, IndexError), match=rf"{error}|never learnt"):
+            getattr(clf, method)(X, y)
+    assert np.isfinite(clf.predict_log_proba(np.full((300, 4), 4))).all()
+
+
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double has no more digits than float64 here")
 def test_gaussian_far_from_0_is_closer_to_the_exact_posteriors_than_scikit_learn():
     """10⁵ standard deviations from 0, scikit-learn's error alone is about 1e-10."""

@@ -42,12 +42,25 @@ def test_diagonal_scores_agree_with_their_twin(table, seed):
 def test_what_rows_leave_of_variances_agrees_with_its_twin(table, seed, least):
     rng = np.random.default_rng(seed)
     shape = table.K, len(table.origin)
-    mean, precision, share = rng.normal(size=shape), 0.1 * rng.random(shape), rng.random(len(table.X))
+    mean, half, log_norm = rng.normal(size=shape), rng.random(shape), rng.normal(size=shape)
+    precision, share = 0.1 * rng.random(shape), rng.random(len(table.X))
     X = np.where(np.isinf(table.X), np.nan, table.X)
-    ours, twin = both(kernels.diagonal_left_out, X, table.codes, table.origin, mean, precision, share, least)
-    whole = ~np.isnan(X).any(axis=1)
-    np.testing.assert_array_equal(np.isnan(ours[0]), ~whole)
-    agree(tuple(each[whole] for each in ours), tuple(each[whole] for each in twin))
+    given = table.codes, table.origin, mean, half, log_norm, precision, share, least
+    assert all((found is None) == np.isnan(X).any() for found in both(kernels.diagonal_left_out, X, *given))
+    X = np.nan_to_num(X)
+    ours, twin = both(kernels.diagonal_left_out, X, *given)
+    agree(ours, twin)
+    agree(ours[0], kernels.diagonal_scores(X - table.origin, mean, half, log_norm))
+
+
+def test_factors_of_many_features_that_nearly_vanish_do_not_underflow():
+    n, D, least = 70, 400, 1e-16
+    X, codes, unit = np.full((n, D), 3.0), np.zeros(n, np.intp), np.ones((1, D))
+    given = codes, np.zeros(D), np.zeros((1, D)), unit, unit, unit, np.ones(n), least
+    for _, distance, log_factor, smallest in both(kernels.diagonal_left_out, X, *given):
+        np.testing.assert_allclose(distance, D * 9 / least)
+        np.testing.assert_allclose(log_factor, D * np.log(least))
+        np.testing.assert_array_equal(smallest, least)
 
 
 @thorough

@@ -29,24 +29,14 @@ from deciban.estimators.parameters import FamilyParameters
 from deciban.evidence import decisions, scores
 from deciban.evidence.decisions import ClassWeightLike, CostLike, PriorLike
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
-from deciban.families.interactions import Interactions
 from deciban.families.product import BlockRows, Product, blocks_of, expert_columns
 from deciban.families.protocol import Density, Family, Rule, set_input_tags
 from deciban.model import judge
 from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_model
 from deciban.model.calibration import Calibration
-from deciban.model.cross_fit import fit_calibration, select_calibration
-from deciban.model.experts import InteractionsLike
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
 from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis
-from deciban.model.prediction_sets import (
-    Conformity,
-    PredictionSets,
-    class_conformity,
-    conformity_of,
-    prediction_sets,
-)
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
@@ -64,8 +54,10 @@ if TYPE_CHECKING:
     from deciban.evidence.explanation import Explanation
     from deciban.families.posterior import Posterior
     from deciban.model.accumulator import RowAccumulator
+    from deciban.model.experts import InteractionsLike
     from deciban.model.explain import Discriminant
     from deciban.model.fit_checks import FitReport
+    from deciban.model.prediction_sets import Conformity, PredictionSets
     from deciban.model.row_reader import Row
     from deciban.model.scorer import RowScorer
     from deciban.read.schema import Schema
@@ -376,6 +368,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
 
         A key with more than two columns is that of averaged one-dependence estimators, which have one weight.
         """
+        from deciban.families.interactions import Interactions
+
         model = self.model_
         parts = expert_columns(model.family)
         used = model.calibration is not None and model.calibration.uses_experts
@@ -784,6 +778,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         GenerativeClassifier
             The classifier itself.
         """
+        from deciban.model.cross_fit import fit_calibration, select_calibration
+
         check_is_fitted(self)
         with self._writing():
             predictor, calibration = self._predictor, None
@@ -1104,10 +1100,9 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
             What `method` returns.
         """
         likelihood, _, log_prior = self._left_out(X, y, groups, sample_weight, raw, method == "log_likelihood")
-        if prior is None:
-            log_prior = self._log_prior_for(np.exp(log_prior))
-        elif not (isinstance(prior, str) and prior == "learnt"):
-            log_prior = self.log_prior(prior)
+        given = self.prior if prior is None and self.class_weight is None else prior
+        if not (isinstance(given, str) and given == "learnt"):
+            log_prior = self._log_prior_for(np.exp(log_prior)) if prior is None else self.log_prior(prior)
         return self.answer(method, likelihood, log_prior, cost)
 
     @one_model
@@ -1373,6 +1368,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         >>> sets[0], sets.size.mean().round(2)
         ((0,), np.float64(1.0))
         """
+        from deciban.model.prediction_sets import prediction_sets
+
         table = self._table(X)
         fill = None if allow_empty else lambda: self._most_probable(table)
         return prediction_sets(self.conformity(method, by_class, learnt=learnt), table, coverage, fill)
@@ -1397,6 +1394,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         Conformity
             Computes p-values of classes for tables of rows.
         """
+        from deciban.model.prediction_sets import conformity_of
+
         request = Request(self.families, self.rule, None, self.calibrate, None, self.kinds)
         return conformity_of(method, self.predictor_, self._learnt(learnt), request, self._log_prior_for, by_class)
 
@@ -1430,6 +1429,8 @@ class GenerativeClassifier(Answers, ClassifierMixin, FamilyParameters):
         array([[1.  , 0.02, 0.02],
                [0.02, 0.02, 0.02]])
         """
+        from deciban.model.prediction_sets import class_conformity
+
         request = Request(self.families, self.rule, None, self.calibrate, None, self.kinds)
         made = class_conformity(self.predictor_, self._learnt(learnt), request, self._log_prior_for)
         return made.p_values(self._table(X))

@@ -50,6 +50,7 @@ from deciban.read.tables import Columns, Table
 from deciban.statistics import Array, Axis, Members, Stats, nested
 
 Key = tuple[Any, ...]  # the columns of a block: names, or positions
+ASKED = "named by you"  # reason of a block whose family was given
 
 
 @dataclass(frozen=True, eq=False)

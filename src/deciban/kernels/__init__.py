@@ -23,6 +23,7 @@ from deciban.kernels.dense import (
     diagonal_left_out,
     diagonal_scores,
     linear_scores,
+    rows_beyond,
     whitened_distances,
 )
 from deciban.kernels.rows import (

@@ -99,25 +99,36 @@ def category_counts_growing(X: Array, codes: Array, weight: Array | None, K: int
     return table.trimmed()
 
 
-def category_scores(X: Array, weights: Array, starts: Array, sizes: Array, unseen: Array) -> Array:
-    """Σ over columns j of weights[starts[j] + x[j], k]: (n, K).
+def category_scores(
+    X: Array,
+    weights: Array,
+    starts: Array,
+    sizes: Array,
+    unseen: Array,
+    bias: Array | None = None,
+    missing: float = 0.0,
+) -> Array:
+    """bias[k] + Σ over columns j of weights[starts[j] + x[j], k]: (n, K).
 
-    `weights` is (Σ sizes, K). A missing value (−1) adds 0; any other value outside [0, sizes[j]) adds unseen[j, k].
+    `weights` is (Σ sizes, K). A missing value (−1) adds `missing`; any other value outside [0, sizes[j]) adds
+    unseen[j, k].
     """
-    # Below the weights one row of zeros for missing values, then the rows for unseen ones: each value adds one row.
-    table = np.concatenate([weights, np.zeros((1, weights.shape[1])), unseen])
-    if X.size * weights.shape[1] <= numpy_work.get():
-        return _category_scores(_integers(X), table, starts, sizes, len(weights))
+    K = weights.shape[1]
+    bias = np.zeros(K) if bias is None else readable(bias, np.float64)
+    # Below the weights one row for missing values, then the rows for unseen ones: each value adds one row.
+    table = np.concatenate([weights, np.full((1, K), missing), unseen])
+    if X.size * K <= numpy_work.get():
+        return _category_scores(_integers(X), table, starts, sizes, len(weights)) + bias
     from deciban.kernels.categories_compiled import category_scores as run
 
     starts, sizes = readable(starts, np.int64), readable(sizes, np.int64)
-    scores, zero = np.empty((len(X), weights.shape[1])), np.zeros(weights.shape[1])
+    scores = np.empty((len(X), K))
 
     def score(chunk: slice) -> None:
         for rows, block in row_blocks(X, chunk, NATIVE, np.int64):
-            run(block, table, starts, sizes, len(weights), zero, scores[rows])
+            run(block, table, starts, sizes, len(weights), bias, scores[rows])
 
-    each(score, row_chunks(len(X), (8 + 5 * weights.shape[1]) * X.shape[1]))
+    each(score, row_chunks(len(X), (8 + 5 * K) * X.shape[1]))
     return scores
 
 

@@ -63,8 +63,8 @@ def add_counts(X: Array, begin: int, codes: Array, weight: Array, starts: Array,
 
 
 @kernel
-def category_scores(X: Array, table: Array, starts: Array, sizes: Array, missing: int, zero: Array, out: Array) -> None:
-    """Write Σ over d of table rows: starts[d] + x for a category, `missing` for −1, missing + 1 + d for any other."""
+def category_scores(X: Array, table: Array, starts: Array, sizes: Array, missing: int, bias: Array, out: Array) -> None:
+    """Write bias + Σ over d of table rows: starts[d] + x of a category, `missing` of −1, missing + 1 + d of others."""
     n, D = X.shape
     positions = np.empty(D, np.int64)
     for i in range(n):
@@ -74,7 +74,7 @@ def category_scores(X: Array, table: Array, starts: Array, sizes: Array, missing
             x = np.int64(X[i, d])
             absent = missing if x == -1 else missing + 1 + d
             positions[d] = starts[d] + x if np.uint64(x) < np.uint64(sizes[d]) else absent
-        sum_rows(table, positions, None, zero, out, 0, D, 0, i)
+        sum_rows(table, positions, None, bias, out, 0, D, 0, i)
 
 
 class CountTable:

@@ -134,14 +134,33 @@ def class_scatter_within(
     return run(X, codes, weight, origin, reach, K)
 
 
-def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+@quiet
+def rows_beyond(X: Array, origin: Array, reach: Array) -> Array:
+    """Positions of the rows with some |x−o| > reach; NaN is within reach.
+
+    Usually there is none, which the ends of the whole table show, or those of its columns if these differ in size.
+    """
+    if not X.size or _ends_within(np.stack([X.min(), X.max()])[:, None], origin, reach):
+        return np.empty(0, np.intp)
+    if _ends_within(np.stack([X.min(axis=0), X.max(axis=0)]), origin, reach):
+        return np.empty(0, np.intp)
+    return np.flatnonzero(row_any(np.abs(X - origin) > reach))
+
+
+def _ends_within(ends: Array, origin: Array, reach: Array) -> bool:
+    return bool((np.abs(ends - origin) <= reach).all())
+
+
+def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool = True) -> Array:
     """Σ of log_norm[k, d] − half_precision[k, d] (x[d] − mean[k, d])² over the d where x is not NaN: (n, K).
+
+    Without `gaps`, the scores of a row with NaN are NaN.
 
     With half_precision = 1/(2σ²) and log_norm = −½ log(2πσ²) this is the log density of a diagonal Gaussian over the
     features that are not missing. Differences are squared, not expanded, so no digits are lost far from zero.
     """
     if SCORE_WORK * X.size * len(mean) <= numpy_work.get():
-        return _diagonal_scores(X, mean, half_precision, log_norm)
+        return _diagonal_scores(X, mean, half_precision, log_norm, gaps)
     from deciban.kernels.dense_compiled import diagonal_scores as run
 
     mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
@@ -149,35 +168,51 @@ def diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arra
 
     def score(chunk: slice) -> None:
         for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
-            run(block, mean, half_precision, log_norm, scores[rows])
+            run(block, mean, half_precision, log_norm, scores[rows], gaps)
 
     each(score, row_chunks(len(X), 3 * mean.size, multiple=SCORED_ROWS))
     return scores
 
 
 def diagonal_left_out(
-    X: Array, codes: Array, origin: Array, mean: Array, precision: Array, share: Array, least: float
-) -> tuple[Array, Array, Array]:
-    """Terms of the leave-one-out score of each row in its own class: Σ v/f, Σ log f and min f over features, (n,) each.
+    X: Array,
+    codes: Array,
+    origin: Array,
+    mean: Array,
+    half_precision: Array,
+    log_norm: Array,
+    precision: Array,
+    share: Array,
+    least: float,
+) -> tuple[Array, Array, Array, Array] | None:
+    """Scores of complete rows, (n, K), and terms of the score of each row in its own class without the row.
 
-    v = ((x − origin) − mean[k])² · precision[k] for the row's class k, and f = max(1 − share·v, least) is the factor by
-    which a variance shrinks if the row, of this share (n,), is removed. NaN in the row makes the first result NaN.
+    The scores are those of `diagonal_scores`, with means from the origin. The terms are Σ v/f, Σ log f and min f over
+    features, (n,) each: v = ((x − origin) − mean[k])² · precision[k] for the row's class k, and
+    f = max(1 − share·v, least) is the factor by which a variance shrinks if the row, of this share (n,), is removed.
+    None if a value is missing.
     """
-    codes = class_codes(codes, len(mean))
-    if X.size * len(mean) <= numpy_work.get():  # counted as for scores of the rows, which are needed too
-        return _diagonal_left_out(_floats(X), codes, origin, mean, precision, share, least)
+    codes, (n, D), K = class_codes(codes, len(mean)), X.shape, len(mean)
+    if X.size * K <= numpy_work.get():
+        Z = _floats(X) - origin
+        terms = _diagonal_left_out(Z, codes, mean, precision, share, least)
+        return None if np.isnan(terms[0]).any() else (_diagonal_scores(Z, mean, half_precision, log_norm), *terms)
     from deciban.kernels.dense_compiled import diagonal_left_out as run
 
-    mean, precision, origin, share = readable_floats(mean, precision, origin, share)
-    distance, log_factor, smallest = np.empty((3, len(X)))
+    mean, half_precision, log_norm = readable_floats(mean, half_precision, log_norm)
+    precision, origin, share = readable_floats(precision, origin, share)
+    scores, (distance, log_factor, smallest) = np.empty((n, K)), np.empty((3, n))
 
-    def terms(chunk: slice) -> None:
+    def score(chunk: slice) -> bool:
         for rows, block in row_blocks(X, chunk, NATIVE, np.float64):
-            out = distance[rows], log_factor[rows], smallest[rows]
-            run(block, codes[rows], origin, mean, precision, share[rows], least, *out)
+            out = scores[rows], distance[rows], log_factor[rows], smallest[rows]
+            given = mean, half_precision, log_norm, precision
+            if not run(block, codes[rows], origin, *given, share[rows], least, *out):
+                return False
+        return True
 
-    each(terms, row_chunks(len(X), 12 * X.shape[1]))
-    return distance, log_factor, smallest
+    complete = all(each(score, row_chunks(n, (3 * K + 12) * D, multiple=SCORED_ROWS)))
+    return (scores, distance, log_factor, smallest) if complete else None
 
 
 def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
@@ -189,7 +224,7 @@ def whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) ->
     before they are multiplied.
     """
     if SCORE_WORK * X.size * len(mean) <= numpy_work.get():
-        return _whitened_distances(X, mean, whitener)
+        return _whitened_distances(X, mean, whitener, origin)
     from deciban.kernels.dense_compiled import whitened_distances as run
 
     mean, whitener, origin = readable_floats(mean, whitener, origin)
@@ -245,8 +280,10 @@ def _floats(X: Array) -> Array:
 def _class_moments(X: Array, codes: Array, weight: Array | None, origin: Array, K: int) -> tuple[Array, Array]:
     weight, (X, codes) = drop_zero_weights(weight, X, codes)
     Z = X - origin
-    weighted = Z if weight is None else Z * weight[:, None]
-    return group_sums(weighted, codes, K), group_sums(weighted * Z, codes, K)
+    if weight is None:
+        return group_sums(Z, codes, K), group_sums(np.multiply(Z, Z, out=Z), codes, K)
+    weighted = Z * weight[:, None]
+    return group_sums(weighted, codes, K), group_sums(np.multiply(weighted, Z, out=Z), codes, K)
 
 
 @quiet
@@ -262,9 +299,10 @@ def _class_moments_with_gaps(
 
 def _blocks(X: Array) -> list[slice]:
     """Blocks of rows that stay in the cache; one block for a small table."""
-    if X.size <= SMALL_WORK:
-        return [slice(0, len(X))]
-    step = max(1, BLOCK_CELLS // X.shape[1])
+    return [slice(0, len(X))] if X.size <= SMALL_WORK else _blocks_of(X, max(1, BLOCK_CELLS // X.shape[1]))
+
+
+def _blocks_of(X: Array, step: int) -> list[slice]:
     return [slice(at, min(at + step, len(X))) for at in range(0, len(X), step)]
 
 
@@ -304,7 +342,7 @@ def _scatter_in_blocks(
 
     def sums(rows: slice) -> tuple[Array, Array, Array]:
         Z, own, some = _floats(X[rows]), codes[rows], None if weight is None else weight[rows]
-        if len(blocks) > 1 and some is None:
+        if some is None:
             first, second = _scatter_by_class(Z, own, origin, K)
             if (np.einsum("kdd->kd", second) <= limit).all():
                 return first, second, np.empty(0, np.intp)
@@ -353,10 +391,7 @@ def _class_moments_within(
 @quiet
 def _beyond(X: Array, weight: Array | None, origin: Array, reach: Array) -> Array:
     """Positions of the rows with a value beyond reach."""
-    beyond = np.abs(X - origin) > reach
-    if not beyond.any():  # the usual case, faster than by rows
-        return np.empty(0, np.intp)
-    far = np.flatnonzero(row_any(beyond))
+    far = rows_beyond(X, origin, reach)
     return far if weight is None or not len(far) else far[weight[far] != 0]
 
 
@@ -383,9 +418,9 @@ def _class_scatter(X: Array, codes: Array, weight: Array | None, origin: Array, 
 
 
 @quiet
-def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool = True) -> Array:
     if X.size * len(mean) <= CACHED_CELLS:
-        return _diagonal_block(_floats(X), mean, half_precision, log_norm)
+        return _diagonal_block(_floats(X), mean, half_precision, log_norm, gaps)
     scores, norms = np.empty((len(X), len(mean))), log_norm.sum(axis=1)
 
     @quiet
@@ -397,47 +432,44 @@ def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arr
             np.multiply(terms, terms, out=terms)
             np.matmul(terms, h, out=out[:, k])
         np.subtract(norms, out, out=out)
-        odd = np.flatnonzero(row_any(np.isnan(out)))
+        odd = np.flatnonzero(row_any(np.isnan(out))) if gaps else ()
         if len(odd):
-            out[odd] = _diagonal_block(Z[odd], mean, half_precision, log_norm)
+            out[odd] = _diagonal_block(Z[odd], mean, half_precision, log_norm, gaps)
 
     each(score, _score_blocks(X), blas=True)
     return scores
 
 
-def _diagonal_block(X: Array, mean: Array, half_precision: Array, log_norm: Array) -> Array:
+def _diagonal_block(X: Array, mean: Array, half_precision: Array, log_norm: Array, gaps: bool) -> Array:
     terms = X[:, None, :] - mean
     terms *= terms
     terms *= -half_precision
     terms += log_norm
-    gaps = np.isnan(X)
-    if gaps.any():
-        terms[np.repeat(gaps[:, None, :], len(mean), axis=1)] = 0.0
+    missing = np.isnan(X)
+    if gaps and missing.any():
+        terms[np.repeat(missing[:, None, :], len(mean), axis=1)] = 0.0
     return np.asarray(terms.sum(axis=2))
-
-
-def _cached_blocks(X: Array, mean: Array) -> list[Array]:
-    """Blocks of rows for which an array of rows × classes × features stays in the cache."""
-    step = max(1, CACHED_CELLS // mean.size) if mean.size else len(X)
-    return [X] if len(X) <= step else [X[at : at + step] for at in range(0, len(X), step)]
 
 
 @quiet
 def _diagonal_left_out(
-    X: Array, codes: Array, origin: Array, mean: Array, precision: Array, share: Array, least: float
+    Z: Array, codes: Array, mean: Array, precision: Array, share: Array, least: float
 ) -> tuple[Array, Array, Array]:
-    v = ((X - origin) - mean[codes]) ** 2 * precision[codes]
+    v = (Z - mean[codes]) ** 2 * precision[codes]
     f = np.maximum(1 - share[:, None] * v, least)
     return row_sum(v / f), row_sum(np.log(f)), f.min(axis=1, initial=1.0)
 
 
 @quiet
-def _whitened_distances(X: Array, mean: Array, whitener: Array) -> Array:
-    """Distances from each mean directly, which needs no origin."""
-    if X.size * len(mean) <= SMALL_WORK:
-        blocks = [_distance_block(rows, mean, whitener) for rows in _cached_blocks(_floats(X), mean)]
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+def _whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -> Array:
+    """Few rows: distances from each mean directly, which needs no origin; more rows: as `whitened_distances`."""
+    if X.size * len(mean) <= CACHED_CELLS:
+        return _distance_block(_floats(X), mean, whitener)
     distances = np.empty((len(X), len(mean)))
+    if X.size * len(mean) <= SMALL_WORK:
+        for rows in _blocks_of(X, max(1, 2 * CACHED_CELLS // mean.size)):
+            _write_distances(_floats(X[rows]) - origin, mean - origin, whitener, distances[rows])
+        return distances
 
     @quiet
     def measure(rows: slice) -> None:
@@ -454,8 +486,7 @@ def _whitened_distances(X: Array, mean: Array, whitener: Array) -> Array:
 
 def _score_blocks(X: Array) -> list[slice]:
     """Blocks of rows that stay in the cache, each with a copy or two."""
-    step = max(1, BLOCK_CELLS // 2 // X.shape[1])
-    return [slice(at, min(at + step, len(X))) for at in range(0, len(X), step)]
+    return _blocks_of(X, max(1, BLOCK_CELLS // 2 // X.shape[1]))
 
 
 def _distance_block(X: Array, mean: Array, whitener: Array) -> Array:
@@ -465,3 +496,11 @@ def _distance_block(X: Array, mean: Array, whitener: Array) -> Array:
     else:
         z = residuals @ whitener
     return np.ascontiguousarray(np.einsum("knd,knd->kn", z, z).T)
+
+
+def _write_distances(Z: Array, mean: Array, whitener: Array, out: Array) -> None:
+    """Multiply rows by the whiteners of all classes side by side; rows and means are from the origin."""
+    S, D, _ = whitener.shape
+    z = (Z @ whitener.transpose(1, 0, 2).reshape(D, -1)).reshape(-1, S, D)
+    z = z - (mean[:, None] @ whitener)[:, 0]
+    np.einsum("nkd,nkd->nk", z, z, out=out)

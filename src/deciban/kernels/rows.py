@@ -20,6 +20,8 @@ BLOCK_ROWS = 64  # rows of a block of compiled versions
 LONG_ROW = 512  # numbers that are added at a time
 SHORT_ROW = 7  # numbers; up to so many, numpy adds a row from left to right, so that sums by columns have the same bits
 
+TURNED_ROW, TURNED_ROWS = 32, 64  # numbers of a row, and rows, whose largest numbers are found fastest by columns
+
 
 def encode_integers(y: Array) -> tuple[Array, Array] | None:
     """Sorted unique values of integer (or bool) labels, and each label's position among them (intp).
@@ -126,7 +128,10 @@ def distinct_rows(rows: Array) -> tuple[Array, Array]:
 
 def row_max(rows: Array) -> Array:
     """Largest number of each row, (n,); −inf where rows are empty, NaN where a row has one."""
-    return _along_rows(np.maximum, rows) if 0 < rows.shape[1] <= SHORT_ROW else rows.max(axis=1, initial=-np.inf)
+    n, K = rows.shape
+    if 0 < K <= TURNED_ROW and n >= TURNED_ROWS:
+        return np.ascontiguousarray(rows.T).max(axis=0)
+    return rows.max(axis=1, initial=-np.inf)
 
 
 def row_sum(rows: Array) -> Array:

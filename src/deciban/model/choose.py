@@ -17,7 +17,7 @@ import numpy as np
 from deciban.errors import DecibanError
 from deciban.families.abilities import HasCandidates, ability, needs_all_rows
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import Block, Key, as_key
+from deciban.families.product import ASKED, Block, Key, as_key
 from deciban.families.protocol import Family, Rule
 from deciban.model.calibration import Calibration, Form
 from deciban.model.candidates import clearly_worse
@@ -37,7 +37,6 @@ DISTINCT = 10  # values that a column of a block must have: fewer are steps, not
 ROWS_PER_COLUMN = 5  # of a block: fewer do not show how its columns vary together
 STANDARD_ERRORS = 1.0  # by which a block must be better than its columns
 FORMS: list[Form] = ["none", "scale"]  # calibrations under which blocks are compared
-ASKED = "named by you"
 
 
 # -- all columns of a table ------------------------------------------------------------------------------------------

@@ -16,15 +16,11 @@ from deciban.families.abilities import Counts, HasCandidates, HasChoices, Refine
 from deciban.families.accumulators import accumulator
 from deciban.families.gaussian import Gaussian
 from deciban.families.limits import any_beyond, limit_of, limits_of
-from deciban.families.product import Block, Expert, Product, as_key, blocks_of
+from deciban.families.product import ASKED, Block, Expert, Product, as_key, blocks_of
 from deciban.families.protocol import RULES, Family, Rows, Rule, check_rule
 from deciban.kernels.choice import one_thread, with_one_thread
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
-from deciban.model.candidates import chosen
-from deciban.model.choose import ASKED, choose_blocks
-from deciban.model.cross_fit import fit_calibration
-from deciban.model.experts import InteractionsLike, check_interactions, table_experts
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
 from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
@@ -33,12 +29,13 @@ from deciban.read.batches import Rows as GivenRows
 from deciban.read.files import PLACES, open_source
 from deciban.read.labels import encode_labels
 from deciban.read.numbers import run_of_rows
-from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows
+from deciban.read.reservoir import MOST_ROWS, Reservoir, chosen_rows, even_rows
 from deciban.read.source import Source
 from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members
 
 if TYPE_CHECKING:
+    from deciban.model.experts import InteractionsLike
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream
@@ -82,6 +79,8 @@ def check_request(request: Request) -> None:
     if request.rule not in RULES:
         check_rule(request.rule)
     if request.interactions != "auto":
+        from deciban.model.experts import check_interactions
+
         check_interactions(request.interactions)
 
 
@@ -123,7 +122,7 @@ def _fit(
         start = None if sample is None else lesson(chosen_family, sample, stats.family, stats.classes)  # type: ignore[assignment]
     predictor = finished(request, opening, chosen_family, stats, Reader(columns, given.schema), start, ledger)
     if n:  # rows in memory
-        predictor = replace(predictor, learnt=given if n <= MOST_KEPT else given.at(chosen_rows(n, MOST_KEPT)))
+        predictor = replace(predictor, learnt=given if n <= MOST_KEPT else given.at(even_rows(n, MOST_KEPT)))
     return predictor, given
 
 
@@ -199,6 +198,8 @@ class Accumulator:
         ledger: Ledger | None = None,
         key: Key | None = None,
     ) -> None:
+        from deciban.model.candidates import chosen
+
         self.columns, self.ledger, self.key = columns, ledger, key
         family = chosen(family, first.rows, first.members, rule)
         self.sums = accumulator(family, first.rows, first.members, columns)
@@ -244,6 +245,8 @@ def fit_rows(
     """
     n = len(members.codes)
     if isinstance(family, Product) or ability(family, HasCandidates) is not None:
+        from deciban.model.candidates import chosen  # here and below: a first answer needs no choices of this kind
+
         family = chosen(family, X, members, rule)
         if scored:
             read_once(family, X, n, chosen_rows(n, scored))
@@ -349,6 +352,8 @@ def asked_family(
             return Product({columns: block.family}), [block]
         features = {key: value for key, value in (kinds or {}).items() if key != schema.label}
         asked = {key: _family(value) for key, value in features.items() if not _is_kind(value)}
+        from deciban.model.choose import choose_blocks
+
         chosen_blocks = choose_blocks(first, schema, asked, rule, together)
         blocks = [block for block in chosen_blocks if not block.expert]
         keys = [block.columns[0] if len(block.columns) == 1 else block.columns for block in blocks]
@@ -370,6 +375,8 @@ def with_experts(family: Family[Any], request: Request, first: Batch, schema: Sc
         return family
     if request.calibrate is None or needs_all_rows(family):
         return replace(family, experts={})  # experts are parts of calibrated scores
+    from deciban.model.experts import table_experts
+
     K = len(encode_labels(first.labels, len(first.table))[0])
     more = table_experts(first.table, first.weight, schema, K, request.interactions)
     return replace(family, experts={**more, **family.experts})
@@ -512,6 +519,8 @@ def calibrate(predictor: Predictor, start: Lesson, method: str, automatic: bool)
     at = chosen_rows(len(start.members), rows_to_calibrate(method))
     if len(at) < len(start.members):
         start = Lesson(start.batch, start.rows[at], start.members.take(at))
+    from deciban.model.cross_fit import fit_calibration
+
     return fit_calibration(predictor, start, method, automatic)
 
 
@@ -536,6 +545,8 @@ def _method_of_block(family: Family[Any]) -> str:
 
 def rechosen(model: Model, taken: Lesson) -> Family[Any]:
     """Make the choices again from rows and the model's sums; choices baked into the sums stay."""
+    from deciban.model.candidates import chosen
+
     choices = ability(model.asked, HasChoices)
     asked: Any = model.asked if choices is None else choices.keep_choices(model.family, with_rows=True)
     asked = chosen(asked, taken.rows, taken.members, model.rule)

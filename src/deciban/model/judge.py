@@ -26,7 +26,6 @@ from deciban.families.abilities import HasDraws, SharesParameters, ability
 from deciban.families.product import blocks_of, footprint, left_out_experts, without_ability
 from deciban.families.protocol import Density, Rows, Rule
 from deciban.families.word_scores import HasLeftOutWords, JoinedSource, WordScores, plain
-from deciban.kernels import row_sum
 from deciban.model.calibration import total
 from deciban.model.ledger import Key, unlearn_batch
 from deciban.model.model import Lesson, Model, ModelStats, collect, estimate
@@ -68,14 +67,14 @@ def left_out_prior(rows: Array, codes: Array, weight: Array) -> Array:
 
     It is (N_c − w)/(N − w) for the row's class and N_j/(N − w) for the others.
     """
-    left = np.repeat(rows[None, :], len(codes), axis=0)
-    own = np.arange(len(codes)), codes
-    left[own] = np.maximum(left[own] - weight, 0.0)
-    total = row_sum(left)
+    own = np.maximum(rows[codes] - weight, 0.0)
+    each = np.arange(len(rows))
+    others = np.array([rows[each != k].sum() for k in each])  # not by subtraction: 0 must be 0
+    total = others[codes] + own
     with np.errstate(divide="ignore", invalid="ignore"):
         log_total = np.log(total)
         prior = np.log(rows) - log_total[:, None]
-        prior[own] = np.log(left[own]) - log_total
+        prior[np.arange(len(codes)), codes] = np.log(own) - log_total
     prior[total <= 0] = -np.log(len(rows))  # no rows are left: uniform
     return prior
 

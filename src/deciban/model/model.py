@@ -31,7 +31,6 @@ from deciban.families.product import Product, ProductStats, as_key, expert_colum
 from deciban.families.protocol import Density, Family, Rows, Rule, check_rule
 from deciban.families.released import is_released, refuse, strip
 from deciban.model.calibration import Calibration
-from deciban.model.expert_pairs import common_experts, kept_pairs
 from deciban.model.ledger import Ledger, Secret, learn_batch, unlearn_batch
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch
@@ -372,12 +371,16 @@ def with_common_experts(one: Model, two: Model) -> tuple[Model, Model]:
         return one, two
     if one.family.experts == two.family.experts:
         return one, two
+    from deciban.model.expert_pairs import common_experts
+
     first, second = common_experts((one.family, one.stats.family), (two.family, two.stats.family))
     return _with_experts(one, *first), _with_experts(two, *second)
 
 
 def with_interactions(model: Model, wanted: int | Sequence[tuple[Any, Any]]) -> Model:
     """Return a model with some of the pairs of columns that were summed: so many, the heaviest first, or these."""
+    from deciban.model.expert_pairs import kept_pairs
+
     if is_released(model.family):
         refuse()
     if not isinstance(model.family, Product):

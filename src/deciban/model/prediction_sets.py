@@ -39,7 +39,7 @@ from deciban.model.model import Lesson, Model, collect, estimate
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch
 from deciban.read.labels import Labels
-from deciban.read.reservoir import chosen_rows
+from deciban.read.reservoir import even_rows
 from deciban.read.tables import Table
 from deciban.statistics import Array, Members
 
@@ -349,7 +349,7 @@ def _coded(model: Model, batch: Batch, most: int | None) -> Batch:
     """Return a batch with labels as codes of the model's classes, and at most so many rows."""
     n = len(batch.table)
     batch = replace(batch, labels=Labels(model.classes, learnt_codes(model, batch.labels, n)))
-    return batch if most is None or n <= most else _taken(batch, chosen_rows(n, most))
+    return batch if most is None or n <= most else _taken(batch, even_rows(n, most))
 
 
 def _taken(batch: Batch, rows: Array) -> Batch:

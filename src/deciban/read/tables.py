@@ -54,8 +54,12 @@ class Origin:
             return Origin(self.rows[rows], self.source)
         if isinstance(rows, slice):
             return Origin(self.rows[rows], self.source)
-        # numpy would convert a range number by number
-        return Origin(np.arange(self.rows.start, self.rows.stop, self.rows.step)[rows], self.source)
+        at = np.asarray(rows) if len(rows) else np.empty(0, np.intp)
+        if at.dtype == bool:
+            at = np.flatnonzero(at)
+        # as the range would index them; numpy would convert it number by number
+        at = np.where(at < 0, at + len(self.rows), at)
+        return Origin(self.rows.start + self.rows.step * at, self.source)
 
     @contextmanager
     def locating(self) -> Iterator[None]:

@@ -12,9 +12,8 @@ import numpy as np
 from deciban.evidence.explanation import Explanation
 from deciban.evidence.scores import convert
 from deciban.families.gaussian import Gaussian
-from deciban.families.product import blocks_of
+from deciban.families.product import ASKED, blocks_of
 from deciban.families.transformed import Transformed
-from deciban.model.choose import ASKED
 from deciban.model.ledger import Ledger
 from deciban.model.model import Model
 from deciban.read.columns import IGNORED, Column

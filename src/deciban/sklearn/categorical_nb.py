@@ -216,7 +216,10 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
 
     def _check_X(self, X: Any) -> Array:
         if not self._encodes():
-            return super()._check_X(X)
+            if self.handle_unknown == "ignore" or not self._runs(X):
+                return super()._check_X(X)
+            # `_joint_log_likelihood` notices codes below 0, without a pass over the codes
+            return validate_data(self, X, dtype="int", accept_sparse=False, ensure_all_finite=True, reset=False)
         names, codes = self._codes(self._checked(X))
         for j, (all_names, known) in enumerate(zip(names, self.categories_)):
             if len(all_names) > len(known) and self.handle_unknown == "error":
@@ -258,23 +261,29 @@ class CategoricalNB(DiscreteNaiveBayes, theirs.CategoricalNB):
 
     def _joint_log_likelihood(self, X: Array) -> Array:
         K = len(self.classes_)
-        lenient = self._encodes() or self.handle_unknown == "ignore"
+        ignores = self.handle_unknown == "ignore"
+        lenient = self._encodes() or ignores
         if not lenient and (not self._runs(X) or not compiled(X.size * K) or X.shape[1] != self.n_features_in_):
-            return super()._joint_log_likelihood(X)
+            return self._their_scores(X)
         sizes = np.array([table.shape[1] for table in self.feature_log_prob_])
         weights = np.ascontiguousarray(np.concatenate(self.feature_log_prob_, axis=1).T)
-        unseen = np.full((len(sizes), K), 0.0 if self.handle_unknown == "ignore" else np.nan)
-        scores = kernels.category_scores(X, weights, np.cumsum(sizes) - sizes, sizes, unseen)
-        if np.isnan(scores.sum()):
-            return super()._joint_log_likelihood(X)  # raises the error of an unknown category
-        scores += self.class_log_prior_
-        return scores
+        unseen = np.full((len(sizes), K), 0.0 if ignores else np.nan)
+        starts, missing = np.cumsum(sizes) - sizes, 0.0 if lenient else np.nan
+        scores = kernels.category_scores(X, weights, starts, sizes, unseen, self.class_log_prior_, missing)
+        return self._their_scores(X) if np.isnan(scores.sum()) else scores
+
+    def _their_scores(self, X: Array) -> Array:
+        """Return scikit-learn's scores of codes; raise its errors of codes below 0 and of unknown categories."""
+        check_non_negative(X, "CategoricalNB (input X)")
+        return super()._joint_log_likelihood(X)
 
     # -- sums --------------------------------------------------------------------------------------------------------
     def _take(self, X: Any, y: Any, sample_weight: Any, sign: float) -> None:
         X = self._check_X(X)
         codes = self._known_codes(y)
         w = np.ones(len(X)) if sample_weight is None else np.asarray(_check_sample_weight(sample_weight, X), float)
+        if not self._encodes():
+            check_non_negative(X, "CategoricalNB (input X)")
         sizes, counts = kernels.category_counts_growing(X, codes, w, len(self.classes_))
         ends = np.cumsum(sizes)
         parts = [sign * counts[:, end - size : end] for end, size in zip(ends, sizes)]

@@ -194,13 +194,37 @@ class LinearDiscriminantAnalysis(DiscriminantAnalysis, theirs.LinearDiscriminant
         found = {"scalings_": vectors, "explained_variance_ratio_": ratio}
         return coef, intercepts(moments.mean, coef, prior), found
 
-    def _posterior(self, X: Any, prior: Any, logs: bool) -> Array:
-        if prior is not None or not logs or len(self.__dict__.get("classes_", ())) < 3 or not self._runs(X):
-            return super()._posterior(X, prior, logs)
+    def decision_function(self, X: Any) -> Array:
+        """Return log posterior probabilities up to a term that all classes share.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            Scores; of two classes, those of the second less those of the first.
+        """
         check_is_fitted(self)
+        if self.coef_.dtype != np.float64 or getattr(X, "dtype", None) != np.float64 or not self._runs(X):
+            return super().decision_function(X)
+        rows = validate_data(self, X, ensure_all_finite=False, reset=False)
+        scores = kernels.linear_scores(rows, np.ascontiguousarray(self.coef_.T), self.intercept_)
+        # NaN or inf in a row makes all its scores so; scikit-learn raises the error
+        if not np.isfinite(scores[:, 0]).all():
+            return super().decision_function(X)
+        return scores if scores.shape[1] > 1 else scores.ravel()
+
+    def _posterior(self, X: Any, prior: Any, logs: bool) -> Array:
+        if prior is not None or len(self.__dict__.get("classes_", ())) < 3 or not self._runs(X):
+            return super()._posterior(X, prior, logs)
         scores = np.ascontiguousarray(self.decision_function(X))
         if scores.dtype != np.float64:
             return super()._posterior(X, prior, logs)
+        if not logs:
+            return kernels.softmax(scores, out=scores)
         kernels.log_softmax(scores, out=scores)
         if scores.min(initial=0.0) < UNDERFLOW:  # in scikit-learn, probabilities that are 0 count as the least number
             scores[scores < UNDERFLOW] = np.log(np.finfo(float).smallest_normal)

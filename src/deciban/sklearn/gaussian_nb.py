@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from deciban import kernels
 from deciban.errors import NotAvailableError
+from deciban.evidence.scores import log_joint
 from deciban.sklearn.dropin import Array, encode_labels, place_labels
 from deciban.sklearn.naive_bayes import NaiveBayes
 
@@ -148,7 +149,16 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
         return validate_data(self, X, y, reset=reset, dtype=types, accept_sparse=sparse, ensure_all_finite=finite)
 
     def _check_X(self, X: Any) -> Any:
-        return self._check(X) if self._takes_more(X) else super()._check_X(X)
+        if self._takes_more(X):
+            return self._check(X)
+        if not self._finds_gaps(X):
+            return super()._check_X(X)
+        return validate_data(self, X, reset=False, ensure_all_finite=False)
+
+    def _finds_gaps(self, X: Any) -> bool:
+        """Whether `_joint_log_likelihood` finds values that are not finite by their scores, without a pass over X."""
+        plain = isinstance(X, np.ndarray) and X.dtype in (np.float64, np.float32) and self.handle_missing == "error"
+        return plain and self._runs(X)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit_values(self, X: Any, y: Any, classes: Any, sample_weight: Any, refit: bool) -> Self:
@@ -238,10 +248,12 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
             log_norm, half = -0.5 * np.log(2 * np.pi * variance), 0.5 / variance
             log_prior = np.log(self.class_prior_)
         if not (np.isfinite(half).all() and np.isfinite(log_norm).all()):
-            return super()._joint_log_likelihood(X)  # with its warnings
-        scores = kernels.diagonal_scores(X, np.asarray(self.theta_, dtype=np.float64), half, log_norm)
-        scores += log_prior
-        return scores.astype(np.result_type(X.dtype, self.var_.dtype), copy=False)
+            return super()._joint_log_likelihood(super()._check_X(X))  # with its warnings
+        gaps = self.handle_missing == "ignore"
+        scores = kernels.diagonal_scores(X, np.asarray(self.theta_, dtype=np.float64), half, log_norm, gaps)
+        if not gaps and not np.isfinite(scores[:, 0]).all():
+            super()._check_X(X)  # raises the error of a value that is not finite
+        return log_joint(scores, log_prior, out=scores).astype(np.result_type(X.dtype, self.var_.dtype), copy=False)
 
     def _sparse_scores(self, X: Any) -> Array:
         """Joint log-likelihoods of sparse rows: those of a row of zeros, and the change that stored values make."""
@@ -268,7 +280,7 @@ class GaussianNB(NaiveBayes, theirs.GaussianNB):
 
     # -- sums --------------------------------------------------------------------------------------------------------
     def _take(self, X: Any, y: Any, sample_weight: Any, sign: float) -> None:
-        X = self._check_X(X)
+        X = self._check_X(X) if self._takes_more(X) else super()._check_X(X)
         codes = self._known_codes(y)
         weight = np.ones(X.shape[0]) if sample_weight is None else _check_sample_weight(sample_weight, X)
         count, *moments = value_moments(X, codes, np.asarray(weight, dtype=float), len(self.classes_))

@@ -407,10 +407,12 @@ class CellPosterior:
     def leave_one_out(self, X: Matrix, members: Members, rule: Rule) -> Array:
         """Return the scores, shape (n, K); sparse rows are made dense block by block, since every zero is a value."""
         own, weight = members.own_codes(), members.row_weights()
-        scores = self.density(rule).log_density(X)
         separate = not self.tied and not self.pooled and self.kappa.shape[1] == 1 and rule != "predictive"
-        if separate and isinstance(X, np.ndarray) and _leave_complete(self, X, own, weight, rule, scores):
-            return scores
+        if separate and isinstance(X, np.ndarray):
+            complete = _leave_complete(self, X, own, weight, rule)
+            if complete is not None:
+                return complete
+        scores = self.density(rule).log_density(X)
         block = max(16, BLOCK_CELLS // max(1, X.shape[1]))
         for at in range(0, X.shape[0], block):
             rows = slice(at, at + block)
@@ -508,10 +510,10 @@ def _refuse_constant(psi: Array, stats: DiagonalStats, tied: bool) -> None:
 
 # -- leave-one-out of diagonal and spherical Gaussians: the row is subtracted from each variance -----------------------
 # κ' = κ − w        x − m' = (κ/κ')·u, u = x − m        ψ' = ψ − wκ/κ'·u², summed over the features that share ψ
-def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, rule: Rule, scores: Array) -> bool:
+def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, rule: Rule) -> Array | None:
     """Score rows without missing values by normals with a variance per class and feature, in one pass.
 
-    Return False, without changing the scores, if a value is missing. With v = u²/ψ, ψ'/ψ = f = 1 − wκ/κ'·v, and the
+    Return None if a value is missing. With v = u²/ψ, ψ'/ψ = f = 1 − wκ/κ'·v, and the
     squared distance is (κ/κ')²·Σ v/f in units of ψ'.
     """
     D = X.shape[1]
@@ -519,17 +521,18 @@ def _leave_complete(posterior: CellPosterior, X: Array, own: Array, w: Array, ru
     left = kappa - w
     alone = left <= ALONE * kappa  # no other row has a value here
     step = np.where(alone, 0.0, kappa / np.where(alone, 1.0, left))
-    distance, log_left, smallest = kernels.diagonal_left_out(
-        X, own, posterior.stats.origin, posterior.mean, 1 / posterior.psi, w * step, least
-    )
-    if np.isnan(distance).any():
-        return False
+    density = posterior.density(rule)
+    known = posterior.mean, density.half, density.log_norm, 1 / posterior.psi  # type: ignore[attr-defined]
+    found = kernels.diagonal_left_out(X, own, posterior.stats.origin, *known, w * step, least)
+    if found is None:
+        return None
+    scores, distance, log_left, smallest = found
     nu = posterior.nu[own, 0] - w
     divisor, _ = posterior.read(rule, left, np.where(nu > 0, nu, 1.0) if posterior.prior is None else nu)
     mine = elliptical(distance * step**2 * divisor, posterior.log_psi[own] + log_left - D * np.log(divisor), None, D)
     undefined = posterior.prior is None and (alone | (smallest <= least))
     scores[np.arange(len(own)), own] = np.where(undefined, -np.inf, mine)
-    return True
+    return scores
 
 
 class _Left(NamedTuple):

@@ -539,12 +539,7 @@ def far_rows(X: Matrix, frame: Frame) -> Array:
     """Return the positions of the rows that are summed exactly."""
     if not isinstance(X, np.ndarray) or not frame.placed:
         return np.empty(0, np.intp)
-    with np.errstate(invalid="ignore"):
-        if len(X):
-            ends = np.stack([X.min(axis=0), X.max(axis=0)]) - frame.origin
-            if (np.abs(ends) <= frame.reach).all():  # False where a value is missing
-                return np.empty(0, dtype=np.intp)
-        return np.flatnonzero(kernels.row_any(np.abs(X - frame.origin) > frame.reach))
+    return kernels.rows_beyond(X, frame.origin, frame.reach)
 
 
 def first_frame(X: Array, members: Members) -> Frame:
