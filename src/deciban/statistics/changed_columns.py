@@ -6,6 +6,7 @@ for fresh memory; to note the changes takes less than one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,16 +68,25 @@ class ChangedColumns:
 
     def cells(self) -> Array:
         """Return the whole table."""
-        if self._older is None:
-            if self.older is None:
-                cells = np.zeros(self.shape)
-            elif len(self.new):
-                cells = np.insert(self.older.cells, self._gaps(), 0.0, axis=1)
-            else:
-                cells = self.older.cells.copy()
-            cells[:, self.at] = self.values
-            self._older = OlderTable(cells, self.column_sums(), self.row_sums())
-        return self._older.cells
+        made = self._older
+        if made is None:
+            for _ in self.steps():
+                pass
+            made = self._older
+        return made.cells  # type: ignore[union-attr]
+
+    def steps(self) -> Iterator[None]:
+        """Make the whole table one class at a time; it is kept at the end, as `made`."""
+        if self._older is not None:
+            return
+        cells = np.zeros(self.shape)
+        gaps = self._gaps()
+        for k, row in enumerate(cells):
+            if self.older is not None:
+                row[:] = np.insert(self.older.cells[k], gaps, 0.0) if len(gaps) else self.older.cells[k]
+            row[self.at] = self.values[k]
+            yield
+        self._older = OlderTable(cells, self.column_sums(), self.row_sums())
 
     def take(self, at: Array) -> Array:
         """Return some columns, (K, n)."""
