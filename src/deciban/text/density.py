@@ -22,6 +22,7 @@ from deciban.families.dirichlet import log_rising
 from deciban.families.multinomial import CellProbabilities
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
+from deciban.statistics.changed_columns import ChangedColumns
 from deciban.text.character_parts import parts_by_word
 from deciban.text.counting import Steps, TextRows
 from deciban.text.documents import DocumentPass, Documents, make_reader, steps_to_base
@@ -413,6 +414,9 @@ class TextDensity(Density):
     def lesson_steps(self) -> Iterator[None]:
         """Make what later lessons share, if that was not done yet, in short steps."""
         yield from steps_to_base(self.vocabulary, self.text.tokens)
+        cells = self.table.cells().cells
+        if cells is not None and isinstance(cells.counts, ChangedColumns) and cells.counts.is_long:
+            yield from cells.counts.steps()
 
     # -- words ---------------------------------------------------------------------------------------------------------
     def word_source(self, X: TextRows) -> NewWords | None:
