@@ -87,6 +87,11 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def running_seconds(pid: int) -> float:
+    """CPU seconds of the threads that run now, to the microsecond."""
+    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
 def memory(pid: int) -> float:
     """MiB."""
     return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
@@ -224,20 +229,28 @@ def pauses(folder: Path, lessons: int, most: float, save_every: float) -> None:
             writing = service.model.with_name(f"{service.model.name}.snapshot").exists() or any(
                 folder.glob(".large*tmp")
             )
-            begun = time.perf_counter()
+            begun, before = time.perf_counter(), running_seconds(service.process.pid)
             lesson = service.post("/learn", {"text": text, "label": int(labels[k])})
             service.post("/predict", {"text": text, "after": lesson["id"]})
-            seen.append((1e3 * (time.perf_counter() - begun), writing))
+            spent = max(0.0, running_seconds(service.process.pid) - before)
+            seen.append((1e3 * (time.perf_counter() - begun), 1e3 * spent, writing))
         busy = (cpu_seconds(service.process.pid) - used) / (time.monotonic() - begun_at)
-    every, written = np.array([ms for ms, _ in seen]), np.array([ms for ms, writing in seen if writing])
+    every, spent, writing = (np.array(each) for each in zip(*seen))
+    written = every[writing]
     print(
         f"{lessons} lessons visible, pauses 0 to {most:g} s (V = {V:,}, K = {K}; every second one with two new words; "
         f"a snapshot every {save_every:g} s): median {np.median(every):.0f} ms, p99 {np.quantile(every, 0.99):.0f} ms, "
         f"largest {every.max():.0f} ms; {(every > 100).sum()} above 100 ms; first {every[0]:.0f} ms; "
-        f"server {100 * busy:.0f} % of a core"
+        f"server {100 * busy:.0f} % of a core; CPU of the server from the request until the lesson is visible, other "
+        f"work included: median {np.median(spent):.0f} ms, p99 {np.quantile(spent, 0.99):.0f} ms, largest "
+        f"{spent.max():.0f} ms"
     )
     if len(written):
-        print(f"{len(written)} of them came while a snapshot was written: largest {written.max():.0f} ms", flush=True)
+        print(
+            f"{len(written)} of them came while a snapshot was written: largest {written.max():.0f} ms, "
+            f"CPU {spent[writing].max():.0f} ms",
+            flush=True,
+        )
 
 
 def large(folder: Path) -> None:
