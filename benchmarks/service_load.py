@@ -1,7 +1,8 @@
 """The service under load: answers and lessons per second, latencies, visibility of lessons, memory, unsure rows.
 
-    python benchmarks/service_load.py                 about a minute
+    python benchmarks/service_load.py                 about four minutes
     python benchmarks/service_load.py --hours 1       and an hour of mixed load
+    python benchmarks/service_load.py --only pauses --lessons 300            lessons with pauses, about eight minutes
     python benchmarks/service_load.py --only mixed --hours 1 --rate 150      the hour alone, 150 requests a second
 
 The client runs beside the server: `wrk` where it is installed, else asyncio. Loopback only. CPU time of the server per
@@ -84,6 +85,11 @@ class Echo:
 def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def running_seconds(pid: int) -> float:
+    """CPU seconds of the threads that run now, to the microsecond."""
+    return sum(int(task.read_text().split()[0]) for task in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def memory(pid: int) -> float:
@@ -196,16 +202,60 @@ def rates(folder: Path, seconds: int) -> None:
         )
 
 
-def large(folder: Path) -> None:
-    """Visibility of a lesson, and unsure rows, at 200,000 words and 20 classes."""
+V, K, DOCUMENTS = 200_000, 20, 20_000  # of the large model
+
+
+def large_model(folder: Path) -> tuple[list[str], np.ndarray]:
+    """Make the large model, and return its documents and their labels."""
     rng = np.random.default_rng(0)
-    V, K, n = 200_000, 20, 20_000
     words = np.array([f"w{i}" for i in range(V)])
-    documents = [" ".join(words[rng.integers(0, V, 60)]) for _ in range(n)]
-    labels = rng.integers(0, K, n)
+    documents = [" ".join(words[rng.integers(0, V, 60)]) for _ in range(DOCUMENTS)]
+    labels = rng.integers(0, K, DOCUMENTS)
     deciban.GenerativeClassifier(deciban.Text(), ledger=True, calibrate=None).fit(documents, labels).save(
         folder / "large.deciban"
     )
+    return documents, labels
+
+
+def pauses(folder: Path, lessons: int, most: float, save_every: float) -> None:
+    """Visibility of lessons with pauses of 0 to `most` seconds between them, while snapshots are written, too."""
+    documents, labels = large_model(folder)
+    rng, seen = np.random.default_rng(1), []
+    with Running(folder / "large.deciban", "--save-every", str(save_every)) as service:
+        begun_at, used = time.monotonic(), cpu_seconds(service.process.pid)
+        for k in range(lessons):
+            time.sleep(rng.uniform(0, most))
+            text = f"{documents[k]} new{k} unseen{k}" if k % 2 else documents[k]
+            writing = service.model.with_name(f"{service.model.name}.snapshot").exists() or any(
+                folder.glob(".large*tmp")
+            )
+            begun, before = time.perf_counter(), running_seconds(service.process.pid)
+            lesson = service.post("/learn", {"text": text, "label": int(labels[k])})
+            service.post("/predict", {"text": text, "after": lesson["id"]})
+            spent = max(0.0, running_seconds(service.process.pid) - before)
+            seen.append((1e3 * (time.perf_counter() - begun), 1e3 * spent, writing))
+        busy = (cpu_seconds(service.process.pid) - used) / (time.monotonic() - begun_at)
+    every, spent, writing = (np.array(each) for each in zip(*seen))
+    written = every[writing]
+    print(
+        f"{lessons} lessons visible, pauses 0 to {most:g} s (V = {V:,}, K = {K}; every second one with two new words; "
+        f"a snapshot every {save_every:g} s): median {np.median(every):.0f} ms, p99 {np.quantile(every, 0.99):.0f} ms, "
+        f"largest {every.max():.0f} ms; {(every > 100).sum()} above 100 ms; first {every[0]:.0f} ms; "
+        f"server {100 * busy:.0f} % of a core; CPU of the server from the request until the lesson is visible, other "
+        f"work included: median {np.median(spent):.0f} ms, p99 {np.quantile(spent, 0.99):.0f} ms, largest "
+        f"{spent.max():.0f} ms"
+    )
+    if len(written):
+        print(
+            f"{len(written)} of them came while a snapshot was written: largest {written.max():.0f} ms, "
+            f"CPU {spent[writing].max():.0f} ms",
+            flush=True,
+        )
+
+
+def large(folder: Path) -> None:
+    """Visibility of a lesson, and unsure rows, at 200,000 words and 20 classes."""
+    documents, labels = large_model(folder)
     with Running(folder / "large.deciban", "--most-mb", "64") as service:
         for kind in ("known words", "two new words"):
             visible, answered, used = [], [], []
@@ -278,7 +328,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=4, help="of each round")
     parser.add_argument("--hours", type=float, default=0.0)
     parser.add_argument("--rate", type=float, default=0.0, help="requests a second of the mixed load; 0: no limit")
-    parser.add_argument("--only", choices=("rates", "large", "mixed"))
+    parser.add_argument("--only", choices=("rates", "large", "pauses", "mixed"))
+    parser.add_argument("--lessons", type=int, default=100, help="with pauses")
+    parser.add_argument("--pause", type=float, default=3.0, help="the longest between two lessons, in seconds")
+    parser.add_argument("--save-every", type=float, default=5.0, help="seconds between snapshots, with pauses")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     try:
@@ -290,6 +343,8 @@ def main() -> None:
             rates(folder, given.seconds)
         if given.only in (None, "large"):
             large(folder)
+        if given.only in (None, "pauses"):
+            pauses(folder, given.lessons, given.pause, given.save_every)
         if given.hours and given.only in (None, "mixed"):
             endurance(folder, 3600 * given.hours, given.rate)
     finally:

@@ -67,6 +67,14 @@ def test_data_of_the_model_are_not_suspected():
     assert GenerativeClassifier(Poisson()).fit(counts, y).check_fit(counts, y).findings == ()
 
 
+def test_a_constant_column_is_compared_without_a_warning():
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], 60)
+    X = np.column_stack([rng.normal(size=120), 2.0 * y])
+    told = GenerativeClassifier(Gaussian("diagonal")).fit(X, y).check_fit(X, y)
+    assert all(np.isfinite(finding.surprise) for finding in told.findings)
+
+
 def test_overdispersed_counts_are_found():
     rng = np.random.default_rng(2)
     counts = rng.poisson(rng.gamma(0.5, 8, (400, 1)))

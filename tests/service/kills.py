@@ -54,7 +54,7 @@ def campaign(
         if time.monotonic() > end:
             break
         done += 1
-        service = Running(model, start=start)
+        service = Running(model, "--save-every", "0.1", start=start)  # snapshots while lessons go on
         stop, known_before = threading.Event(), len(acknowledged)
 
         def teach(address=service.address, stop=stop):
@@ -83,7 +83,7 @@ def campaign(
         while len(acknowledged) == known_before and time.monotonic() < until:  # a service that is taught
             time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 1.0) * seconds)
-        if kill % 5 == 4:  # also while a snapshot is written, and just after it: an orderly end that is interrupted
+        if kill % 5 == 4:  # an orderly end that is interrupted
             service.process.terminate()
             time.sleep(rng.uniform(0.0, 1.0) * seconds)
         service.kill()

@@ -17,14 +17,17 @@ import pytest
 import deciban
 from deciban.cli.process import run
 from deciban.errors import DecibanError, InputError, ModelFileError, NotLearntError
+from deciban.model.predictor import Predictor
+from deciban.service import snapshots
 from deciban.service import teacher as teaching
 from deciban.service.answers import predictions, scores
 from deciban.service.journal import Journal, JournalError
 from deciban.service.lessons import ConflictError, Lesson
 from deciban.service.receipts import Receipt, same_sums, sums_digest
+from deciban.service.snapshots import Snapshots
 from deciban.service.teacher import Teacher
 from program import process
-from service.running import Running
+from service.running import Running, wait_until
 
 ROW = {"weight": 3.5, "legs": 4, "coat": "grey"}
 
@@ -32,8 +35,8 @@ ROW = {"weight": 3.5, "legs": 4, "coat": "grey"}
 class Class:
     """A teacher in this process, and lessons given one after the other."""
 
-    def __init__(self, path):
-        self.teacher = Teacher(path)
+    def __init__(self, path, **options):
+        self.teacher = Teacher(path, **options)
 
     def give(self, kind, rows=(), labels=(), **more):
         return self.put(kind, rows, labels, **more).result(20)[0]
@@ -46,6 +49,13 @@ class Class:
     def seen(self, lesson):
         assert self.teacher.wait_for(lesson.id, 10)
         return self.teacher.published
+
+    def begin_snapshot(self):
+        """Begin a snapshot of the last lesson in the other thread, as the teacher does when one is due."""
+        state = self.teacher._state
+        self.teacher.snapshots.seconds = 0.0
+        self.teacher.snapshots.begin_if_due(state.model, state.id)
+        self.teacher.snapshots.seconds = 1e9
 
     def digest(self):
         return sums_digest(self.teacher._state.model.stats)
@@ -174,20 +184,140 @@ def test_a_restart_is_the_snapshot_and_the_lessons_after_it(texts_model, monkeyp
         school.give("undo", undoes=3)
         school.give("classes", labels=["spam", "junk"])
         middle = school.digest()
-        monkeypatch.setattr(teaching, "SNAPSHOT_LESSONS", 1)
-        school.give("learn", ["after the snapshot"], ["ham"])
-        school.seen(school.give("learn", ["and one more"], ["ham"]))
-        monkeypatch.setattr(teaching, "SNAPSHOT_LESSONS", 10**9)
+        school.give("learn", ["in the snapshot"], ["ham"])
+        school.seen(school.give("learn", ["this, too"], ["ham"]))
+        school.begin_snapshot()
+        wait_until(lambda: school.teacher.saved)
         school.give("learn", ["only in the journal"], ["ham"])
-        assert 0 < school.teacher.saved < school.teacher.journal.last
+        assert school.teacher.saved == 11 < school.teacher.journal.last
         digest = school.digest()
         assert digest != middle
-        monkeypatch.setattr(Teacher, "_snapshot", lambda self: None)
+        monkeypatch.setattr(Snapshots, "finish", lambda *given: None)
     with Class(texts_model) as school:
         assert school.digest() == digest
         assert school.teacher.published.version == 12
         assert school.teacher.published.names.name("spam") == "junk"
     assert deciban.load(texts_model).predict(["word0 free"])[0] == "spam"
+
+
+class Held:
+    """Snapshots that wait, once their model is written beside the file, until they are released."""
+
+    def __init__(self, monkeypatch):
+        self.begun, self.released = threading.Event(), threading.Event()
+
+        def save(clf, path, **more):
+            deciban.save(clf, path, **more)
+            self.begun.set()
+            assert self.released.wait(20)
+
+        monkeypatch.setattr(snapshots, "save", save)
+
+
+def test_lessons_go_on_while_a_snapshot_is_written(texts_model, monkeypatch):
+    held = Held(monkeypatch)
+    with Class(texts_model) as school:
+        school.give("learn", ["before the snapshot"], ["ham"])
+        first = school.digest()
+        school.begin_snapshot()
+        assert held.begun.wait(20)
+        lessons = [school.give("learn", [f"lesson{n} free"], ["spam"]) for n in range(5)]
+        school.give("undo", undoes=lessons[2].id)
+        published = school.seen(school.give("learn", ["the last one"], ["ham"]))
+        assert (published.version, school.teacher.saved) == (8, 0)
+        school.begin_snapshot()  # one at a time
+        held.released.set()
+        wait_until(lambda: school.teacher.saved == 1)
+        assert sums_digest(deciban.load(texts_model).stats_) == first
+        digest = school.digest()
+        monkeypatch.setattr(Snapshots, "finish", lambda *given: None)
+    with Class(texts_model) as school:
+        assert (school.digest(), school.teacher.published.version) == (digest, 8)
+
+
+def test_a_process_that_ends_within_a_snapshot_leaves_every_lesson(texts_model, tmp_path, monkeypatch):
+    copies, held = [], Held(monkeypatch)
+
+    def copied(act):
+        def wrapped(*given, **more):
+            result = act(*given, **more)
+            if not held.released.is_set():
+                return result
+            copies.append(tmp_path / f"copy{len(copies)}")
+            shutil.copytree(texts_model.parent, copies[-1], ignore=shutil.ignore_patterns("copy*"))
+            return result
+
+        return wrapped
+
+    with Class(texts_model) as school:
+        school.give("learn", ["before the snapshot"], ["ham"])
+        monkeypatch.setattr(snapshots.os, "replace", copied(snapshots.os.replace))
+        for name in ("record_snapshot", "forget_snapshots"):
+            monkeypatch.setattr(Journal, name, copied(getattr(Journal, name)))
+        school.begin_snapshot()
+        assert held.begun.wait(20)
+        school.give("learn", ["while it is written"], ["ham"])
+        school.give("undo", undoes=1)
+        held.released.set()
+        wait_until(lambda: school.teacher.saved)
+        digest = school.digest()
+        monkeypatch.undo()
+    assert len(copies) == 3  # after each step of a snapshot
+    for folder in copies:
+        with Class(folder / texts_model.name) as school:
+            assert (school.digest(), school.teacher.published.version) == (digest, 3)
+            assert not list(folder.glob("*.snapshot"))
+
+
+def test_rows_erased_while_a_snapshot_is_written_are_in_no_file(texts_model, monkeypatch):
+    held = Held(monkeypatch)
+    with Class(texts_model) as school:
+        first = school.digest()
+        school.give("learn", ["quixotic zeppelin"], ["ham"])
+        school.begin_snapshot()
+        assert held.begun.wait(20)
+        assert b"zeppelin" in texts_model.with_name(f"{texts_model.name}.snapshot").read_bytes()
+        erasure = school.put("erase", undoes=1)
+        time.sleep(0.1)
+        assert not erasure.done()  # it is acknowledged once the rows are gone
+        held.released.set()
+        assert erasure.result(20)[0].id == school.teacher.saved == 2
+        assert b"zeppelin" not in b"".join(path.read_bytes() for path in texts_model.parent.iterdir())
+        assert school.digest() == first == sums_digest(deciban.load(texts_model).stats_)
+    with Class(texts_model) as school:
+        assert school.digest() == first
+
+
+def test_a_snapshot_that_fails_is_tried_again(texts_model, monkeypatch):
+    def fail(*given, **more):
+        raise OSError(28, "No space left on device")
+
+    with Class(texts_model, save_every=0.2) as school:
+        monkeypatch.setattr(snapshots, "save", fail)
+        lesson = school.give("learn", ["free lunch"], ["ham"])
+        wait_until(lambda: "No space left" in school.teacher.snapshot_error)
+        assert school.seen(lesson).version == lesson.id
+        assert school.teacher.saved == 0
+        monkeypatch.undo()
+        wait_until(lambda: school.teacher.saved == 1)
+        assert school.teacher.snapshot_error == ""
+
+
+def test_a_lesson_ends_other_work_of_the_teacher(texts_model, monkeypatch):
+    steps, endless = [], threading.Event()
+
+    def table_steps(predictor):
+        while not endless.is_set():
+            steps.append(predictor)
+            yield
+
+    monkeypatch.setattr(teaching, "IDLE_SECONDS", 0.01)
+    with Class(texts_model) as school:
+        monkeypatch.setattr(Predictor, "table_steps", table_steps)
+        for n in range(3):
+            published = school.seen(school.give("learn", [f"free lunch {n}"], ["ham"]))
+            wait_until(lambda published=published: steps[-1:] == [published.predictor])
+        endless.set()
 
 
 def test_the_model_file_holds_every_lesson_after_an_orderly_end(texts_model):
@@ -210,7 +340,7 @@ def test_a_served_file_is_locked_against_other_writers(texts_model):
         with pytest.raises(ModelFileError, match="used by another"):
             Teacher(texts_model)
         school.give("learn", ["free lunch"], ["ham"])
-        school.teacher._snapshot()
+        school.teacher.snapshots.write(school.teacher._state.model, 1)
         done = process(texts_model.parent, "serve", "texts.deciban", "--check")
         assert "used by another deciban" in done.err
 

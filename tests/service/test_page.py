@@ -105,6 +105,9 @@ def test_teach_undo_prior_and_costs_show_the_librarys_numbers(browser, page, mod
     found = re.findall(r"[+−]\d+\.\d", browser.text("#taught-text"))
     assert [number(one) for one in found] == [pytest.approx(answer, abs=0.051), pytest.approx(after, abs=0.051)]
     assert shown() == pytest.approx(after, abs=0.051)
+    learnt = next(one["prior"] for one in page.get("/model")["classes"] if one["name"] == over)
+    learnt_text = f"{100 * learnt:.1f} % (as learnt)"
+    browser.wait("return document.querySelector('#prior-value').innerText === arguments[0]", learnt_text)
     browser.click("#undo")
     browser.wait("return document.querySelector('#undone').innerText.startsWith('Undone')")
     browser.wait("return document.querySelector('#lessons').children.length === 2")
@@ -142,6 +145,7 @@ def test_classes_are_added_renamed_and_merged(browser, page):
     browser.click("#rename button")
     browser.wait("return document.querySelectorAll('#class-list tr').length === 2")
     assert [one["name"] for one in page.get("/model")["classes"]] == ["ham", "spam"]
+    assert browser.text("#lesson-2 b") == "Lesson 2: news is shown as ham"
     browser.wait("return document.querySelector('#lesson-2 button') !== null")
     browser.click("#lesson-2 button")
     browser.wait("return document.querySelectorAll('#class-list tr').length === 3")

@@ -115,7 +115,7 @@ def test_rows_of_rescaled_weights_are_those_of_the_table(noted):
     density, other = clf.model_.density(), clf.model_.density()
     few = density.rescaled(TextRows.of(ASKED), factors)
     other.rescaled(TextRows.of(ASKED), factors)
-    other.complete()
+    assert len(list(other.table_steps())) > 0
     assert not density.rescaled_scorer(factors).table.complete
     assert other.rescaled_scorer(factors).table.complete
     np.testing.assert_array_equal(few, other.rescaled(TextRows.of(ASKED), factors))
@@ -130,3 +130,24 @@ def test_scaled_weights_are_multiplied_word_by_word():
     np.testing.assert_array_equal(lazy.table(), table * each[:, None])
     assert lazy.complete
     assert WordWeights.fixed(table).scaled(each).complete
+
+
+def test_many_changed_columns_make_a_copy_the_older_table_of_the_next(noted, monkeypatch):
+    monkeypatch.setattr(changed_columns, "MOST_CHANGED", 20)
+    clf, checked = fitted(TEXTS["log"]), []
+    of = changed_columns.OlderTable.of
+    monkeypatch.setattr(changed_columns.OlderTable, "of", lambda cells: checked.append(cells) or of(cells))
+    for at, lesson in enumerate(LESSONS):
+        clf.learn([lesson], [LABELS[at]])
+        assert isinstance(table_of(clf), ChangedColumns)
+        assert len(table_of(clf).at) <= 20
+    assert len(checked) == 1  # later copies have known sums
+    table = table_of(clf)
+    assert table.made is None
+    for _ in clf.predictor_.lesson_steps():
+        assert table.made is None
+    assert table.made is not None
+    whole = fitted(TEXTS["log"]).learn(LESSONS, LABELS[: len(LESSONS)])
+    assert clf.model_.stats.same(whole.model_.stats)
+    np.testing.assert_array_equal(table.column_sums(), table.cells().sum(axis=0))
+    np.testing.assert_array_equal(table.row_sums(), table.cells().sum(axis=1))

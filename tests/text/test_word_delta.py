@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deciban import GenerativeClassifier, Text
 from deciban.text import word_delta
-from deciban.text.documents import make_reader
+from deciban.text.documents import make_reader, steps_to_base
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary
 from deciban.text.word_delta import WordDelta
@@ -58,6 +58,50 @@ def test_many_changes_make_a_new_base(monkeypatch):
     assert one.delta.base is vocabulary
     assert three.delta is None
     assert columns(three) == columns(renewed(three))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.sets(st.sampled_from(WORDS), min_size=1, max_size=5)), max_size=8),
+    st.integers(0, 3),
+)
+def test_a_base_made_between_changes_gives_the_columns_of_a_new_vocabulary(steps, behind):
+    """Bases are made of the vocabulary of some changes ago, as by a thread that is late."""
+    past = [Vocabulary.of(BASE, "learnt")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(word_delta, "MOST_CHANGES", 8)  # a new base is worth while from three changes on
+        for rebase, changed in steps:
+            if rebase:
+                list(steps_to_base(past[max(0, len(past) - 1 - behind)], Tokens()))
+            vocabulary = past[-1]
+            known = set(vocabulary)
+            if changed <= known:
+                kept = np.array([at for at, word in enumerate(vocabulary) if word not in changed])
+                past.append(vocabulary.take(kept))
+            else:
+                past.append(vocabulary.union(Vocabulary.of(changed, "learnt")))
+                added = [at for at, word in enumerate(past[-1]) if word not in known]
+                assert past[-1].columns_added_to(vocabulary).tolist() == added
+            if len(past[-1]) < 5:
+                return
+            assert list(past[-1]) == sorted(past[-1])
+            assert past[-1].delta is None or past[-1].delta.base.delta is None
+            assert columns(past[-1]) == columns(renewed(past[-1]))
+
+
+def test_a_newer_base_takes_the_place_of_the_older_one(monkeypatch):
+    monkeypatch.setattr(word_delta, "MOST_CHANGES", 8)
+    first = Vocabulary.of(BASE, "learnt")
+    grown = first.union(Vocabulary.of(["m", "n", "o"], "learnt"))
+    assert list(steps_to_base(first, Tokens())) == []  # a base itself
+    assert list(steps_to_base(grown, Tokens())) == [None]
+    assert list(steps_to_base(grown, Tokens())) == []  # made already
+    later = grown.union(Vocabulary.of(["p"], "learnt"))
+    assert (later.delta.base.names, later.delta.added) == (grown.names, ("p",))
+    made = []
+    monkeypatch.setattr("deciban.text.documents.PlainReader", lambda *given: made.append(given))
+    make_reader(Tokens(), later, fast=False)
+    assert len(made) == 1  # of the later words; the reader of the base was made in steps
 
 
 def test_a_word_that_comes_back_leaves_no_change():

@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 Host = Annotated[str, option("--host", "ADDRESS", "Address to listen on; other than this machine's needs --tokens.")]
 Port = Annotated[int, option("--port -p", "N", "Port to listen on; 0 is any free one.", min=0, max=65535)]
 Tokens = Annotated[
-    str | None, option("--tokens", "FILE", "Bearer tokens: lines `read TOKEN [name]` or `teach TOKEN [name]`.")
+    str | None, option("--tokens", "FILE", "Bearer tokens: lines `read TOKEN NAME` or `teach TOKEN NAME`.")
 ]
 AllowHost = Annotated[list[str] | None, option("--allow-host", "NAME", "Host name that clients use. Repeatable.")]
 MostBody = Annotated[float, option("--most-mb", "N", "Largest request in megabytes.", min=0.001)]
 MostRows = Annotated[int, option("--most-rows", "N", "Most rows in a request.", min=1)]
 RateLimit = Annotated[float, option("--rate", "N", "Requests per second from one address; 0 for no limit.", min=0)]
+SaveEvery = Annotated[
+    float,
+    option("--save-every", "SECONDS", "Write lessons into MODEL this often; the journal has them at once.", min=0.1),
+]
 Receipts = Annotated[str, argument("RECEIPT", "A receipt: the JSON that the service returned, or - for stdin.")]
 KeptRows = Annotated[str | None, option("--rows", "FILE", "All rows that the model must hold: it is refitted.")]
 Label = options.Label
@@ -42,6 +46,7 @@ def serve(
     most_mb: MostBody = 8,
     most_rows: MostRows = 10_000,
     rate: RateLimit = 200,
+    save_every: SaveEvery = 300,
     key_file: options.KeyFile = None,
     check: Dry = False,
 ) -> None:
@@ -54,6 +59,7 @@ def serve(
         raise UsageError("deciban serve needs Starlette and uvicorn: pip install 'deciban[web]'.") from None
     from pathlib import Path
 
+    from deciban.cli.startup import keep_objects
     from deciban.service.app import Service
     from deciban.service.guard import Policy, allowed_hosts, is_loopback, read_tokens
     from deciban.service.requests import Limits
@@ -65,7 +71,7 @@ def serve(
     if not is_loopback(host) and not known:
         raise UsageError(f"--host {host} can be reached from other machines, so tokens are needed: --tokens FILE.")
     limits = Limits(body=int(most_mb * 2**20), rows=most_rows, rate=rate, burst=5 * rate)
-    teacher = Teacher(Path(model), ledger_key(key_file))
+    teacher = Teacher(Path(model), ledger_key(key_file), save_every)
     try:
         if check:
             terminal.say(f"{model}: ready to serve; {teacher.published.version:,} lessons in its journal")
@@ -74,6 +80,7 @@ def serve(
         name = f"[{host}]" if ":" in host else host
         terminal.say(f"http://{name}:{listening.getsockname()[1]}/  serves {model}; stop with Ctrl-C")
         flush_answer()
+        keep_objects()
         answer(Service(teacher, Policy(allowed_hosts(host, allow_host or ()), known, limits)), listening)
     finally:
         teacher.close()

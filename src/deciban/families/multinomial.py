@@ -13,7 +13,7 @@ Reference: Gelman et al., Bayesian Data Analysis, 3rd ed., section 3.4; Minka, E
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -67,6 +67,9 @@ class MultinomialStats(Stats):
         self._refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)
 
 
+WORDS_AT_A_TIME = 2**13  # of a table that is computed in steps: a millisecond or two with 20 classes
+
+
 @dataclass(frozen=True, eq=False)
 class CellProbabilities:
     """Probabilities of words by class, before their logarithms are taken: of all words, or of some."""
@@ -94,10 +97,21 @@ class CellProbabilities:
         by_word = np.ascontiguousarray(counts.T)  # the numbers of a word are adjacent in memory
         return log_theta(by_word, self.totals, alpha[:, None], self.alpha0, len(self.alpha), self.rule)
 
-    def density(self) -> MultinomialDensity:
-        """Return the density of counts of all words."""
+    def density(self, log_p: Array | None = None) -> MultinomialDensity:
+        """Return the density of counts of all words, whose log probabilities (V, K) may be known already."""
         length = np.divide(self.totals, self.rows, out=np.zeros(len(self.rows)), where=self.rows > 0)
-        return MultinomialDensity(self.log_p(), length)
+        return MultinomialDensity(self.log_p() if log_p is None else log_p, length)
+
+    def density_steps(self) -> Generator[None, None, MultinomialDensity]:
+        """Compute the density of counts of all words in steps of about a millisecond."""
+        if isinstance(self.counts, ChangedColumns):
+            yield from self.counts.steps()
+        log_p = np.empty(self.shape)
+        for start in range(0, len(log_p), WORDS_AT_A_TIME):
+            at = np.arange(start, min(start + WORDS_AT_A_TIME, len(log_p)))
+            log_p[at] = self.log_p(at)
+            yield
+        return self.density(log_p)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ totals together with their source, so that code which handles blocks need not kn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
@@ -130,8 +130,11 @@ class HasWords(Protocol):
 class HasTable(Protocol):
     """Densities that score a few rows without a table of all words, which many rows need."""
 
-    def complete(self) -> None:
-        """Compute the table, if that was not done yet."""
+    def table_steps(self) -> Iterator[None]:
+        """Compute the table, if that was not done yet, in steps of a few milliseconds."""
+
+    def lesson_steps(self) -> Iterator[None]:
+        """Make what the densities of later lessons share, if that was not done yet, in steps of a few milliseconds."""
 
 
 def rescaled(density: Any, X: Any, factors: Any) -> Array:

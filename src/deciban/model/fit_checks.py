@@ -35,18 +35,19 @@ REPLICATES = 200
 MOST_ROWS = 500  # of a class that are compared
 LEAST_ROWS = 8  # of a class or column, to be compared
 THRESHOLD = 4.5  # standard deviations of the samples
+LEAST_VARIANCE = 1e-100  # of a constant column; its powers are not rounded to 0
 
 Seed: TypeAlias = np.random.Generator | int | None
 
 
 def _skewness(x: Array) -> Array:
     z = x - x.mean(axis=-1, keepdims=True)
-    return (z**3).mean(axis=-1) / np.maximum((z**2).mean(axis=-1), 1e-300) ** 1.5
+    return (z**3).mean(axis=-1) / np.maximum((z**2).mean(axis=-1), LEAST_VARIANCE) ** 1.5
 
 
 def _tails(x: Array) -> Array:
     z = x - x.mean(axis=-1, keepdims=True)
-    return np.log((z**4).mean(axis=-1) / np.maximum((z**2).mean(axis=-1), 1e-300) ** 2 + 1e-12)
+    return np.log((z**4).mean(axis=-1) / np.maximum((z**2).mean(axis=-1), LEAST_VARIANCE) ** 2 + 1e-12)
 
 
 STATISTICS: dict[str, Callable[[Array], Array]] = {

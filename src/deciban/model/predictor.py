@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,10 +85,25 @@ class Predictor:
 
     def complete(self) -> None:
         """Compute tables that answers about many rows need, if that was not done yet."""
-        for _, density in blocks_of(self.model.family, self.density):
-            table = ability(density, HasTable)
-            if table is not None:
-                table.complete()
+        for _ in self.table_steps():
+            pass
+
+    def table_steps(self) -> Iterator[None]:
+        """Compute tables that answers about many rows need, if that was not done yet, in steps of a few milliseconds.
+
+        If the iteration is not finished, the next one begins again.
+        """
+        for density in self._with_tables():
+            yield from density.table_steps()
+
+    def lesson_steps(self) -> Iterator[None]:
+        """Make what the models of later lessons share, if that was not done yet, in steps of a few milliseconds."""
+        for density in self._with_tables():
+            yield from density.lesson_steps()
+
+    def _with_tables(self) -> list[HasTable]:
+        found = [ability(density, HasTable) for _, density in blocks_of(self.model.family, self.density)]
+        return [density for density in found if density is not None]
 
     # -- scores ----------------------------------------------------------------------------------------------------
     def block_scores(

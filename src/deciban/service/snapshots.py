@@ -3,21 +3,32 @@
 A snapshot is written beside the model file, its digest is noted in the journal, and only then it takes the place of the
 model file by a rename. After a crash the model file is therefore one of two files that the journal knows, and the
 journal knows which lessons each contains.
+
+A snapshot is written by a thread of its own, of the immutable model of one moment; lessons go on meanwhile. Snapshots
+are written one after the other, and their lessons only increase: the model that is written last contains the most.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
+import time
 from contextlib import suppress
+from copy import copy
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from deciban.errors import ModelFileError, SaveError
+from deciban.errors import DecibanError, ModelFileError, SaveError
+from deciban.model.model import Model
+from deciban.model.predictor import Predictor
 from deciban.service.journal import Journal
 from deciban.store import describe, save
 from deciban.store.container import open_container
+
+if TYPE_CHECKING:
+    from deciban.estimators.classifier import GenerativeClassifier
 
 try:
     import fcntl
@@ -25,6 +36,8 @@ except ImportError:  # a system without such locks: files are still replaced who
     fcntl = None  # type: ignore[assignment]
 
 ENDING = ".snapshot"
+SNAPSHOT_LESSONS = 20_000  # after so many lessons
+SNAPSHOT_SECONDS = 300.0  # and after so much time, if there were lessons
 
 
 def file_digest(path: Path) -> str:
@@ -81,6 +94,73 @@ class ModelFile:
             return os.path.samestat(os.fstat(self._held.fileno()), os.stat(self.path))
         except FileNotFoundError:
             return False
+
+
+class Snapshots:
+    """Snapshots of one service: the model of a moment is written while lessons go on.
+
+    The methods are called by one thread, the teacher's; the attributes may be read by any.
+
+    Parameters
+    ----------
+    file : ModelFile
+        The file.
+    journal : Journal
+        Its journal.
+    clf : GenerativeClassifier
+        The classifier whose parameters the file holds.
+    saved : int
+        The last lesson that the file contains.
+    seconds : float
+        After so much time with lessons, and after `SNAPSHOT_LESSONS`, a snapshot is due.
+    """
+
+    def __init__(
+        self, file: ModelFile, journal: Journal, clf: GenerativeClassifier, saved: int, seconds: float
+    ) -> None:
+        self.file, self.journal, self.clf, self.saved, self.seconds = file, journal, clf, saved, seconds
+        self.error = ""
+        self._saved_at = time.monotonic()
+        self._thread: threading.Thread | None = None
+
+    def begin_if_due(self, model: Model, lesson: int) -> None:
+        """Begin to write a model in another thread if many lessons are new, or if the last snapshot is long ago."""
+        new, age = lesson - self.saved, time.monotonic() - self._saved_at
+        if self.writing or not new or (new < SNAPSHOT_LESSONS and age < self.seconds):
+            return
+        self._thread = threading.Thread(target=self._try, args=(model, lesson), name="snapshot", daemon=True)
+        self._thread.start()
+
+    @property
+    def writing(self) -> bool:
+        """Whether a snapshot is being written by the other thread."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def write(self, model: Model, lesson: int) -> None:
+        """Wait for the snapshot that is being written, then write this one before returning."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._write(model, lesson)
+
+    def finish(self, model: Model, lesson: int) -> None:
+        """Write the last snapshot, if lessons are new; `error` says why it could not be written."""
+        if self._thread is not None:
+            self._thread.join()
+        if self.saved < lesson:
+            self._try(model, lesson)
+
+    def _try(self, model: Model, lesson: int) -> None:
+        try:
+            self._write(model, lesson)
+        except Exception as error:  # the journal has the lessons; the next attempt may succeed
+            if not isinstance(error, DecibanError | OSError):
+                logging.getLogger("deciban.service").exception("internal error while writing the model file")
+            self.error, self._saved_at = str(error), time.monotonic()
+
+    def _write(self, model: Model, lesson: int) -> None:
+        self.file.save(copy(self.clf).use(Predictor(model)), self.journal, lesson)
+        self.saved, self._saved_at, self.error = lesson, time.monotonic(), ""
 
 
 def _locked(path: Path) -> IO[bytes]:

@@ -5,6 +5,9 @@
 A model is a value, so that the next model is computed before anything is written: a lesson that is refused leaves no
 trace, and a lesson that cannot be written is not learnt. Readers use the published model, which is replaced by one
 assignment; they take no lock.
+
+While no lesson waits, the teacher computes what later requests need, in steps of a few milliseconds, and looks for a
+lesson after each. Snapshots are written by a thread of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,15 +31,15 @@ from deciban.service.journal import Entry, Journal, JournalError
 from deciban.service.lessons import Lesson, Lessons, State, offered_weights, repeated
 from deciban.service.published import Published
 from deciban.service.receipts import journal_path
-from deciban.service.snapshots import ModelFile, file_digest
+from deciban.service.snapshots import SNAPSHOT_SECONDS, ModelFile, Snapshots, file_digest
 from deciban.store import describe, load
 
 MOST_GROUPED = 1024  # lessons in one commit
 MOST_WAITING = 20_000  # lessons in the queue
 PUBLISH_SECONDS = 0.05  # at most this long are lessons learnt before they are published
 IDLE_SECONDS = 1.0  # so long after a lesson, tables for answers about many rows are computed
-SNAPSHOT_LESSONS = 20_000
-SNAPSHOT_SECONDS = 300.0
+LARGE_FILE = 2**23  # bytes of a model for which kernels for many rows are loaded before the first request
+REHEARSED = 512  # rows of such a request, and words of each row
 Result = Any  # (entry, whether the lesson was sent before), or an exception
 
 
@@ -71,18 +75,19 @@ class Teacher:
         A model file; its journal is beside it.
     key : bytes, optional
         Key of the model's ledger, and of receipts.
+    save_every : float, default=300
+        Seconds after which lessons are written into the model file.
     """
 
-    def __init__(self, path: Path, key: bytes | None = None) -> None:
+    def __init__(self, path: Path, key: bytes | None = None, save_every: float = SNAPSHOT_SECONDS) -> None:
         self.deliver: Callable[[list[tuple[Any, Result]]], None] = deliver_here
         self.on_erase: Callable[[list[Row]], None] = lambda rows: None
         self.refused = 0
         self.groups = 0
-        self.snapshot_error = ""
         self._queue: queue.Queue[Ticket | None] = queue.Queue(MOST_WAITING)
         self._changed = threading.Condition()
-        self._complete = False  # whether the published density has the tables that answers about many rows need
-        self.file = ModelFile(path)
+        self._lesson_steps: Iterator[None] | None = None  # begun, and not finished
+        self.file, self.save_every = ModelFile(path), save_every
         try:
             self._open(key)
         except BaseException:
@@ -123,23 +128,20 @@ class Teacher:
         self.clf.predictor_.verify()
         state = State(self.clf.model_, included, tuple(self.journal.names()), offered_weights(self.journal))
         self._state = self.lessons.replayed(state, self.journal.after(included))
-        self._saved, self._saved_at = included, time.monotonic()
+        self.snapshots = Snapshots(self.file, self.journal, self.clf, included, self.save_every)
         self._publish()
-        self._complete_density()
+        if self.published.model.classes:
+            self.published.predictor.complete()
         self._rehearse()
         for entry in self.journal.unfinished_erasures():
-            self._snapshot()
+            self.snapshots.write(self._state.model, self._state.id)
             self._purge(entry)
 
     def close(self) -> None:
         """Finish the lessons in the queue, write a snapshot and give the files back."""
         self._queue.put(None)
         self._thread.join()
-        try:
-            if self._saved < self._state.id:
-                self._snapshot()
-        except (DecibanError, OSError) as error:  # the journal has the lessons
-            self.snapshot_error = str(error)
+        self.snapshots.finish(self._state.model, self._state.id)
         self.journal.close()
         self.file.close()
 
@@ -171,7 +173,12 @@ class Teacher:
     @property
     def saved(self) -> int:
         """The last lesson that the model file contains."""
-        return self._saved
+        return self.snapshots.saved
+
+    @property
+    def snapshot_error(self) -> str:
+        """Why the last snapshot was not written; empty if it was."""
+        return self.snapshots.error
 
     def wait_for(self, version: int, seconds: float) -> bool:
         """Wait until a lesson is published."""
@@ -182,13 +189,7 @@ class Teacher:
     def _run(self) -> None:
         published = time.monotonic()
         while True:
-            try:
-                first = self._queue.get(timeout=SNAPSHOT_SECONDS / 10 if self._complete else IDLE_SECONDS)
-            except queue.Empty:
-                self._complete_density()
-                self._snapshot_if_due()
-                continue
-            group, ending = self._group(first)
+            group, ending = self._group(self._next())
             if group:
                 self._teach(group)
             due = ending or self._queue.empty() or time.monotonic() - published > PUBLISH_SECONDS
@@ -197,7 +198,29 @@ class Teacher:
                 published = time.monotonic()
             if ending:
                 return
-            self._snapshot_if_due()
+            self.snapshots.begin_if_due(self._state.model, self._state.id)
+
+    def _next(self) -> Ticket | None:
+        """Wait for a lesson, and meanwhile do other work."""
+        for seconds in self._other_work():
+            with suppress(queue.Empty):
+                return self._queue.get(seconds > 0, seconds)
+        raise AssertionError  # other work has no end
+
+    def _other_work(self) -> Iterator[float]:
+        """Do a step of what waits; yield for how many seconds a lesson is waited for before the next step."""
+        predictor = self.published.predictor
+        if self.published.model.classes:
+            steps = self._lesson_steps = self._lesson_steps or predictor.lesson_steps()
+            for _ in steps:  # after a lesson, this goes on where it was interrupted
+                yield 0.0
+            self._lesson_steps = None
+            yield IDLE_SECONDS
+            for _ in predictor.table_steps():
+                yield 0.0
+        while True:
+            self.snapshots.begin_if_due(self._state.model, self._state.id)
+            yield self.save_every / 10
 
     def _group(self, first: Ticket | None) -> tuple[list[Ticket], bool]:
         """Take the lessons that wait, up to a limit, and whether the end was asked for."""
@@ -242,7 +265,7 @@ class Teacher:
         """Write a model file without the rows, then remove them from the journal."""
         try:
             self._publish()
-            self._snapshot()
+            self.snapshots.write(self._state.model, self._state.id)
             for entry in erasures:
                 self._purge(entry)
         except (DecibanError, OSError) as error:
@@ -259,65 +282,47 @@ class Teacher:
         self.on_erase([row for row in entry.rows or [] if row is not None])
         self.journal.purge(list(self.lessons.purged(entry)))
 
-    # -- publishing and snapshots ----------------------------------------------------------------------------------
+    # -- publishing ------------------------------------------------------------------------------------------------
     def _publish(self) -> None:
         state = self._state
         predictor = Predictor(state.model)
         if state.model.classes:
             predictor.density  # noqa: B018  estimated here, so that readers do not wait for it
             self._warm(predictor)
-        self._complete = False
         with self._changed:
             self.published = Published(
                 predictor, state.id, state.names, dict(state.offered), self.reader, self.clf.prior, self.clf.cost
             )
             self._changed.notify_all()
 
-    def _complete_density(self) -> None:
-        """Compute what answers about many rows need; a few rows are answered without it, right after a lesson."""
-        if not self._complete:
-            self._complete = True
-            if self.published.model.classes:
-                self.published.predictor.complete()
-
-    def _warm(self, predictor: Predictor) -> None:
-        """Score a text, so that what a density makes at first use is made before readers need it."""
-        row = self._text_row()
+    def _warm(self, predictor: Predictor, rows: int = 1) -> None:
+        """Score texts, so that what a density makes at first use is made before readers need it."""
+        row = self._text_row(words=rows)
         if row is not None:
-            predictor.scores(predictor.model.encode(self.reader.table([row])))
+            predictor.scores(predictor.model.encode(self.reader.table([row] * rows)))
 
     def _rehearse(self) -> None:
         """Learn a text and forget it, so that tables of words are made before the first lesson needs them."""
         row, model = self._text_row(), self._state.model
-        if row is not None and model.classes and not is_released(model.family):
+        if row is None or not model.classes:
+            return
+        if self.file.size >= LARGE_FILE:
+            self._warm(self.published.predictor, REHEARSED)
+        if not self._released:
             lesson = Lesson("learn", [row], [str(self._state.names.name(model.classes[0]))])
             state = self._state
             for _ in range(2):  # a model from a file and one that has learnt take different ways
                 _, state = self.lessons.learn([lesson], state, self.published)
                 self._warm(Predictor(state.model))
 
-    def _text_row(self) -> Row | None:
+    def _text_row(self, words: int = 1) -> Row | None:
         """Return a row of a model that reads texts; None for other models."""
+        text = " ".join("a" * words)
         if self.reader.texts:
-            return "a"
+            return text
         schema = self.reader.reader.schema
         texts = [] if schema is None else [column.name for column in schema.columns if column.kind == "text"]
-        return dict.fromkeys(texts, "a") if texts else None
-
-    def _snapshot_if_due(self) -> None:
-        new = self._state.id - self._saved
-        if new and (new >= SNAPSHOT_LESSONS or time.monotonic() - self._saved_at >= SNAPSHOT_SECONDS):
-            try:
-                self._snapshot()
-            except (DecibanError, OSError) as error:  # the journal has the lessons; the next attempt may succeed
-                self.snapshot_error = str(error)
-                self._saved_at = time.monotonic()
-
-    def _snapshot(self) -> None:
-        state = self._state
-        self.clf.use(Predictor(state.model))
-        self.file.save(self.clf, self.journal, state.id)
-        self._saved, self._saved_at, self.snapshot_error = state.id, time.monotonic(), ""
+        return dict.fromkeys(texts, text) if texts else None
 
 
 class Group:

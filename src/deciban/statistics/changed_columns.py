@@ -6,6 +6,7 @@ for fresh memory; to note the changes takes less than one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from deciban.statistics.axes import Array
 from deciban.statistics.base import is_exact
 
 LEAST_CELLS = 2**18  # numbers of a table; a smaller one is copied
+COLUMNS_AT_A_TIME = 2**13  # copied in one step
 MOST_CHANGED = 2**12  # columns; with more, the table is copied, and becomes the older table of the next changes
 
 
@@ -29,7 +31,8 @@ class OlderTable:
     @classmethod
     def of(cls, cells: Array) -> OlderTable | None:
         """Return a table with its sums; None if a number or a sum was rounded: sums then depend on their order."""
-        made = cls(cells, np.ones(len(cells)) @ cells, cells.sum(axis=1))
+        # no product with ones: threads of BLAS make a lesson wait where other processes are busy
+        made = cls(cells, np.add.reduce(cells, axis=0), cells.sum(axis=1))
         exact = all(bool(is_exact(row).all()) for row in (*cells, made.column_sums, made.row_sums))
         return made if exact else None
 
@@ -65,18 +68,34 @@ class ChangedColumns:
         """The whole table with its sums, if it was made."""
         return self._older
 
+    @property
+    def is_long(self) -> bool:
+        """Whether the whole table should be made before there are too many columns."""
+        return self._older is None and len(self.at) > MOST_CHANGED // 2
+
     def cells(self) -> Array:
         """Return the whole table."""
-        if self._older is None:
-            if self.older is None:
-                cells = np.zeros(self.shape)
-            elif len(self.new):
-                cells = np.insert(self.older.cells, self._gaps(), 0.0, axis=1)
-            else:
-                cells = self.older.cells.copy()
-            cells[:, self.at] = self.values
-            self._older = OlderTable(cells, self.column_sums(), self.row_sums())
-        return self._older.cells
+        made = self._older
+        if made is None:
+            for _ in self.steps():
+                pass
+            made = self._older
+        return made.cells  # type: ignore[union-attr]
+
+    def steps(self) -> Iterator[None]:
+        """Make the whole table in steps of about a millisecond; it is kept at the end, as `made`."""
+        if self._older is not None:
+            return
+        cells = np.zeros(self.shape) if self.older is None else np.empty(self.shape)
+        if self.older is not None:
+            ends = [*self.new.tolist(), self.width]
+            for added, (first, end) in enumerate(zip([0, *(at + 1 for at in ends)], ends)):
+                for start in range(first, end, COLUMNS_AT_A_TIME):
+                    stop = min(start + COLUMNS_AT_A_TIME, end)
+                    cells[:, start:stop] = self.older.cells[:, start - added : stop - added]
+                    yield
+        cells[:, self.at] = self.values
+        self._older = OlderTable(cells, self.column_sums(), self.row_sums())
 
     def take(self, at: Array) -> Array:
         """Return some columns, (K, n)."""
@@ -123,10 +142,17 @@ class ChangedColumns:
         return ChangedColumns(self.older, self.width + len(added), new, every[order], values[:, order])
 
     def plus(self, other: ChangedColumns) -> ChangedColumns | None:
-        """Return the sum with a table that has no older one; None if many columns differ, or sums would be rounded."""
-        at = np.union1d(self.at, other.at)
-        if other.older is not None or len(at) > MOST_CHANGED or not is_exact(other.values).all():
+        """Return the sum with a table that has no older one; None if that has many columns, or sums would be rounded.
+
+        With many columns in both together, this table is copied, and becomes the older one of the sum.
+        """
+        if other.older is not None or len(other.at) > MOST_CHANGED or not is_exact(other.values).all():
             return None
+        at = np.union1d(self.at, other.at)
+        if len(at) > MOST_CHANGED:
+            self.cells()
+            whole = changed_columns(self)  # whose sums are known: nothing is checked again
+            return None if whole is None else whole.plus(other)
         return ChangedColumns(self.older, self.width, self.new, at, self.take(at) + other.take(at))
 
     def __reduce__(self) -> Any:
@@ -145,4 +171,6 @@ def changed_columns(table: Array | ChangedColumns) -> ChangedColumns | None:
     if older is None:
         return None
     none = np.zeros(0, np.intp)
-    return ChangedColumns(older, older.cells.shape[1], none, none, np.zeros((len(older.cells), 0)))
+    unchanged = ChangedColumns(older, older.cells.shape[1], none, none, np.zeros((len(older.cells), 0)))
+    unchanged._older = older
+    return unchanged

@@ -63,7 +63,7 @@ class Encoder:
         if type(value) is tuple or type(value) is list:
             return self._sequence(value, at)
         if isinstance(value, LazyNames):
-            return self._sequence(tuple(value), at)
+            return self._names(value, at)
         if type(value) is range and value == range(len(value)):
             return {"@": "range", "size": len(value)}
         if type(value) is range and len(value) <= MOST_STEPS:
@@ -113,6 +113,17 @@ class Encoder:
         columns_first = plain.flags.f_contiguous and not plain.flags.c_contiguous and not exact(plain)
         name = self._put(plain.T if columns_first else plain, at)
         return {"@": "array", "at": name, "order": "F" if columns_first else "C"}
+
+    def _names(self, names: LazyNames, at: str) -> Any:
+        """Return names as a tuple is written; those of a large vocabulary are not made strings."""
+        if len(names) < MANY_WORDS:
+            return self._sequence(tuple(names), at)
+        from deciban.text.vocabulary import Vocabulary  # a model of other columns needs no modules of texts
+
+        if not isinstance(names.source, Vocabulary):
+            return self._sequence(tuple(names), at)
+        text, ends = names.source.utf8()
+        return {"@": "tuple", "of": "str", "text": self._put(text, f"{at}.text"), "ends": self._put(ends, f"{at}.ends")}
 
     def _sequence(self, values: Sequence[Any], at: str) -> Any:
         kind = "tuple" if type(values) is tuple else "list"

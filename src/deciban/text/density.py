@@ -7,7 +7,7 @@ reads; otherwise documents are counted first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -22,9 +22,10 @@ from deciban.families.dirichlet import log_rising
 from deciban.families.multinomial import CellProbabilities
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
+from deciban.statistics.changed_columns import ChangedColumns
 from deciban.text.character_parts import parts_by_word
 from deciban.text.counting import Steps, TextRows
-from deciban.text.documents import DocumentPass, Documents, make_reader
+from deciban.text.documents import DocumentPass, Documents, make_reader, steps_to_base
 from deciban.text.kernels.streams import Amounts, Finish, Presence, Stream, add_scores, log_probabilities
 from deciban.text.stats import UNK, idf_of, vocabulary_along
 from deciban.text.tokens import WORDS, Tokens
@@ -276,12 +277,15 @@ class LogTable:
             self._rescaled = factors, each, None if scorer is None else scorer.scaled(each)
         return self._rescaled[1:]
 
-    def complete(self) -> None:
-        """Compute the logarithms of all words, also those of the scorers that were used."""
+    def steps(self) -> Iterator[None]:
+        """Compute the logarithms of all words, also those of the scorers that were used, in short steps."""
+        cells = self.cells()
+        if self._made is None and cells.cells is not None:
+            self._made = cells.axis, (yield from cells.cells.density_steps())
         self.made()
         for scorer in (self._ready and self._ready[2], self._rescaled and self._rescaled[2]):
             if scorer is not None:
-                scorer.table.table()
+                yield from scorer.table.steps()
 
     def _scorer(self, text: Text, vocabulary: Vocabulary, idf: Array | None) -> Scorer | None:
         binary, steps = text.terms.amount == "binary", None if text.terms.amount == "binary" else text.terms.steps
@@ -403,9 +407,16 @@ class TextDensity(Density):
         whole[at] = scores
         return whole
 
-    def complete(self) -> None:
-        """Compute the logarithms of all words, if that was not done yet."""
-        self.table.complete()
+    def table_steps(self) -> Iterator[None]:
+        """Compute the logarithms of all words, if that was not done yet, in short steps."""
+        yield from self.table.steps()
+
+    def lesson_steps(self) -> Iterator[None]:
+        """Make what later lessons share, if that was not done yet, in short steps."""
+        yield from steps_to_base(self.vocabulary, self.text.tokens)
+        cells = self.table.cells().cells
+        if cells is not None and isinstance(cells.counts, ChangedColumns) and cells.counts.is_long:
+            yield from cells.counts.steps()
 
     # -- words ---------------------------------------------------------------------------------------------------------
     def word_source(self, X: TextRows) -> NewWords | None:

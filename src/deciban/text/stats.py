@@ -235,6 +235,8 @@ class TextStats(Stats):
             table = ChangedColumns(None, words.size, places[:0], places, values)
         elif classes == own_classes and words.size - own_words.size <= MOST_CHANGED:
             rows, tokens, table = self.rows, self.tokens, changed_columns(self.table)
+            if table is not None and not isinstance(self.table, ChangedColumns):
+                self.__dict__["counts"] = table  # the same numbers, which are not checked again
             if table is not None and words.size > own_words.size:
                 wider, own = (vocabulary_of(axis, "learnt") for axis in (words, own_words))
                 table = table.widened(wider.columns_added_to(own))

@@ -20,7 +20,7 @@ from deciban.kernels.choice import compiled, readable
 from deciban.read.typed import taken
 from deciban.statistics import Array
 from deciban.text.kernels.ordering import alphabetical
-from deciban.text.word_delta import WordDelta, found, place
+from deciban.text.word_delta import NewerBase, WordDelta, found, place
 
 Kind = Literal["learnt", "given", "growing"]
 FEW_WORDS = 1_000  # new words up to which a sorted vocabulary is not sorted again
@@ -40,6 +40,7 @@ class ReaderPool:
 
     def __init__(self) -> None:
         self._idle: dict[Hashable, list[Any]] = {}
+        self.newer: NewerBase | None = None  # for the next changes of this vocabulary
 
     def take(self, kind: Hashable, make: Callable[[], Any]) -> Any:
         """Return an idle reader of this kind, or a new one."""
@@ -101,6 +102,11 @@ class Vocabulary:
         """Bytes of all words together."""
         _, offsets = _buffers(self.names)
         return int(offsets[-1] - offsets[0])
+
+    def utf8(self) -> tuple[Array, Array]:
+        """Return the UTF-8 of all words without gaps, and the end of each in it."""
+        text, offsets = _buffers(self.names)
+        return text[offsets[0] : offsets[-1]], offsets[1:] - offsets[0]
 
     @property
     def columns(self) -> int:
@@ -167,6 +173,8 @@ class Vocabulary:
         array([0, 2])
         """
         now, then = self.delta, older.delta or WordDelta(older)
+        if now is not None and now.base is not then.base:
+            then = then.rebased()
         if now is not None and now.base is then.base and now.removed == then.removed:
             known = set(then.added)
             return np.array([at for word, at in now.added_columns().items() if word not in known], np.intp)
@@ -198,7 +206,7 @@ class Vocabulary:
 
     def _delta(self, added: Iterable[str] = (), removed: Iterable[str] = ()) -> WordDelta | None:
         """Return the delta of this vocabulary after further changes; None if it is not worth while."""
-        return None if self.unk else (self.delta or WordDelta(self)).changed(added, removed)
+        return None if self.unk else (self.delta or WordDelta(self)).rebased().changed(added, removed)
 
 
 class NameBuffer:

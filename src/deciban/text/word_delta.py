@@ -57,6 +57,28 @@ class WordDelta:
         words = sorted(new)
         return WordDelta(self.base, tuple(words), tuple(new[word] for word in words), tuple(sorted(gone)))
 
+    @property
+    def is_long(self) -> bool:
+        """Whether a newer base should be made before there are too many changes."""
+        return len(self.added) + len(self.removed) > MOST_CHANGES // 4
+
+    def rebased(self) -> WordDelta:
+        """Return the delta from the newer base that was made of a vocabulary like this one; this delta if none was.
+
+        >>> from deciban.text.vocabulary import Vocabulary
+        >>> WordDelta(Vocabulary.of(["b", "d"], "learnt"), ("a",), (0,)).rebased().added
+        ('a',)
+        """
+        newer = self.base.readers.newer
+        if newer is None:
+            return self
+        then, names = newer.delta, self.base.names
+        added = [word for word in self.added if word not in set(then.added)]
+        added += [names[at].as_py() for at in sorted(set(then.removed) - set(self.removed))]
+        removed = [word for word in then.added if word not in set(self.added)]
+        removed += [names[at].as_py() for at in sorted(set(self.removed) - set(then.removed))]
+        return WordDelta(newer.base).changed(added, removed) or self
+
     def column(self, at: int) -> int | None:
         """Return the column of the base's word at a position; None if it was removed."""
         before = bisect_left(self.removed, at)
@@ -71,6 +93,14 @@ class WordDelta:
 
     def __len__(self) -> int:
         return len(self.base) + len(self.added) - len(self.removed)
+
+
+@dataclass(frozen=True, eq=False)
+class NewerBase:
+    """A base that takes the place of an older one, for the next changes."""
+
+    base: Vocabulary
+    delta: WordDelta  # of its words, from the older base
 
 
 class DeltaNumbers:

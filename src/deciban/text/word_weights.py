@@ -7,11 +7,12 @@ nothing else is to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from deciban.families.multinomial import WORDS_AT_A_TIME
 from deciban.statistics import Array
 
 
@@ -24,8 +25,10 @@ class WordWeights:
            [1.5, 2. ]]))
     """
 
-    def __init__(self, shape: tuple[int, int], some: Callable[[Array], Array], every: Callable[[], Array]) -> None:
-        """`some` returns the rows of columns of the vocabulary, `every` the whole table."""
+    def __init__(
+        self, shape: tuple[int, int], some: Callable[[Array], Array], every: Callable[[], Array] | None = None
+    ) -> None:
+        """`some` returns the rows of columns of the vocabulary, `every` the whole table where that is faster."""
         self.shape, self._some, self._every = shape, some, every
         self._table: Array | None = None
 
@@ -44,9 +47,26 @@ class WordWeights:
 
     def table(self) -> Array:
         """Return all weights, (V, K)."""
-        if self._table is None:
+        table = self._table
+        if table is None:
+            for _ in self.steps():
+                pass
+            table = self._table
+        return table  # type: ignore[return-value]
+
+    def steps(self) -> Iterator[None]:
+        """Compute the whole table in steps of about a millisecond; it is kept at the end."""
+        if self._table is not None:
+            return
+        if self._every is not None:
             self._table = np.ascontiguousarray(self._every(), np.float64)
-        return self._table
+            return
+        table = np.empty(self.shape)
+        for start in range(0, len(table), WORDS_AT_A_TIME):
+            at = np.arange(start, min(start + WORDS_AT_A_TIME, len(table)))
+            table[at] = self._some(at)
+            yield
+        self._table = table
 
     def rows(self, at: Array) -> Array:
         """Return the weights of some columns of the vocabulary, (n, K)."""
@@ -57,9 +77,7 @@ class WordWeights:
         """Return the weights, each word's multiplied by its factor, (V,)."""
         if self.complete:
             return WordWeights.fixed(self.table() * factors[:, None])
-        return WordWeights(
-            self.shape, lambda at: self.rows(at) * factors[at, None], lambda: self.table() * factors[:, None]
-        )
+        return WordWeights(self.shape, lambda at: self.rows(at) * factors[at, None])
 
     def __reduce__(self) -> Any:
         return WordWeights.fixed, (self.table(),)

@@ -43,6 +43,7 @@ async function loadModel() {
   if (first) makeFields(model);
   showClasses(model);
   showUnsureCount(model.unsure);
+  if (!$("answer").hidden) showPrior();
 }
 
 function summary(model) {
@@ -69,7 +70,8 @@ function makeFields(model) {
     const input = element("input", { id, name: column.name, autocomplete: "off" });
     const parts = [element("label", { for: id, textContent: column.name }), input];
     if (column.kind === "number" || column.kind === "count") input.inputMode = "decimal";
-    if (column.values && column.kind !== "text") input.placeholder = column.values.replace(/^(whole )?numbers? from /, "").replace(/^\d+ names: /, "");
+    if (column.names?.length) input.placeholder = `such as ${column.names[0]}`;
+    else if (column.values && column.kind !== "text") input.placeholder = column.values.replace(/^(whole )?numbers? from /, "");
     if (column.names) {
       input.setAttribute("list", `${id}-names`);
       parts.push(element("datalist", { id: `${id}-names` }, ...column.names.map((name) => element("option", { value: name }))));
@@ -187,15 +189,20 @@ function show() {
   $("over").textContent = named(explained.over);
   $("against").textContent = named(explained.against);
   showBars();
-  for (const name of document.querySelectorAll(".prior-class")) name.textContent = named(explained.over);
-  const own = state.model.classes.find((one) => one.name === explained.over)?.prior ?? 0.5;
+  showPrior();
+  const shares = Object.entries(predicted.probabilities).sort((a, b) => b[1] - a[1]);
+  fill($("shares").tBodies[0], ...shares.slice(0, 50).map(([name, p]) => element("tr", {}, element("th", { scope: "row", textContent: name }), element("td", { class: "number", textContent: percent(p) }))));
+  $("shares-fold").hidden = shares.length < 3;
+}
+
+function showPrior() {
+  const { over } = state.explained;
+  for (const name of document.querySelectorAll(".prior-class")) name.textContent = named(over);
+  const own = state.model.classes.find((one) => one.name === over)?.prior ?? 0.5;
   const prior = state.prior?.share ?? own;
   const logit = 10 * Math.log10(prior / (1 - prior));
   if (document.activeElement !== $("prior") || state.prior === null) $("prior").value = Number.isFinite(logit) ? logit : 0;
   $("prior-value").textContent = `${percent(prior)}${state.prior === null ? " (as learnt)" : ""}`;
-  const shares = Object.entries(predicted.probabilities).sort((a, b) => b[1] - a[1]);
-  fill($("shares").tBodies[0], ...shares.slice(0, 50).map(([name, p]) => element("tr", {}, element("th", { scope: "row", textContent: name }), element("td", { class: "number", textContent: percent(p) }))));
-  $("shares-fold").hidden = shares.length < 3;
 }
 
 async function movePrior() {
@@ -389,18 +396,18 @@ async function rename() {
 }
 
 const MOST_OF_ROW = 120;  // characters of a row in the history
-const VERBS = { learn: "learnt", unlearn: "unlearnt", correct: "corrected", classes: "renamed", erase: "erased" };
+const VERBS = { learn: "learnt", unlearn: "unlearnt", correct: "corrected", classes: "", erase: "erased" };
 
 const shortened = (text) => (text.length > MOST_OF_ROW ? `${text.slice(0, MOST_OF_ROW)} …` : text);
 
 function lessonLine(lesson) {
-  const what = lesson.kind === "classes" ? `${named(lesson.labels[0])} shown as ${named(lesson.labels[1])}`
+  const what = lesson.kind === "classes" ? `${named(lesson.labels[0])} is shown as ${named(lesson.labels[1])}`
     : lesson.kind === "correct" ? `${named(lesson.was?.[0])} → ${named(lesson.labels[0])}` : `as ${[...new Set(lesson.labels)].map(named).join(", ")}`;
   const rows = lesson.kind === "classes" ? "" : lesson.erased ? "[rows erased]" : shortened(rowText(lesson.rows[0], "; ")) + (lesson.count > 1 ? ` and ${lesson.count - 1} more` : "");
   const flags = [lesson.asked ? "random sample" : "", lesson.offered ? "offered as unsure" : "", lesson.undoes ? `undoes ${lesson.undoes}` : "", lesson.undone ? `undone by ${lesson.undone}` : ""].filter(Boolean).join("; ");
   const when = new Date(lesson.time * 1000).toLocaleString();
   const made = element("li", { id: `lesson-${lesson.id}` },
-    element("p", {}, element("b", { textContent: `Lesson ${lesson.id}: ${VERBS[lesson.kind] || lesson.kind} ${lesson.kind === "erase" ? "" : what}` })),
+    element("p", {}, element("b", { textContent: [`Lesson ${lesson.id}:`, VERBS[lesson.kind] ?? lesson.kind, lesson.kind === "erase" ? "" : what].filter(Boolean).join(" ") })),
     rows ? element("p", { class: "small", textContent: rows }) : null,
     element("p", { class: "quiet small", textContent: `${when}${lesson.who ? `, by ${lesson.who}` : ""}${flags ? `; ${flags}` : ""}` }));
   if (!lesson.undone && !lesson.erased && lesson.kind !== "erase") {

@@ -38,6 +38,7 @@ export function odds(dban) {
   const number = Math.abs(numberOf(dban));
   if (!Number.isFinite(number)) return "certain";
   const ratio = 10 ** (number / 10);
+  if (ratio > 1e100) return "more than 1e+100 to 1";
   return `${ratio < 10 ? ratio.toFixed(1) : ratio < 1e6 ? Math.round(ratio).toLocaleString("en") : ratio.toExponential(1)} to 1`;
 }
 
