@@ -25,6 +25,7 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from dask import delayed
 from dask.delayed import Delayed
 from pandas.api.types import is_numeric_dtype
@@ -68,7 +69,7 @@ class DaskEngine:
     @contextmanager
     def opened(cls, address: str) -> Iterator[DaskEngine]:
         """Connect to the scheduler at an address; without one, start processes on this machine."""
-        from distributed import Client, LocalCluster
+        from distributed import Client
 
         if address:
             try:
@@ -81,11 +82,7 @@ class DaskEngine:
             with client:
                 yield cls(client)
             return
-        with (
-            # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
-            LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
+        with workers_here() as client:
             yield cls(client)
 
     @classmethod
@@ -273,6 +270,8 @@ class _Fragment:
             raise
         except Exception as error:
             raise _failed(error, [self.task]) from error
+        finally:
+            pa.default_memory_pool().release_unused()  # Arrow keeps what it freed: more with every fragment
 
 
 def _leaf(shared: Delayed, data: Any, task: Task, run: str) -> Delayed:
@@ -327,6 +326,22 @@ def _answers(frame: pd.DataFrame, clf: Any, method: str, options: dict[str, Any]
     if found.ndim == 1:
         return pd.Series(found, index=frame.index, name=meta.name)
     return pd.DataFrame(found, index=frame.index, columns=meta.columns)
+
+
+@contextmanager
+def workers_here(number: int | None = None) -> Iterator[Any]:
+    """Context of a client of processes on this machine, each with one thread; by default, as many as it has cores."""
+    from distributed import Client, LocalCluster
+
+    # a worker would keep what it was doing for an hour, one record a second: 300 MB for long stacks of calls
+    settings = {"distributed.worker.profile.enabled": False}
+    with (
+        dask.config.set(settings),
+        # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
+        LocalCluster(number, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------
