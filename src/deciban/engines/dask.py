@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import ceil
 from operator import itemgetter
@@ -136,9 +137,7 @@ class DaskEngine:
             blocks = self._blocks(work, items, addition)
             yield from grown(([self._fetched(each) for each in sums] for sums in blocks), addition.add)
         else:
-            sums = grown(self._blocks(work, items, addition), self._adder(addition))
-            for total in self._computed(_exchanges(sums, addition)):
-                yield self._fetched(total)
+            yield from self._ranges(grown(self._blocks(work, items, addition), self._adder(addition)), addition)
 
     def _blocks_here(self, work: Work, items: Items, addition: Addition) -> Iterator[Sequence[Any]]:
         """Yield the sums of each block, one for each part; without a client."""
@@ -158,8 +157,7 @@ class DaskEngine:
 
         run, count = uuid4().hex, 0
         shared = self._computed([delayed(work, name=f"deciban-work-{run}", traverse=False)])[0]
-        workers = len(self.client.scheduler_info(n_workers=-1)["workers"])
-        ahead = 1 + ceil(WINDOW * workers / BLOCK)  # blocks that the cluster has at the same time
+        ahead = 1 + ceil(WINDOW * self._workers() / BLOCK)  # blocks that the cluster has at the same time
         waiting: deque[tuple[list[Delayed], list[Delayed], Sequence[Task]]] = deque()
         fragments = sum(task.place >= 0 for _, task in items)  # the first rows are summed already
         blocks = _in_blocks(items)
@@ -172,17 +170,18 @@ class DaskEngine:
                         done = [delayed(_done)(leaf, dask_key_name=f"{leaf.key}-done") for leaf in leaves]
                         made = self._computed([*sums, *done])
                         waiting.append((made[: len(sums)], made[len(sums) :], [task for _, task in some]))
+                        del leaves, sums, done, made  # what is not held here is freed there after its last use
                     if not waiting:
                         return
-                    sums, done, tasks = waiting[0]
+                    _, done, tasks = waiting[0]
                     place = {each.key: task for each, task in zip(done, tasks)}
                     for future in as_completed(_futures(done), loop=self.client.loop):
                         with self._translated([place[future.key]]):
                             future.result()
                         count += place[future.key].place >= 0
                         update(count, f"{count:,} of {fragments:,}")
-                    waiting.popleft()
-                    yield sums
+                    del done, future
+                    yield waiting.popleft()[0]
         except (Exception, KeyboardInterrupt):
             self.client.cancel(_futures([each for sums, done, _ in waiting for each in (*sums, *done)]))
             raise
@@ -198,9 +197,29 @@ class DaskEngine:
         """Return an addition that leaves the sum on the cluster."""
 
         def add(group: Sequence[Delayed]) -> Delayed:
-            return self._computed([delayed(addition.add)(list(group), dask_key_name=f"deciban-tree-{uuid4().hex}")])[0]
+            return self._computed([_added(group, addition)])[0]
 
         return add
+
+    def _ranges(self, sums: list[Delayed], addition: Addition) -> Iterator[Any]:
+        """Yield the sums of all parts, put in order by ranges; workers compute few ranges ahead."""
+        run = uuid4().hex
+        cuts = _on_worker(addition.cuts, f"deciban-cuts-{run}", sums[0])
+        split = [_on_worker(addition.split, f"deciban-split-{run}-{at}", each, cuts) for at, each in enumerate(sums)]
+        sums.clear()
+        split = self._computed(split)
+        waiting: deque[Delayed] = deque()
+        for at in range(addition.parts):
+            pieces = [_part(each, at) for each in split]
+            waiting += self._computed([_on_worker(addition.join, f"deciban-join-{run}-{at}", pieces)])
+            if len(waiting) > self._workers():
+                yield self._fetched(waiting.popleft())
+        del split, pieces
+        while waiting:
+            yield self._fetched(waiting.popleft())
+
+    def _workers(self) -> int:
+        return len(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def _fetched(self, total: Delayed) -> Any:
         """Return a value of the cluster. It comes by way of the scheduler, in whose process there may be a copy."""
@@ -212,7 +231,7 @@ class DaskEngine:
         run = uuid4().hex
         shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
         waiting: deque[tuple[Any, Task]] = deque()
-        ahead = 1 if self.client is None else max(1, WINDOW * len(self.client.scheduler_info()["workers"]))
+        ahead = 1 if self.client is None else max(1, WINDOW * self._workers())
         for data, task in items:
             leaf = _leaf(shared, data, task, run)
             waiting.append((leaf if self.client is None else self.client.compute(leaf), task))
@@ -270,37 +289,41 @@ class _Fragment:
             raise
         except Exception as error:
             raise _failed(error, [self.task]) from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Frugal:
+    """A task after which Arrow gives back the memory that it keeps of what was freed."""
+
+    work: Callable[..., Any]
+
+    def __call__(self, *given: Any) -> Any:
+        try:
+            return self.work(*given)
         finally:
-            pa.default_memory_pool().release_unused()  # Arrow keeps what it freed: more with every fragment
+            pa.default_memory_pool().release_unused()
+
+
+def _on_worker(work: Callable[..., Any], key: str, *given: Any) -> Delayed:
+    """Return a task with a key."""
+    return delayed(_Frugal(work), name=f"{key}-work", traverse=False)(*given, dask_key_name=key)
 
 
 def _leaf(shared: Delayed, data: Any, task: Task, run: str) -> Delayed:
     """Return the task of a fragment, keyed by run and fragment; data that are a Delayed are computed by Dask."""
     there = isinstance(data, Delayed)
-    call = delayed(_Fragment(None if there else data, task), name=f"deciban-{run}-{task.place}", traverse=False)
-    return call(shared, *([data] if there else []), dask_key_name=f"deciban-fragment-{run}-{task.place}")
+    work = _Fragment(None if there else data, task)
+    return _on_worker(work, f"deciban-fragment-{run}-{task.place}", shared, *([data] if there else []))
 
 
 def _branches(leaves: Sequence[Delayed], addition: Addition) -> list[Delayed]:
     """Return the sums of a block, one for each part."""
-
-    def add(group: Sequence[Delayed]) -> Delayed:
-        return delayed(addition.add)(list(group), dask_key_name=f"deciban-tree-{uuid4().hex}")
-
-    return [tree((_part(leaf, part) for leaf in leaves), add) for part in range(addition.parts)]
+    parts = range(addition.parts)
+    return [tree((_part(leaf, part) for leaf in leaves), partial(_added, addition=addition)) for part in parts]
 
 
-def _exchanges(sums: Sequence[Delayed], addition: Addition) -> list[Delayed]:
-    """Return the sums of all parts, put in order by ranges of words."""
-    run = uuid4().hex
-    cuts = delayed(addition.cuts)(sums[0], dask_key_name=f"deciban-cuts-{run}")
-    split = [
-        delayed(addition.split)(each, cuts, dask_key_name=f"deciban-split-{run}-{at}") for at, each in enumerate(sums)
-    ]
-    return [
-        delayed(addition.join)([_part(each, at) for each in split], dask_key_name=f"deciban-join-{run}-{at}")
-        for at in range(addition.parts)
-    ]
+def _added(group: Sequence[Delayed], addition: Addition) -> Delayed:
+    return _on_worker(addition.add, f"deciban-tree-{uuid4().hex}", list(group))
 
 
 def _futures(values: Sequence[Delayed]) -> list[Any]:
