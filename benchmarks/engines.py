@@ -113,21 +113,14 @@ def job_alone(kind: str, pattern: str) -> dict[str, Any]:
 
 def job_workers(kind: str, pattern: str, counts: str) -> dict[str, Any]:
     """Fit with so many workers, turn about; seconds of each fit, CPU seconds and memory of every process."""
-    from distributed import Client, LocalCluster
-
     from deciban.engines.current import CURRENT
-    from deciban.engines.dask import DaskEngine
+    from deciban.engines.dask import DaskEngine, workers_here
 
     found: dict[str, Any] = {"seconds": {}, "cpu": {}, "program": {}, "peaks": {}}
     wanted = [int(each) for each in counts.split(",")]
     for repeat in range(1 + REPEATS):
         for workers in wanted:
-            with (
-                LocalCluster(
-                    n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-                ) as cluster,
-                Client(cluster, set_as_default=False) as client,
-            ):
+            with workers_here(workers) as client:
                 CURRENT.set(DaskEngine(client, quiet=True))
                 client.run(_warm, kind, min(glob(pattern)))
                 before, here = sum(client.run(time.process_time).values()), time.process_time()

@@ -153,15 +153,10 @@ def our_judgement(job: str, model: Any, folder: Path) -> dict[str, Any]:
 
 def our_side(job: str, folder: Path) -> None:
     """As mllib_side.py: a pattern of files on each line of standard input, seconds on standard output."""
-    from distributed import Client, LocalCluster
-
     from deciban.engines.current import CURRENT
-    from deciban.engines.dask import DaskEngine
+    from deciban.engines.dask import DaskEngine, workers_here
 
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
-        Client(cluster) as client,
-    ):
+    with workers_here(2) as client, client.as_current():
         CURRENT.set(DaskEngine(client, quiet=True))
 
         def cpu() -> float:
@@ -241,12 +236,21 @@ def perplexity(data: Corpus, file: Path) -> float:
     return data.judge(topics / topics.sum(axis=1, keepdims=True), ALPHA)
 
 
-@benchmark("engines-mllib")
-def mllib(share: float) -> Iterator[Row | str]:
-    """MLlib's NaiveBayes, GaussianMixture and LDA in local[2] beside two Dask workers; needs Spark"""
-    spark = Path(os.environ.get("SPARK_PYTHON", ROOT / ".venv-spark" / "bin" / "python"))
-    if not spark.exists():
-        yield f"there is no {spark}: `make test-spark` makes an environment with Spark; nothing was run"
+def spark() -> Path | None:
+    """The Python of an environment with Spark; None if there is none."""
+    found = Path(os.environ.get("SPARK_PYTHON", ROOT / ".venv-spark" / "bin" / "python"))
+    return found if found.exists() else None
+
+
+NO_SPARK = "no environment with Spark: `make test-spark` makes one, or SPARK_PYTHON names its Python; nothing was run"
+
+
+@benchmark("mllib-bayes")
+def bayes(share: float) -> Iterator[Row | str]:
+    """MLlib's NaiveBayes in local[2] beside two Dask workers: log loss and seconds; needs Spark"""
+    python = spark()
+    if python is None:
+        yield NO_SPARK
         return
     classified: list[tuple[str, str, Callable[[Path, float], str | None]]] = [
         ("words-hashed", "NaiveBayes, HashingTF", text_files),
@@ -260,24 +264,41 @@ def mllib(share: float) -> Iterator[Row | str]:
             what = files(Path(folder), share)
             if what is None:
                 continue
-            theirs, ours, their_answers, our_answers = beside(job, Path(folder), spark)
+            theirs, ours, their_answers, our_answers = beside(job, Path(folder), python)
         yield from rows_of(what, peer, theirs, ours)
         yield f"{what}: log loss {log_loss(their_answers):.4f} of {peer}, {log_loss(our_answers):.4f} of ours"
+
+
+@benchmark("mllib-mixture")
+def mixture(share: float) -> Iterator[Row | str]:
+    """MLlib's GaussianMixture in local[2] beside two Dask workers: log density and seconds; needs Spark"""
+    python = spark()
+    if python is None:
+        yield NO_SPARK
+        return
     with tempfile.TemporaryDirectory() as folder:
         what = mixture_files(Path(folder), share)
-        theirs, ours, their_answers, our_answers = beside("mixture", Path(folder), spark)
+        theirs, ours, their_answers, our_answers = beside("mixture", Path(folder), python)
         test = np.column_stack(pq.read_table(Path(folder, "test.parquet")).columns)
-        yield from rows_of(what, "GaussianMixture", theirs, ours)
-        yield (
-            f"{what}: mean log density of test rows {log_density(their_answers, test):.4f} of GaussianMixture, "
-            f"{log_density(our_answers, test):.4f} of ours ({our_answers['passes']} passes)"
-        )
-    data = corpus(share)
+    yield from rows_of(what, "GaussianMixture", theirs, ours)
+    yield (
+        f"{what}: mean log density of test rows {log_density(their_answers, test):.4f} of GaussianMixture, "
+        f"{log_density(our_answers, test):.4f} of ours ({our_answers['passes']} passes)"
+    )
+
+
+@benchmark("mllib-topics")
+def topics(share: float) -> Iterator[Row | str]:
+    """MLlib's LDA in local[2] beside two Dask workers: perplexity and seconds; needs Spark"""
+    python, data = spark(), corpus(share)
+    if python is None:
+        yield NO_SPARK
+        return
     for optimizer in ("em", "online") if data is not None else ():
         assert data is not None
         with tempfile.TemporaryDirectory() as folder:
             what = topic_files(Path(folder), data)
-            theirs, ours, _, our_answers = beside(f"topics-{optimizer}", Path(folder), spark)
+            theirs, ours, _, our_answers = beside(f"topics-{optimizer}", Path(folder), python)
             found = [perplexity(data, Path(folder, name)) for name in (f"topics-{optimizer}.npz", "ours.npz")]
         yield from rows_of(what, f"LDA, {optimizer}", theirs, ours)
         yield (

@@ -55,12 +55,13 @@ CLOCK = [
     name for name in BENCHMARKS if name.startswith("clock-")
 ]  # elapsed times; run them on a machine without other work
 README = ["text", "text-one", *QUICK[:-1]]  # the figures of README.md, see readme.py
-GROUPS = {"all": list(BENCHMARKS), "quick": QUICK, "clock": CLOCK, "readme": README}
+MLLIB = [name for name in BENCHMARKS if name.startswith("mllib-")]
+GROUPS = {"all": list(BENCHMARKS), "quick": QUICK, "clock": CLOCK, "readme": README, "engines-mllib": MLLIB}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"all, quick, clock, readme, or some of: {', '.join(BENCHMARKS)}")
+    parser.add_argument("names", nargs="*", help=f"{', '.join(GROUPS)}, or some of: {', '.join(BENCHMARKS)}")
     parser.add_argument(
         "--json",
         type=Path,

@@ -16,6 +16,8 @@ import pytest
 import deciban
 from deciban import GenerativeClassifier
 from deciban.engines.dask import DaskEngine
+from deciban.engines.fragments import Task
+from deciban.engines.sums import Adding
 from deciban.errors import DomainError, EngineError, InputError
 from engine_rows import ROWS, assert_equal_models, columns, planned, write
 
@@ -92,6 +94,51 @@ def test_a_worker_that_is_killed_changes_no_bit(client, pattern):
     assert killed.wait(10)
     assert found.model.stats.same(alone.model.stats)
     assert found.model.calibration.agrees(alone.model.calibration)
+
+
+class Tuples(Adding):
+    """Adds tuples; the first part has all of them in the end."""
+
+    def add(self, values):
+        return sum(values, ())
+
+    def cuts(self, first):
+        return None
+
+    def split(self, value, cuts):
+        return [value, *[()] * (self.parts - 1)]
+
+    def join(self, pieces):
+        return sum(pieces, ())
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_cluster_has_the_tasks_of_few_fragments_at_a_time(client, monkeypatch, parts):
+    monkeypatch.setattr("deciban.engines.dask.BLOCK", 8)
+    items = [(at, Task(at, f"part {at}")) for at in range(300)]
+    fragments, ended = [], threading.Event()
+
+    def look():
+        while not ended.wait(0.002):
+            keys = [key for key in list(client.cluster.scheduler.tasks) if str(key).startswith("deciban-fragment")]
+            fragments.append(len([key for key in keys if "part" not in key and "done" not in key]))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        found = list(DaskEngine(client, quiet=True).total(_pieces_of(parts), items, Tuples(parts)))
+    finally:
+        ended.set()
+        thread.join()
+    assert found[0] == (*range(300), *([0] * 300 * (parts - 1)))
+    assert len(found) == parts
+    assert max(fragments) > 0
+    if parts == 1:
+        assert max(fragments) <= 4 * 8
+
+
+def _pieces_of(parts):
+    return lambda data, task: [(data,), *[(0,)] * (parts - 1)]
 
 
 def test_the_engine_of_a_with_statement_reads_files_by_pattern(client, pattern, one_machine):

@@ -17,7 +17,7 @@ import deciban
 from deciban import Bernoulli, Binned, Categorical, Gaussian, GenerativeClassifier, Poisson, Text, Transformed
 from deciban.engines import database
 from deciban.engines.database import SqlTable
-from deciban.errors import DomainError, EngineError, InputError, NotAvailableError
+from deciban.errors import DecibanError, DomainError, EngineError, InputError, NotAvailableError
 from engine_rows import ROWS, assert_equal_models, columns, documents
 
 CLASSES = np.array(["p", "q", "r"])
@@ -195,6 +195,20 @@ def test_a_file_with_another_schema_is_named(tmp_path, change, said):
         clf.fit(f"{tmp_path}/*.parquet", "label")
     assert said in str(found.value)
     assert not clf.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "row"),
+    [("label", pa.array([None] * 100, pa.string()), 1), ("calls", pa.array([1] * 30 + [-3] * 70), 31)],
+)
+def test_a_bad_row_behind_the_first_ones_is_named_by_its_file(tmp_path, column, values, row):
+    pq.write_table(columns(ROWS), tmp_path / "000.parquet")
+    pq.write_table(columns(50), tmp_path / "001.parquet")
+    rows = columns(100)
+    at = rows.column_names.index(column)
+    pq.write_table(rows.set_column(at, column, values), tmp_path / "002.parquet", row_group_size=20)
+    with deciban.engine("duckdb"), pytest.raises(DecibanError, match=rf"002\.parquet, row {row}\b"):
+        GenerativeClassifier({"calls": "poisson"}, calibrate=None).fit(f"{tmp_path}/*.parquet", "label")
 
 
 def test_a_file_that_vanishes_during_a_fit_is_named(tmp_path, monkeypatch):

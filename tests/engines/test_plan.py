@@ -12,7 +12,7 @@ import pytest
 from deciban import Gaussian, GenerativeClassifier, Mixture, Text
 from deciban.engines import plan, words
 from deciban.engines.fragments import Files, Task, parts_of
-from deciban.engines.plan import Serial, over_parts, tree
+from deciban.engines.plan import Serial, Tree, over_parts, tree
 from deciban.engines.sums import Adding, Choices, Partial, Summing
 from deciban.errors import EngineError, InputError, NotAvailableError
 from deciban.latent.gaussian_missing import GaussianWithGaps
@@ -56,6 +56,26 @@ def test_tasks_that_run_twice_and_in_another_order_change_no_bit(table):
     one, two = (planned(GenerativeClassifier(), table, engine) for engine in (Serial(), Shuffled()))
     assert one.model.stats.same(two.model.stats)
     assert one.model.calibration.agrees(two.model.calibration)
+
+
+def test_the_tree_adds_in_pairs_what_it_adds_by_eight_to_the_bit():
+    def add(values):  # neighbours first, as sums of fragments
+        while len(values) > 1:
+            values = [sum(values[at : at + 2]) for at in range(0, len(values), 2)]
+        return values[0]
+
+    numbers = np.random.default_rng(0).lognormal(0, 20, 700).tolist()
+    for n in (*range(1, 150), 511, 512, 513, 700):
+        assert tree(numbers[:n], add, 2) == tree(iter(numbers[:n]), add, 8)
+
+
+def test_the_tree_holds_few_sums_at_a_time():
+    growing, most = Tree(sum, 2), 0
+    for number in range(1000):
+        growing.put(number)
+        most = max(most, sum(map(len, growing.levels)))
+    assert growing.total() == sum(range(1000))
+    assert most <= 10
 
 
 def test_a_ledger_has_the_rows_of_all_fragments(table):

@@ -12,8 +12,12 @@ import logging
 import pkgutil
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from math import ceil
 from operator import itemgetter
 from typing import Any
 from uuid import uuid4
@@ -22,6 +26,7 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from dask import delayed
 from dask.delayed import Delayed
 from pandas.api.types import is_numeric_dtype
@@ -29,8 +34,8 @@ from pandas.api.types import is_numeric_dtype
 import deciban
 from deciban.engines.fragments import Task, columns_of
 from deciban.engines.passes import Passes
-from deciban.engines.plan import check_label, fit, fit_files, over_parts, tree
-from deciban.engines.sums import Addition, Work
+from deciban.engines.plan import FAN_IN, check_label, exchanged, fit, fit_files, grown, over_parts, tree
+from deciban.engines.sums import Addition, Items, Work
 from deciban.errors import HERE, DecibanError, EngineError, InputError
 from deciban.model.fit import Request
 from deciban.model.predictor import Predictor
@@ -41,7 +46,8 @@ from deciban.read.source import Source
 from deciban.read.tables import HEAD
 
 CONNECT = 10.0  # seconds that a scheduler has to answer
-WINDOW = 3  # results in order that are computed ahead, for each worker
+WINDOW = 3  # fragments that are given to the cluster ahead, for each worker
+BLOCK = FAN_IN**2  # fragments of a branch of the tree, whose tasks Dask is given at a time
 
 
 class DaskEngine:
@@ -64,7 +70,7 @@ class DaskEngine:
     @contextmanager
     def opened(cls, address: str) -> Iterator[DaskEngine]:
         """Connect to the scheduler at an address; without one, start processes on this machine."""
-        from distributed import Client, LocalCluster
+        from distributed import Client
 
         if address:
             try:
@@ -77,11 +83,7 @@ class DaskEngine:
             with client:
                 yield cls(client)
             return
-        with (
-            # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
-            LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
+        with workers_here() as client:
             yield cls(client)
 
     @classmethod
@@ -122,42 +124,114 @@ class DaskEngine:
         return X.map_partitions(_answers, shared, method, options, meta, meta=meta, enforce_metadata=False)
 
     # -- tasks -----------------------------------------------------------------------------------------------------
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
-        """Yield the sum of all items, for each part; a cluster sends one at a time."""
+    def total(self, work: Work, items: Items, addition: Addition) -> Iterator[Any]:
+        """Yield the sum of all items, for each part; a cluster sends one at a time.
+
+        Dask is given the tasks of a few blocks at a time. The sum of a block is a branch of the tree. It comes to this
+        process, which adds the branches, and the cluster forgets the tasks. Sums in several parts are large: they stay
+        on the workers and are added there.
+        """
+        if self.client is None:
+            yield from exchanged(grown(self._blocks_here(work, items, addition), addition.add), addition)
+        elif addition.parts == 1:
+            blocks = self._blocks(work, items, addition)
+            yield from grown(([self._fetched(each) for each in sums] for sums in blocks), addition.add)
+        else:
+            yield from self._ranges(grown(self._blocks(work, items, addition), self._adder(addition)), addition)
+
+    def _blocks_here(self, work: Work, items: Items, addition: Addition) -> Iterator[Sequence[Any]]:
+        """Yield the sums of each block, one for each part; without a client."""
         run = uuid4().hex
         shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
-        leaves = [_leaf(shared, data, task, run) for data, task in items]
+        for some in _in_blocks(items):
+            with self._translated([task for _, task in some]):
+                found = dask.compute(*_branches([_leaf(shared, *item, run) for item in some], addition))
+            yield found
 
-        def node(group: Sequence[Delayed]) -> Delayed:
-            return delayed(addition.add)(list(group), dask_key_name=f"deciban-tree-{run}-{uuid4().hex}")
+    def _blocks(self, work: Work, items: Items, addition: Addition) -> Iterator[list[Delayed]]:
+        """Yield what stands for the sums of each block on the cluster, when all its fragments are done.
 
-        sums = [tree([_part(leaf, part) for leaf in leaves], node) for part in range(addition.parts)]
-        if addition.parts > 1:
-            cuts = delayed(addition.cuts)(sums[0], dask_key_name=f"deciban-cuts-{run}")
-            split = [
-                delayed(addition.split)(each, cuts, dask_key_name=f"deciban-split-{run}-{at}")
-                for at, each in enumerate(sums)
-            ]
-            sums = [
-                delayed(addition.join)([_part(each, at) for each in split], dask_key_name=f"deciban-join-{run}-{at}")
-                for at in range(addition.parts)
-            ]
-        if self.client is None:
-            with self._translated([task for _, task in items]):
-                found = dask.compute(*sums)
-            yield from found
-            return
-        # without the first rows, which are summed already
-        fragments = [(leaf, task) for leaf, (_, task) in zip(leaves, items) if task.place >= 0]
-        done = [delayed(_done)(leaf, dask_key_name=f"deciban-done-{run}-{task.place}") for leaf, task in fragments]
-        yield from self._gathered(sums, done, [task for _, task in fragments])
+        A bar shows how many fragments are done; the first error ends the work.
+        """
+        from distributed import as_completed
 
-    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterator[Any]:
+        run, count = uuid4().hex, 0
+        shared = self._computed([delayed(work, name=f"deciban-work-{run}", traverse=False)])[0]
+        ahead = 1 + ceil(WINDOW * self._workers() / BLOCK)  # blocks that the cluster has at the same time
+        waiting: deque[tuple[list[Delayed], list[Delayed], Sequence[Task]]] = deque()
+        fragments = sum(task.place >= 0 for _, task in items)  # the first rows are summed already
+        blocks = _in_blocks(items)
+        try:
+            with progress_bar(None if self.quiet else "fragments", fragments) as update:
+                while True:
+                    for some in islice(blocks, ahead - len(waiting)):
+                        leaves = [_leaf(shared, *item, run) for item in some]
+                        sums = _branches(leaves, addition)
+                        done = [delayed(_done)(leaf, dask_key_name=f"{leaf.key}-done") for leaf in leaves]
+                        made = self._computed([*sums, *done])
+                        waiting.append((made[: len(sums)], made[len(sums) :], [task for _, task in some]))
+                        del leaves, sums, done, made  # what is not held here is freed there after its last use
+                    if not waiting:
+                        return
+                    _, done, tasks = waiting[0]
+                    place = {each.key: task for each, task in zip(done, tasks)}
+                    for future in as_completed(_futures(done), loop=self.client.loop):
+                        with self._translated([place[future.key]]):
+                            future.result()
+                        count += place[future.key].place >= 0
+                        update(count, f"{count:,} of {fragments:,}")
+                    del done, future
+                    yield waiting.popleft()[0]
+        except (Exception, KeyboardInterrupt):
+            self.client.cancel(_futures([each for sums, done, _ in waiting for each in (*sums, *done)]))
+            raise
+
+    def _computed(self, values: Sequence[Delayed]) -> list[Delayed]:
+        """Let the cluster compute values; return what stands for them there."""
+        with warnings.catch_warnings():
+            # choices and sums of the first rows are part of the graph: scattered data would be lost with their worker
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self.client.persist(list(values))
+
+    def _adder(self, addition: Addition) -> Callable[[Sequence[Delayed]], Delayed]:
+        """Return an addition that leaves the sum on the cluster."""
+
+        def add(group: Sequence[Delayed]) -> Delayed:
+            return self._computed([_added(group, addition)])[0]
+
+        return add
+
+    def _ranges(self, sums: list[Delayed], addition: Addition) -> Iterator[Any]:
+        """Yield the sums of all parts, put in order by ranges; workers compute few ranges ahead."""
+        run = uuid4().hex
+        cuts = _on_worker(addition.cuts, f"deciban-cuts-{run}", sums[0])
+        split = [_on_worker(addition.split, f"deciban-split-{run}-{at}", each, cuts) for at, each in enumerate(sums)]
+        sums.clear()
+        split = self._computed(split)
+        waiting: deque[Delayed] = deque()
+        for at in range(addition.parts):
+            pieces = [_part(each, at) for each in split]
+            waiting += self._computed([_on_worker(addition.join, f"deciban-join-{run}-{at}", pieces)])
+            if len(waiting) > self._workers():
+                yield self._fetched(waiting.popleft())
+        del split, pieces
+        while waiting:
+            yield self._fetched(waiting.popleft())
+
+    def _workers(self) -> int:
+        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def _fetched(self, total: Delayed) -> Any:
+        """Return a value of the cluster. It comes by way of the scheduler, in whose process there may be a copy."""
+        with self._translated([Task(-1, "the sums of all fragments")]):
+            return self.client.gather(_futures([total])[0])
+
+    def each(self, work: Work, items: Items) -> Iterator[Any]:
         """Return the values in order; a few are computed ahead."""
         run = uuid4().hex
         shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
         waiting: deque[tuple[Any, Task]] = deque()
-        ahead = 1 if self.client is None else max(1, WINDOW * len(self.client.scheduler_info()["workers"]))
+        ahead = 1 if self.client is None else max(1, WINDOW * self._workers())
         for data, task in items:
             leaf = _leaf(shared, data, task, run)
             waiting.append((leaf if self.client is None else self.client.compute(leaf), task))
@@ -166,7 +240,7 @@ class DaskEngine:
         while waiting:
             yield self._result(*waiting.popleft())
 
-    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> list[tuple[Any, Task]]:
+    def keep(self, work: Work, items: Items) -> list[tuple[Any, Task]]:
         """Compute values that stay on the workers; those of a worker that dies are computed again."""
         run = uuid4().hex
         shared = delayed(work, name=f"deciban-work-{run}", traverse=False)
@@ -186,35 +260,6 @@ class DaskEngine:
         with self._translated([task]):
             return dask.compute(found)[0] if self.client is None else found.result()
 
-    def _gathered(self, sums: list[Delayed], done: list[Delayed], tasks: Sequence[Task]) -> Iterator[Any]:
-        """Compute sums on the cluster; a bar shows how many fragments are done, and the first error ends the work.
-
-        Results come by way of the scheduler, in whose process there may be a copy; thus one of them at a time.
-        """
-        from distributed import as_completed
-
-        with warnings.catch_warnings():
-            # choices and sums of the first rows are part of the graph: scattered data would be lost with their worker
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            futures = self.client.compute([*sums, *done])
-        totals, leaves = futures[: len(sums)], futures[len(sums) :]
-        place = {future.key: at for at, future in enumerate(leaves)}
-        label = None if self.quiet else "fragments"
-        try:
-            with progress_bar(label, len(leaves)) as update:
-                for count, future in enumerate(as_completed(leaves, loop=self.client.loop), 1):
-                    with self._translated([tasks[place[future.key]]]):
-                        future.result()
-                    update(count, f"{count:,} of {len(leaves):,}")
-            for total in totals:
-                with self._translated([Task(-1, "the sums of all fragments")]):
-                    found = self.client.gather(total)
-                yield found
-                del found
-        except (Exception, KeyboardInterrupt):
-            self.client.cancel(futures)
-            raise
-
     @contextmanager
     def _translated(self, tasks: Sequence[Task]) -> Iterator[None]:
         """Context in which errors of workers name the fragment."""
@@ -226,24 +271,70 @@ class DaskEngine:
             raise _failed(error, tasks) from error
 
 
+def _in_blocks(items: Items) -> Iterator[Items]:
+    return (items[at : at + BLOCK] for at in range(0, len(items), BLOCK))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fragment:
+    """The task of a fragment; in one piece, so that Dask does not look for collections inside."""
+
+    given: Any
+    task: Task
+
+    def __call__(self, work: Work, data: Any = None) -> Any:
+        try:
+            return work(self.given if data is None else data, self.task)
+        except DecibanError:
+            raise
+        except Exception as error:
+            raise _failed(error, [self.task]) from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Frugal:
+    """A task after which Arrow gives back the memory that it keeps of what was freed."""
+
+    work: Callable[..., Any]
+
+    def __call__(self, *given: Any) -> Any:
+        try:
+            return self.work(*given)
+        finally:
+            pa.default_memory_pool().release_unused()
+
+
+def _on_worker(work: Callable[..., Any], key: str, *given: Any) -> Delayed:
+    """Return a task with a key."""
+    return delayed(_Frugal(work), name=f"{key}-work", traverse=False)(*given, dask_key_name=key)
+
+
 def _leaf(shared: Delayed, data: Any, task: Task, run: str) -> Delayed:
-    """Return the task of a fragment, keyed by run and fragment."""
-    own = data if isinstance(data, Delayed) else delayed(data, name=f"deciban-data-{run}-{task.place}", traverse=False)
-    what = delayed(task, name=f"deciban-task-{run}-{task.place}", traverse=False)
-    return delayed(_run)(shared, own, what, dask_key_name=f"deciban-fragment-{run}-{task.place}")
+    """Return the task of a fragment, keyed by run and fragment; data that are a Delayed are computed by Dask."""
+    there = isinstance(data, Delayed)
+    work = _Fragment(None if there else data, task)
+    return _on_worker(work, f"deciban-fragment-{run}-{task.place}", shared, *([data] if there else []))
+
+
+def _branches(leaves: Sequence[Delayed], addition: Addition) -> list[Delayed]:
+    """Return the sums of a block, one for each part."""
+    parts = range(addition.parts)
+    return [tree((_part(leaf, part) for leaf in leaves), partial(_added, addition=addition)) for part in parts]
+
+
+def _added(group: Sequence[Delayed], addition: Addition) -> Delayed:
+    return _on_worker(addition.add, f"deciban-tree-{uuid4().hex}", list(group))
+
+
+def _futures(values: Sequence[Delayed]) -> list[Any]:
+    """Return the futures of values that the cluster computes."""
+    from distributed import futures_of
+
+    return futures_of(list(values))
 
 
 def _part(leaf: Delayed, part: int) -> Delayed:
     return delayed(itemgetter(part))(leaf, dask_key_name=f"{leaf.key}-part-{part}")
-
-
-def _run(work: Work, data: Any, task: Task) -> Any:
-    try:
-        return work(data, task)
-    except DecibanError:
-        raise
-    except Exception as error:
-        raise _failed(error, [task]) from error
 
 
 def _done(_: Any) -> bool:
@@ -258,6 +349,22 @@ def _answers(frame: pd.DataFrame, clf: Any, method: str, options: dict[str, Any]
     if found.ndim == 1:
         return pd.Series(found, index=frame.index, name=meta.name)
     return pd.DataFrame(found, index=frame.index, columns=meta.columns)
+
+
+@contextmanager
+def workers_here(number: int | None = None) -> Iterator[Any]:
+    """Context of a client of processes on this machine, each with one thread; by default, as many as it has cores."""
+    from distributed import Client, LocalCluster
+
+    # a worker would keep what it was doing for an hour, one record a second: 300 MB for long stacks of calls
+    settings = {"distributed.worker.profile.enabled": False}
+    with (
+        dask.config.set(settings),
+        # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
+        LocalCluster(number, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------

@@ -56,6 +56,10 @@ class Database(Rows, Protocol):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
 
+    @property
+    def files(self) -> Sequence[ParquetSource]:
+        """Files whose rows these are, one file after the other; none for rows that are in the database."""
+
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield all rows in their order, in pieces of any size."""
 
@@ -66,8 +70,14 @@ class Relation:
 
     nan = True
 
-    def __init__(self, relation: Any, label: str = "the relation", progress: Callable[[], float] | None = None) -> None:
-        self.relation, self.label = relation, label
+    def __init__(
+        self,
+        relation: Any,
+        label: str = "the relation",
+        progress: Callable[[], float] | None = None,
+        files: Sequence[ParquetSource] = (),
+    ) -> None:
+        self.relation, self.label, self.files = relation, label, files
         self.progress = progress  # percent of the present query; without it, no bar is shown
         self.columns = tuple(relation.columns)
         self.types: Mapping[str, Type] = dict(zip(self.columns, map(_duckdb_type, relation.types)))
@@ -146,6 +156,7 @@ class SqlTable:
 
     deciban_engine = "sql"
     nan = False
+    files: Sequence[ParquetSource] = ()
 
     def __init__(self, connection: Any, table: str, dialect: str = "sqlite") -> None:
         self.connection, self.table, self.dialect, self.label = connection, table, dialect, table
@@ -265,6 +276,16 @@ class TableSource(Source):
             schema = schema or piece.schema
             yield piece if piece.schema == schema else _cast(piece, schema)
 
+    def place(self, row: int) -> tuple[str, int]:
+        """The place of a row in its file, or in the table."""
+        before = 0
+        for file in self.database.files:
+            rows = sum(n for n, _ in file.sizes())
+            if row < before + rows:
+                return file.place(row - before)
+            before += rows
+        return super().place(row)
+
 
 def _cast(piece: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return a piece with the types of the first where possible; numbers may become wider."""
@@ -324,13 +345,16 @@ class SqlEngine:
         first = source.first if isinstance(source, ManyFiles) else source
         if not isinstance(first, ParquetSource) or first.stdin or source.skip_bad or self.connection is None:
             return None
-        paths = list(source.paths) if isinstance(source, ManyFiles) else [str(source.path)]  # type: ignore[attr-defined]
+        files: list[Any] = [first]
+        if isinstance(source, ManyFiles):  # of Parquet files, as the first
+            files = [source.open_one(path) for path in source.paths]
+        paths = [str(file.path) for file in files]
         if not self._reads(paths[0]):
             return None
-        types = self._parquet(paths[:1], paths[0]).types
-        for path in paths[1:]:  # DuckDB would leave out a column that the first file does not have
-            check_columns(source.open_one(path).columns, source.columns, path, paths[0])  # type: ignore[attr-defined]
-            for column, kind in self._parquet([path], path).types.items():
+        types = self._parquet(files[:1], paths[0]).types
+        for file, path in zip(files[1:], paths[1:]):
+            check_columns(file.columns, first.columns, path, paths[0])  # DuckDB would leave out columns
+            for column, kind in self._parquet([file], path).types.items():
                 if kind != types[column]:
                     raise InputError(
                         HERE,
@@ -339,7 +363,7 @@ class SqlEngine:
                         columns=[column],
                         remedy="Give files with the same types.",
                     )
-        return self._parquet(paths, source.name)
+        return self._parquet(files, source.name)
 
     def _reads(self, path: str) -> bool:
         """Whether DuckDB reads a path: of this machine, or an address of fsspec, whose file system it is then given.
@@ -353,9 +377,10 @@ class SqlEngine:
             self.connection.register_filesystem(found)
         return found is not None
 
-    def _parquet(self, paths: list[str], label: str) -> Relation:
+    def _parquet(self, files: Sequence[ParquetSource], label: str) -> Relation:
         try:
-            return Relation(self.connection.read_parquet(paths), label, None if self.quiet else self._progress)
+            rows = self.connection.read_parquet([str(file.path) for file in files])
+            return Relation(rows, label, None if self.quiet else self._progress, files)
         except Exception as error:
             raise _failed(label, error) from error
 

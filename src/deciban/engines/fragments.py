@@ -129,7 +129,7 @@ def labelled_batches(
     source = data if isinstance(data, Source) else None
     if isinstance(data, FilePart):
         source = data.source()
-        source.quiet = True
+        source.quiet, source.prefetch = True, False  # one thread for each fragment
         check_columns(source.columns, columns, source.name, "the first file")
     elif source is None and len(data):
         check_columns(columns_of(data), columns, name, "the first partition")

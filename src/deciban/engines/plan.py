@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from deciban.engines import words
 from deciban.engines.fragments import Files, Task, parts_of
 from deciban.engines.passes import Passes
-from deciban.engines.sums import Adding, Addition, Choices, Encoding, Engine, Partial, Sampling, Summing, Work
+from deciban.engines.sums import Adding, Addition, Choices, Encoding, Engine, Items, Partial, Sampling, Summing, Work
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.abilities import RefinesParts, ability, needs_all_rows
 from deciban.families.product import blocks_of
@@ -61,34 +61,78 @@ FAN_IN = 8  # sums that one task of the tree adds
 class Serial:
     """Runs tasks one after the other in this process."""
 
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
-        """Return the sum of all items, for each part."""
-        found = [work(data, task) for data, task in items]
-        sums = [tree([values[part] for values in found], addition.add) for part in range(addition.parts)]
-        if len(sums) == 1:
-            return iter(sums)
-        cuts = addition.cuts(sums[0])
-        return (addition.join(pieces) for pieces in zip(*(addition.split(each, cuts) for each in sums)))
+    def total(self, work: Work, items: Items, addition: Addition) -> Iterator[Any]:
+        """Return the sum of all items, for each part; a value is added as soon as its neighbour is there."""
+        return exchanged(grown((work(data, task) for data, task in items), addition.add), addition)
 
-    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterator[Any]:
+    def each(self, work: Work, items: Items) -> Iterator[Any]:
         """Return the values in order."""
         return (work(data, task) for data, task in items)
 
-    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> list[tuple[Any, Task]]:
+    def keep(self, work: Work, items: Items) -> list[tuple[Any, Task]]:
         """Return the values as items."""
         return [(work(data, task), task) for data, task in items]
 
 
-def tree(leaves: Sequence[T], add: Callable[[Sequence[T]], T]) -> T:
-    """Add values by a tree of fixed shape: `FAN_IN` neighbours at a time.
+class Tree(Generic[T]):
+    """Adds values by a tree of fixed shape as they come: `fan_in` neighbours at a time; mutable.
+
+    Additions that take neighbours in pairs, as those of `sums.Adding`, give the same result for a `fan_in` of 2 and
+    of 8, to the bit. With 2, one value at most is held for each power of two: 10 of 1,000.
+    """
+
+    def __init__(self, add: Callable[[Sequence[T]], T], fan_in: int = FAN_IN) -> None:
+        self.add, self.fan_in = add, fan_in
+        self.levels: list[list[T]] = []  # values that wait for their neighbours
+
+    def put(self, value: T) -> None:
+        """Take the next value."""
+        for level in self.levels:
+            level.append(value)
+            if len(level) < self.fan_in:
+                return
+            value = self.add(level[:])
+            level.clear()
+        self.levels.append([value])
+
+    def total(self) -> T:
+        """Return the sum of all values."""
+        rest: list[T] = []
+        for level in self.levels:
+            group = [*level, *rest]
+            rest = [self.add(group)] if len(group) > 1 else group
+        return rest[0]
+
+
+def tree(leaves: Iterable[T], add: Callable[[Sequence[T]], T], fan_in: int = FAN_IN) -> T:
+    """Add values by a tree of fixed shape: `fan_in` neighbours at a time.
 
     >>> tree(list("abcdefghij"), lambda group: f"({'+'.join(group)})")
     '((a+b+c+d+e+f+g+h)+(i+j))'
     """
-    while len(leaves) > 1:
-        groups = [leaves[at : at + FAN_IN] for at in range(0, len(leaves), FAN_IN)]
-        leaves = [add(group) if len(group) > 1 else group[0] for group in groups]
-    return leaves[0]
+    growing = Tree(add, fan_in)
+    for leaf in leaves:
+        growing.put(leaf)
+    return growing.total()
+
+
+def grown(values: Iterable[Sequence[T]], add: Callable[[Sequence[T]], T]) -> list[T]:
+    """Return the sum of values of each part, as they come: what is held are few sums of branches."""
+    trees: list[Tree[T]] = []
+    for parts in values:
+        trees = trees or [Tree(add, 2) for _ in parts]
+        for each, value in zip(trees, parts):
+            each.put(value)
+        del parts, value
+    return [each.total() for each in trees]
+
+
+def exchanged(sums: list[Any], addition: Addition) -> Iterator[Any]:
+    """Yield the sums of all parts, put in order by ranges if there are several (`Engine.total`)."""
+    if len(sums) == 1:
+        return iter(sums)
+    cuts = addition.cuts(sums[0])
+    return (addition.join(pieces) for pieces in zip(*(addition.split(each, cuts) for each in sums)))
 
 
 # -- the fit -----------------------------------------------------------------------------------------------------------
@@ -266,7 +310,7 @@ def whole(ranges: Iterator[Partial]) -> Partial:
     return replace(first, stats=words.together(first.stats, others, first.size), size=None)
 
 
-def expected_growth(items: Sequence[tuple[Any, Task]], rows: Sequence[int] | None) -> float:
+def expected_growth(items: Items, rows: Sequence[int] | None) -> float:
     """Return how many times more rows the fragments may have than the first rows, to foresee the number of words."""
     if rows is not None:
         return max(1.0, sum(rows) / HEAD)
@@ -281,7 +325,7 @@ def rows_read(first: Batch) -> int:
     return HEAD * -(-(int(first.table.origin.rows[-1]) + 1) // HEAD)
 
 
-def with_samples(items: Sequence[tuple[Any, Task]], rows: Sequence[int], first: int) -> list[tuple[Any, Task]]:
+def with_samples(items: Items, rows: Sequence[int], first: int) -> list[tuple[Any, Task]]:
     """Return the tasks with the positions that calibration uses; `first` rows come before those of the fragments."""
     starts = first + np.cumsum([0, *rows])
     chosen = chosen_rows(int(starts[-1]))

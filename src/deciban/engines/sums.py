@@ -25,6 +25,7 @@ from deciban.read.batches import Batch, together
 from deciban.read.source import Skipped
 
 Work = Callable[[Any, Task], Any]  # of the data of a fragment and its task
+Items = Sequence[tuple[Any, Task]]  # data of fragments and their tasks
 
 
 class Addition(Protocol):
@@ -50,7 +51,7 @@ class Addition(Protocol):
 class Engine(Protocol):
     """Runs tasks somewhere. Tasks are pure: an engine may run one again, and uses one of the results."""
 
-    def total(self, work: Work, items: Sequence[tuple[Any, Task]], addition: Addition) -> Iterator[Any]:
+    def total(self, work: Work, items: Items, addition: Addition) -> Iterator[Any]:
         """Yield the sum over all items of `work(data, task)`, by a `tree` of `addition.add`, for each of its parts.
 
         `work` returns a list of values, one for each part; those of one part are added. If there are several parts, the
@@ -58,10 +59,10 @@ class Engine(Protocol):
         A sum is fetched when it is asked for, so that this process need not hold all of them.
         """
 
-    def each(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Iterable[Any]:
+    def each(self, work: Work, items: Items) -> Iterable[Any]:
         """Return the values of `work(data, task)` in the order of the items."""
 
-    def keep(self, work: Work, items: Sequence[tuple[Any, Task]]) -> Sequence[tuple[Any, Task]]:
+    def keep(self, work: Work, items: Items) -> Items:
         """Compute `work(data, task)` of each item, and return items whose data are the values, where they are."""
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from deciban.errors import InputError
+from deciban.kernels.parallel import get_threads
 from deciban.read.limits import Limits, too_long
 from deciban.read.source import COMPRESSED, FileSource, checked_names
 from deciban.read.tables import HEAD
@@ -129,7 +130,8 @@ class ParquetSource(ColumnarSource):
             if self.row_groups is not None:
                 groups = range(min(self.row_groups, default=0))
                 self._before = sum(file.metadata.row_group(group).num_rows for group in groups)
-            yield file.schema_arrow, file.iter_batches(batch_size=HEAD, row_groups=self.row_groups)
+            several = get_threads() > 1
+            yield file.schema_arrow, file.iter_batches(HEAD, row_groups=self.row_groups, use_threads=several)
 
 
 class ArrowSource(ColumnarSource):
