@@ -134,7 +134,7 @@ class DocumentScorer(RowScorer):
     >>> clf = GenerativeClassifier().fit(["free prize", "lunch at noon"] * 9, ["spam", "ham"] * 9)
     >>> score = clf.scorer()
     >>> score("prize").round(1), score.predict("see you at noon")
-    (array([-2.1, -0.1]), 'ham')
+    (array([-1.8, -0.2]), 'ham')
     """
 
     def __init__(
