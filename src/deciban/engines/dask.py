@@ -26,7 +26,6 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from dask import delayed
 from dask.delayed import Delayed
 from pandas.api.types import is_numeric_dtype
@@ -291,22 +290,9 @@ class _Fragment:
             raise _failed(error, [self.task]) from error
 
 
-@dataclass(frozen=True, eq=False)
-class _Frugal:
-    """A task after which Arrow gives back the memory that it keeps of what was freed."""
-
-    work: Callable[..., Any]
-
-    def __call__(self, *given: Any) -> Any:
-        try:
-            return self.work(*given)
-        finally:
-            pa.default_memory_pool().release_unused()
-
-
 def _on_worker(work: Callable[..., Any], key: str, *given: Any) -> Delayed:
     """Return a task with a key."""
-    return delayed(_Frugal(work), name=f"{key}-work", traverse=False)(*given, dask_key_name=key)
+    return delayed(work, name=f"{key}-work", traverse=False)(*given, dask_key_name=key)
 
 
 def _leaf(shared: Delayed, data: Any, task: Task, run: str) -> Delayed:
