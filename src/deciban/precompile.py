@@ -22,6 +22,7 @@ from deciban.kernels import forced
 from deciban.text.family import Text
 
 ROWS = 300
+MANY = 4  # times as many texts: from 1,000 short texts on, pairs of words are tried, too
 
 
 def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
@@ -52,10 +53,11 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
 
     def use_texts() -> None:
         options = {"transform": "counts", "pseudo_count": 1.0}
-        use("auto", texts)
+        use("auto", texts * MANY, np.tile(y, MANY))
         many = " ".join(f"number{number}" for number in range(10_000))  # a table of words that grows
         use(Text(transform="log", pseudo_count=1.0), texts)
-        for family in (Text(**options), Text(unit="char_wb", ngrams=(2, 4), **options)):  # type: ignore[arg-type]
+        kinds: list[dict[str, Any]] = [{}, {"ngrams": (1, 2)}, {"unit": "char_wb", "ngrams": (2, 4)}]
+        for family in (Text(**kind, **options) for kind in kinds):  # type: ignore[arg-type]
             use(family, texts)
             GenerativeClassifier(family, calibrate=None).fit([*texts, many], [*y, 0]).scorer()(texts[0])
 

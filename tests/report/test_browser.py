@@ -153,7 +153,7 @@ def test_the_nomogram_adds_evidence_of_several_columns(browser, tmp_path, option
     browser.open(tmp_path / "pairs.html")
     columns = browser.run("return [...document.querySelectorAll('.scale')].map(one => one.innerText.split('\\n')[0])")
     found = column_scales(clf.predictor_, 49)
-    assert options or any("together" in term.label for term in found.terms)
+    assert options or any("function of" in term.label for term in found.terms)
     scales = {one.name: one for one in found.columns}
     rng = np.random.default_rng(0)
     for _ in range(6):
