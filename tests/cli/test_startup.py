@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import deciban
@@ -86,6 +88,21 @@ print(scipy.stats.norm.cdf(0), numpy.testing.assert_equal(1, 1))
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True", "True", "True", "False", "0.5", "None"]
+
+
+def test_a_calibrated_model_of_a_table_loads_without_hidden_variables_and_topics(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "n": rng.poisson(3, 200), "c": rng.choice(["a", "b"], 200)})
+    labels = np.where(frame["x"] + rng.normal(size=200) > 0, "yes", "no")
+    clf = deciban.GenerativeClassifier().fit(frame, labels)
+    assert clf.model_.calibration is not None
+    clf.save(tmp_path / "table.deciban")
+    code = "import sys, deciban; deciban.load(sys.argv[1]); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "table.deciban")], capture_output=True, text=True, check=True
+    )
+    assert "deciban.model.calibration" in done.stdout.split()
+    assert not [name for name in done.stdout.split() if name.startswith(("deciban.latent.", "deciban.topics"))]
 
 
 def test_no_other_module_touches_imports_garbage_collection_or_freed_memory():

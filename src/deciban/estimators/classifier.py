@@ -36,7 +36,7 @@ from deciban.model.answers import Answers, LabelsLike, RowsLike, answer, one_mod
 from deciban.model.calibration import Calibration
 from deciban.model.fit import Request, automatic_method, fit, rechosen
 from deciban.model.ledger import Key, Ledger
-from deciban.model.model import Model, ModelStats, Reader, Reason, class_axis
+from deciban.model.model import InteractionsLike, Model, ModelStats, Reader, Reason, class_axis
 from deciban.model.predictor import Predictor, block_lengths
 from deciban.model.prequential import Prequential
 from deciban.read.batches import Batch, Rows, split_label, typed_rows
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from deciban.evidence.explanation import Explanation
     from deciban.families.posterior import Posterior
     from deciban.model.accumulator import RowAccumulator
-    from deciban.model.experts import InteractionsLike
     from deciban.model.explain import Discriminant
     from deciban.model.fit_checks import FitReport
     from deciban.model.prediction_sets import Conformity, PredictionSets

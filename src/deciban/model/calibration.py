@@ -55,7 +55,7 @@ Lengths: TypeAlias = Sequence[Array | None]  # (n,) for each block; None where t
 class Calibration:
     """A fitted calibrator, its classes, and the number of rows of the model at that time."""
 
-    calibrator: Linear | PAV | WordScales
+    calibrator: Affine | Offsets | LengthAware | Blockwise | PAV | WordScales
     classes: tuple[Any, ...]
     fitted_on: float  # Σ w of the rows of the model when it was fitted
     form: Form = "fitted"

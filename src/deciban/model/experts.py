@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,13 @@ from deciban.families.cosine_features import CosineFeatures, Ramp
 from deciban.families.interactions import Cut, Interactions
 from deciban.families.product import Expert
 from deciban.model.expert_pairs import PAIRS
+from deciban.model.model import InteractionsLike
 from deciban.read.categories import encode_categories
 from deciban.read.columns import NAMES, NUMBERS
 from deciban.read.reservoir import chosen_rows
 from deciban.read.schema import Schema
 from deciban.read.tables import Columns, Table
 from deciban.statistics import Array
-
-InteractionsLike: TypeAlias = str | int | Sequence[tuple[Any, Any]]  # "auto", how many, or which pairs
 
 CUT_ROWS = 20_000  # rows from which levels are chosen
 FEWEST_ROWS = 40  # with fewer, no pair is summed unless asked for

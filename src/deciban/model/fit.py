@@ -22,7 +22,7 @@ from deciban.kernels.choice import one_thread, with_one_thread
 from deciban.model.answers import LabelsLike, RowsLike
 from deciban.model.calibration import Calibration
 from deciban.model.ledger import Key, Ledger, learn_batch, ledger_of
-from deciban.model.model import Lesson, Model, ModelStats, Reader, Reason, collect, lesson
+from deciban.model.model import InteractionsLike, Lesson, Model, ModelStats, Reader, Reason, collect, lesson
 from deciban.model.predictor import Predictor
 from deciban.read.batches import Batch, together
 from deciban.read.batches import Rows as GivenRows
@@ -35,7 +35,6 @@ from deciban.read.tables import HEAD, Table
 from deciban.statistics import Array, Members
 
 if TYPE_CHECKING:
-    from deciban.model.experts import InteractionsLike
     from deciban.read.schema import Schema
 
 ROWS_OF_WORDS = 65_536  # the scales of words are fitted on so many rows at most; on MOST_ROWS of a stream

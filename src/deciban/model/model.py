@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from deciban.read.schema import Schema
 
 
+InteractionsLike: TypeAlias = str | int | Sequence[tuple[Any, Any]]  # "auto", how many pairs of columns, or which
 NOISE = 1e-11  # share of a weight that rounding may leave when all rows are removed
 
 

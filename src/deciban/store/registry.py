@@ -26,10 +26,7 @@ from deciban.families.protocol import Density, Family
 from deciban.statistics import Stats
 
 # packages with classes that can be stored, in the order in which they are imported until a name is found
-PACKAGES = (
-    *("statistics", "store", "families", "text", "model", "estimators", "latent", "evaluate", "read"),
-    "topics",
-)
+PACKAGES = ("statistics", "families", "evaluate", "read", "store", "model", "estimators", "text", "latent", "topics")
 # former names: "OldClass" → "NewClass", "NewClass.old_field" → "new_field", or None for a field that was dropped;
 # of an estimator, "NewClass.old_parameter"
 FORMERLY: dict[str, str | None] = {
