@@ -114,9 +114,10 @@ def _found(results: Sequence[Result], benchmark: str, job: str, peer: str) -> fl
 def said(runs: Sequence[dict[str, Any]]) -> str:
     """Return when and where the results were measured."""
     machine = runs[0]["machine"]
+    processors = " and ".join(dict.fromkeys(run["machine"]["processor"] for run in runs))
     commits = " and ".join(sorted({f"`{run['commit']}`" for run in runs}))
     return (
-        f"CPU seconds of the peer over ours in one run, medians of turns ({machine['processor']}, "
+        f"CPU seconds of the peer over ours in one run, medians of turns ({processors}, "
         f"{machine['cores']} cores, scikit-learn {machine['packages'].get('scikit-learn', '')}; "
         f"{runs[0]['date'][:10]}, commit {commits}):"
     )
