@@ -156,6 +156,7 @@ class DaskEngine:
 
         run, count = uuid4().hex, 0
         shared = self._computed([delayed(work, name=f"deciban-work-{run}", traverse=False)])[0]
+        self.client.replicate(_futures([shared]))  # or the worker that holds it would be given all fragments
         ahead = 1 + ceil(WINDOW * self._workers() / BLOCK)  # blocks that the cluster has at the same time
         waiting: deque[tuple[list[Delayed], list[Delayed], Sequence[Task]]] = deque()
         fragments = sum(task.place >= 0 for _, task in items)  # the first rows are summed already
@@ -347,7 +348,9 @@ def workers_here(number: int | None = None) -> Iterator[Any]:
     with (
         dask.config.set(settings),
         # the end of a cluster, also by Ctrl-C, is no error: workers would log that connections were closed
-        LocalCluster(number, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster,
+        LocalCluster(
+            n_workers=number, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
