@@ -1,7 +1,7 @@
-"""A trial of a model that was read from a file: it answers and learns rows of its own before anybody uses it.
+"""A trial of a model that was read from a file: before `load` returns it, it answers and learns made-up rows.
 
-The other checks know what they look for: types, shapes, names, ranges. Numbers and names that are right one by one may
-still contradict each other in a way that nobody has thought of. So a small model is used once, as people use it: it
+The other checks look for known faults: types, shapes, names, ranges. Numbers and names that are right one by one may
+still contradict each other in ways that no check covers. So a small model is used once, as programs use it: it
 scores, explains, learns, leaves out and unlearns rows of values that it knows, and is merged with itself. Errors of
 deciban are its answers to such rows, and mean nothing here. Other errors of types, values, names and numbers come from
 parts that do not belong together: the file is refused, and the error is the cause of the `ModelFileError`.

@@ -373,7 +373,7 @@ class TextRows:
         return self.counts.known(tokens, self.at)
 
     def count(self, tokens: Tokens) -> Counted:
-        """Count all features that occur in these documents, and keep the counts for whoever shares the batch.
+        """Count all features that occur in these documents, and keep the counts for other rows of the same batch.
 
         The vocabulary is that of the documents which were counted together. It holds every word of these rows, and may
         hold others.
