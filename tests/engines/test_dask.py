@@ -15,7 +15,7 @@ import pytest
 
 import deciban
 from deciban import GenerativeClassifier
-from deciban.engines.dask import DaskEngine
+from deciban.engines.dask import DaskEngine, workers_here
 from deciban.engines.fragments import Task
 from deciban.engines.sums import Adding
 from deciban.errors import DomainError, EngineError, InputError
@@ -139,6 +139,24 @@ def test_a_cluster_has_the_tasks_of_few_fragments_at_a_time(client, monkeypatch,
 
 def _pieces_of(parts):
     return lambda data, task: [(data,), *[(0,)] * (parts - 1)]
+
+
+def _process(data, task):
+    """The process that does a fragment, which takes 0.05 s."""
+    time.sleep(0.05)
+    return [(os.getpid(),)]
+
+
+def test_workers_share_the_fragments(client):
+    items = [(at, Task(at, f"part {at}")) for at in range(40)]
+    [processes] = DaskEngine(client, quiet=True).total(_process, items, Tuples(1))
+    assert min(processes.count(each) for each in set(processes)) >= 10
+    assert len(set(processes)) == 2
+
+
+def test_a_cluster_has_as_many_workers_as_were_asked_for():
+    with workers_here(1) as client:
+        assert len(client.scheduler_info()["workers"]) == 1
 
 
 def test_the_engine_of_a_with_statement_reads_files_by_pattern(client, pattern, one_machine):
