@@ -1,4 +1,4 @@
-"""Linear algebra: whitening, the columns that make a matrix singular, and rank-one identities of leave-one-out."""
+"""Linear algebra: whitening, and the columns that make a matrix singular."""
 
 from __future__ import annotations
 
@@ -84,19 +84,3 @@ def singular_reasons(constant: list[int], dependent: list[int]) -> list[str]:
             several = len(columns) > 1
             reasons.append(f"column{'s' * several} {shortlist(columns)} {many if several else one}")
     return reasons
-
-
-# -- one row removed: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ----------------------------------------------------------
-def determinant_without(distance: Array, a: Array) -> Array:
-    """|Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
-    return 1 - a * distance
-
-
-def distance_without(distance: Array, cross: Array, a: Array, shrink: Array) -> Array:
-    """vᵀΨ'⁻¹v from vᵀΨ⁻¹v and the cross product vᵀΨ⁻¹u (Sherman–Morrison)."""
-    return distance + a * cross**2 / shrink
-
-
-def own_distance_without(distance: Array, step: Array, shrink: Array) -> Array:
-    """(x−m')ᵀΨ'⁻¹(x−m') with the mean m' of the other rows: x − m' = step·u, step = κ/(κ−w)."""
-    return step**2 * distance / shrink

@@ -18,6 +18,8 @@ from deciban.errors import HyperparameterError
 from deciban.kernels import choice, parallel
 from deciban.kernels.parallel import added, each, entry_chunks, in_order, row_chunks
 
+ALLOWED = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
+
 
 @pytest.fixture(autouse=True)
 def three_threads():
@@ -56,6 +58,38 @@ def test_callers_in_several_threads_share_the_helpers():
     for caller in callers:
         caller.join()
     assert most <= 4 + 2  # each caller works, with two helpers among all
+
+
+@pytest.mark.skipif(len(ALLOWED) < 2, reason="threads share the only processor")
+def test_threads_of_a_run_keep_to_processors_of_their_own():
+    both = threading.Barrier(2)
+
+    def processors(_):
+        both.wait(10)
+        return threading.get_ident(), frozenset(os.sched_getaffinity(0))
+
+    (first, its), (second, others) = each(processors, range(2), threads=2)
+    assert first != second
+    assert its
+    assert others
+    assert not its & others
+    assert its | others == ALLOWED
+    assert os.sched_getaffinity(0) == ALLOWED
+
+
+@pytest.mark.skipif(len(ALLOWED) < 2, reason="there is one processor")
+def test_the_reader_of_results_may_use_all_processors_also_after_errors():
+    results = in_order(lambda at: at if at < 3 else 1 / 0, range(4), threads=2)
+    assert next(results) == 0
+    assert os.sched_getaffinity(0) == ALLOWED
+    with pytest.raises(ZeroDivisionError):
+        list(results)
+    assert os.sched_getaffinity(0) == ALLOWED
+
+
+def test_more_threads_than_processors_share_them():
+    asked = getattr(os, "sched_getaffinity", lambda _: ALLOWED)
+    assert set(each(lambda _: frozenset(asked(0)), range(50), threads=len(ALLOWED) + 1)) == {ALLOWED}
 
 
 def test_results_come_in_the_order_of_the_tasks():

@@ -45,6 +45,20 @@ def test_sums_agree_with_their_twin(rows):
         np.testing.assert_array_equal(ours, twin)
 
 
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+def test_sums_of_amounts_are_sums_of_what_entries_stand_for(body, monkeypatch):
+    monkeypatch.setattr("deciban.kernels.sparse.PART", 7)
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(0, 9, 50)
+    indptr = 3 + np.concatenate([[0], np.cumsum(lengths)])
+    data, indices = rng.integers(0, 5, indptr[-1]), rng.integers(0, 11, indptr[-1])
+    classes, amounts = rng.integers(0, 4, 50), np.array([0.0, 0.5, 2.0, 4.25, 8.0])
+    with kernels.forced(body):
+        found = kernels.sparse_class_sums(data, indices, indptr, classes, None, 4, 11, amounts)
+        expected = kernels.sparse_class_sums(amounts[data], indices, indptr, classes, None, 4, 11)
+    np.testing.assert_array_equal(found, expected)
+
+
 @thorough
 @given(sparse_classes())
 def test_moments_agree_with_their_twin(rows):

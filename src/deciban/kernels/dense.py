@@ -29,6 +29,7 @@ NATIVE = ("float64", "float32", "int64", "int32", "uint8")
 CACHED_CELLS = 2**14  # numbers of an array that stays in the cache
 BLOCK_CELLS = 2**16  # numbers of a block of rows of a table that is summed or scored block by block
 
+THREADED_CELLS = 2**21  # numbers × classes from which the numpy versions of scores use threads: about 2 ms
 MOST_PRODUCTS = 32  # classes up to which sums per class are matrix products with their members
 
 # Work of one number of a table, and of one number for one class, as `numpy_work` counts it. A table of 100,000 × 20 in
@@ -436,7 +437,7 @@ def _diagonal_scores(X: Array, mean: Array, half_precision: Array, log_norm: Arr
         if len(odd):
             out[odd] = _diagonal_block(Z[odd], mean, half_precision, log_norm, gaps)
 
-    each(score, _score_blocks(X), blas=True)
+    each(score, _score_blocks(X), threads=_threads(X, len(mean)), blas=True)
     return scores
 
 
@@ -480,8 +481,13 @@ def _whitened_distances(X: Array, mean: Array, whitener: Array, origin: Array) -
             np.matmul(moved, whitener[min(k, len(whitener) - 1)], out=z)
             np.einsum("nd,nd->n", z, z, out=distances[rows, k])
 
-    each(measure, _score_blocks(X), blas=True)
+    each(measure, _score_blocks(X), threads=_threads(X, len(mean)), blas=True)
     return distances
+
+
+def _threads(X: Array, K: int) -> int | None:
+    """Return 1 where scores take less than some milliseconds, which threads would make longer."""
+    return 1 if X.size * K < THREADED_CELLS else None
 
 
 def _score_blocks(X: Array) -> list[slice]:

@@ -121,7 +121,7 @@ def _add_moments_within(
 
 
 class _GapsError(Exception):
-    """A value is missing, which the sums at hand do not allow."""
+    """Raised at a missing value where sums need complete rows."""
 
 
 def class_moments_within(
@@ -509,7 +509,7 @@ def diagonal_left_out(
 ) -> bool:
     """Write scores to (n, K), and Σ v/f, Σ log f and min f of each row to (n,) each; see `dense.diagonal_left_out`.
 
-    Return False, with nothing said of the rows that follow, at a block with a missing value.
+    Return False, without computing the later rows, at a block with a missing value.
     """
     n, D = X.shape
     K = len(mean)

@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import ir
 
 from deciban.kernels.choice import Array
-from deciban.kernels.jit import cgutils, inline, intrinsic, types
+from deciban.kernels.jit import as_written_inline, cgutils, inline, intrinsic, types
 
 if TYPE_CHECKING:
     from deciban.kernels.jit import BaseContext, Context, Signature
@@ -183,9 +183,8 @@ def _sum_columns(
             term = load_vector(builder, columns.row_of(position), columns.kind, columns.align)
             before = builder.load(total)
             if scaled:
-                builder.store(multiply_add(builder, before, columns.factor(position), term), total)
-            else:
-                builder.store(builder.fadd(before, term, flags=["contract"]), total)
+                term = builder.fmul(columns.factor(position), term)
+            builder.store(builder.fadd(before, term), total)
 
         pairs = builder.ashr(builder.sub(end, begin), INT64(1))
         with cgutils.for_range(builder, pairs) as loop:
@@ -202,7 +201,7 @@ def _sum_columns(
     return types.void(width, table, indices, data, bias, out, *[types.int64] * 5), emit
 
 
-@inline
+@as_written_inline
 def sum_rows(
     table: Array,
     indices: Array,
@@ -219,6 +218,7 @@ def sum_rows(
     Arrays are C-ordered; table, bias and out are all float64, or all float32. With data, table rows are prefetched,
     reading indices up to entry `last`. Columns are taken 16, 8, 4, 3, 2 or 1 at a time. The last group may overlap the
     one before: some sums are then computed twice, to the same bits, which is faster than several narrow groups.
+    Products are rounded on any processor, so that numpy can compute the same bits.
     """
     K = out.shape[1]
     c = 0

@@ -28,11 +28,14 @@ if TYPE_CHECKING:  # for annotations of intrinsics
 
 # LLVM may fuse multiplications and additions. Flags that assume away NaN or inf would break checks that rely on them.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+# LLVM may do neither: for sums whose numpy version has the same bits.
+AS_WRITTEN: dict[str, Any] = {**OPTIONS, "fastmath": False}
 # LLVM may also reorder sums, which vectorises a sum along a row. Not for compensated arithmetic, such as that of `exp`.
 ANY_ORDER: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "reassoc"}}
 
 # Functions that are compiled into the kernels that call them. They have no machine code of their own to keep on disk.
 inline = numba.njit(forceinline=True, **OPTIONS)
+as_written_inline = numba.njit(forceinline=True, **AS_WRITTEN)
 any_order_inline = numba.njit(forceinline=True, **ANY_ORDER)
 
 
@@ -87,6 +90,11 @@ class Kernel:
     def _disable_cache(self) -> None:
         self.cached = False
         self.run = numba.njit(**self.options)(self.function)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether there is machine code for some types of arguments."""
+        return bool(self.run.signatures)
 
     def __call__(self, *args: Any) -> Any:
         if self.cached:

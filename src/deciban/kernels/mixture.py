@@ -1,9 +1,20 @@
-"""E-step of mixtures whose log density is linear in features φ of a row: scores s, responsibilities r and sums.
+"""E-steps of mixtures, and of latent Dirichlet allocation.
+
+**Mixtures** whose log density is linear in features φ of a row: scores s, responsibilities r and sums.
 
     s[k] = bias[k] + weights[k] · φ(x − o)        r ∝ exp(s)        Σ w r,  Σ w r φ,  Σ w log Σ exp(s)
 
 φ holds the row and its squares (diagonal Gaussians) or all products of its values (full ones). Blocks of rows stay in
 the cache, and no array is as long as the table. BLAS uses one thread, so that results are the same to the bit.
+
+**Latent Dirichlet allocation** by variational Bayes: topic shares of documents, and expected word counts.
+
+    γ_dk = α + e_dk Σ_w c_dw B_wk / (e_d · B_w + ε)        e_d = exp(ψ(γ_d) − ψ(Σ_k γ_dk))
+
+with B = exp E[log p(w|k)], repeated for each document until γ changes little. The expected counts of word w and topic k
+are B_wk Σ_d e_dk c_dw / (e_d · B_w + ε).
+
+Reference: Hoffman, Blei & Bach, Online learning for latent Dirichlet allocation, 2010.
 """
 
 from __future__ import annotations
@@ -28,8 +39,11 @@ from deciban.kernels.parallel import added, entry_chunks, row_chunks
 from deciban.kernels.rows import EXP_UNITS, numpy_log_sum_exp, numpy_softmax
 from deciban.kernels.sparse import checked_csr, numpy_sparse_scores, without_stored_zeros
 
-BLOCK_BYTES = 2**19  # features of a block: half of a second-level cache
-LEAST_ROWS, MOST_ROWS = 64, 1024  # rows of a block
+# Features of a block, and its rows: threads take the lock of the interpreter a few times in each block, so that larger
+# blocks than the second-level cache are faster with two threads, and as fast with one.
+BLOCK_BYTES = 2**20
+LEAST_ROWS, MOST_ROWS = 64, 4096
+ITERATIONS = 20  # of a document of latent Dirichlet allocation, for the choice of chunks
 
 
 class Pass(NamedTuple):
@@ -73,7 +87,8 @@ def mixture_pass(X: Array, weight: Array | None, origin: Array, weights: Array, 
 
     fill = fill_products if products else fill_squares
     # Rows of φ take an odd number of cache lines: with a power of two, they would share the same places in the cache.
-    size = (int(np.clip(BLOCK_BYTES // (8 * F), LEAST_ROWS, MOST_ROWS)) // 8 - 1 | 1) * 8
+    most = min(MOST_ROWS, max(LEAST_ROWS, n))
+    size = (int(np.clip(BLOCK_BYTES // (8 * F), LEAST_ROWS, most)) // 8 - 1 | 1) * 8
     K, scored = len(bias), weights.shape[1]
 
     def expect(chunk: slice) -> tuple[Array, Array, Array]:
@@ -139,3 +154,36 @@ def _sparse_mixture_pass(
     w = np.ones(len(scores)) if weight is None else weight
     shares = numpy_softmax(scores) * w[:, None]
     return shares.sum(axis=0), np.asarray(X.T @ shares), shares.T @ extra, float(w @ numpy_log_sum_exp(scores))
+
+
+# -- latent Dirichlet allocation ---------------------------------------------------------------------------------------
+def variational_shares(
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    words: Array,
+    gamma: Array,
+    prior: float,
+    most: int,
+    tolerance: float,
+    eps: float,
+    learn: bool,
+) -> Array:
+    """Update γ (n, K) in place for documents as CSR rows; return Σ_d e_dk c_dw / (e_d · B_w + ε), (V, K), or zeros.
+
+    `words` is B, (V, K); `most` is the largest number of iterations, and `learn` whether sums are wanted.
+    """
+    from deciban.kernels.mixture_compiled import document_shares
+
+    words = readable(words, np.float64)
+    V, K = words.shape
+    data, indices, indptr = checked_csr(data, indices, indptr, V)
+    data = readable(data, np.float64)
+
+    def expect(rows: slice) -> tuple[Array]:
+        sums = np.zeros((V if learn else 0, K))
+        limits = indptr[rows.start : rows.stop + 1]
+        document_shares(data, indices, limits, words, gamma[rows], prior, most, tolerance, eps, sums)
+        return (sums,)
+
+    return added(expect, entry_chunks(indptr, ITERATIONS * 4 * K, V * K if learn else 0))[0]

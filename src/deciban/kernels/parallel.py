@@ -21,10 +21,10 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from functools import cache
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from threading import Condition, Lock
 from typing import Generic, TypeVar
@@ -170,6 +170,51 @@ def _in_dask() -> bool:
     return worker is not None and getattr(worker.thread_state, "key", None) is not None
 
 
+# -- processors --------------------------------------------------------------------------------------------------------
+@cache
+def _asks_for_processor() -> Callable[[], int] | None:
+    """Return the function of the C library that tells on which processor a thread runs; None where there is none."""
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None).sched_getcpu if hasattr(os, "sched_setaffinity") else None
+    except (AttributeError, OSError, TypeError):  # another C library
+        return None
+
+
+class _Processors:
+    """The processors that the caller may use, divided among the threads of a run.
+
+    Linux in a virtual machine often wakes a thread on the processor of the thread that wakes it, although another one
+    is idle; it then waits for some milliseconds. Threads wake each other several times in a millisecond, for the lock
+    of the interpreter. So each thread keeps to processors of its own while it works (decision 0067).
+    """
+
+    def __init__(self, threads: int) -> None:
+        asks = _asks_for_processor()
+        self.allowed = set() if asks is None else os.sched_getaffinity(0)
+        self.shares: list[set[int]] = []
+        if asks is not None and len(self.allowed) >= threads:
+            here = asks()
+            order = sorted(self.allowed, key=lambda processor: (processor != here, processor))
+            self.shares = [set(order[at::threads]) for at in range(threads)]
+
+    def take(self, at: int) -> None:
+        """Restrict the calling thread, number `at` of the run, to its share."""
+        if self.shares:
+            self._keep_to(self.shares[at % len(self.shares)])
+
+    def give_back(self) -> None:
+        """Let the calling thread use all processors that the caller could use before."""
+        if self.shares:
+            self._keep_to(self.allowed)
+
+    @staticmethod
+    def _keep_to(processors: set[int]) -> None:
+        with suppress(OSError):  # the processors of the process have just been changed from outside
+            os.sched_setaffinity(0, processors)
+
+
 # -- the pool ----------------------------------------------------------------------------------------------------------
 class _Helpers:
     """The threads of this process that help callers. A forked process starts its own."""
@@ -224,7 +269,7 @@ class _Run(Generic[Task, Result]):
 
     def __init__(self, act: Callable[[Task], Result], tasks: Sequence[Task], threads: int) -> None:
         self.act, self.tasks, self.threads, self.window = act, tasks, threads, 2 * threads
-        self.changed = Condition()
+        self.changed, self.processors, self.numbers = Condition(), _Processors(threads), count(1)
         self.started, self.yielded, self.end = 0, 0, len(tasks)  # numbers of tasks; no task is started from `end` on
         self.results: dict[int, Result] = {}
         self.error: BaseException | None = None  # of task `end`
@@ -252,19 +297,24 @@ class _Run(Generic[Task, Result]):
     def help(self) -> None:
         """Compute results until all tasks are started."""
         _inside.set(True)
-        while True:
-            with self.changed:
-                at = self._next()
-                while at is None and self.started < self.end:
-                    self.changed.wait()
+        self.processors.take(next(self.numbers))
+        try:
+            while True:
+                with self.changed:
                     at = self._next()
-            if at is None:
-                return
-            self._compute(at)
+                    while at is None and self.started < self.end:
+                        self.changed.wait()
+                        at = self._next()
+                if at is None:
+                    return
+                self._compute(at)
+        finally:
+            self.processors.give_back()
 
     def __iter__(self) -> Iterator[Result]:
         helping = _helpers.start(self.threads - 1, self.help)
         try:
+            self.processors.take(0)
             while self.yielded < self.end:
                 with self.changed:
                     ready = self.yielded in self.results
@@ -277,7 +327,9 @@ class _Run(Generic[Task, Result]):
                         self.yielded += 1
                         self.changed.notify_all()
                 if at is None:
+                    self.processors.give_back()  # the thread belongs to the reader of the results meanwhile
                     yield result
+                    self.processors.take(0)
                 else:
                     token = _inside.set(True)
                     try:
@@ -290,6 +342,7 @@ class _Run(Generic[Task, Result]):
             with self.changed:
                 self.end = min(self.end, self.started)
                 self.changed.notify_all()
+            self.processors.give_back()
             _helpers.end(helping)
 
 

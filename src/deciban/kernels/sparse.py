@@ -7,27 +7,33 @@ place. An index outside [0, V) raises IndexError.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import scipy.sparse as sp
 
 from deciban.kernels.choice import (
     Array,
     compiled,
     quiet,
     readable,
+    readable_csr,
+    readable_floats,
     row_weights,
     weights_or_empty,
 )
+from deciban.kernels.machine_code import at_hand
 from deciban.kernels.parallel import added, each, entry_chunks
-from deciban.kernels.rows import class_codes, drop_zero_weights, group_sums
+from deciban.kernels.rows import class_codes, drop_zero_weights
 
+IN_NUMPY = 4.0  # times the usual work that scipy's products and exact sums take, which are nearly as fast as kernels
+PART = 2**17  # entries whose amounts are looked up at a time
 ENTRY_WORK = 8  # elementary operations of an entry, and of each class where an entry is scored: one
 
 
 def checked_csr(data: Array, indices: Array, indptr: Array, V: int) -> tuple[Array, Array, Array]:
     """Return the three arrays as kernels read them; IndexError unless row limits and column indices are in range."""
-    indptr = readable(indptr, np.int64)
-    indices = readable(indices, None if indices.dtype in (np.int32, np.int64) else np.int64)
-    data = readable(data, None if data.dtype in (np.float64, np.float32, np.int64, np.int32) else np.float64)
+    data, indices, indptr = readable_csr(data, indices, indptr)
     stored = min(len(data), len(indices))
     if len(indptr) == 0 or indptr[0] < 0 or indptr[-1] > stored or (indptr[1:] < indptr[:-1]).any():
         raise IndexError(f"row limits must rise from ≥ 0 to ≤ {stored}")
@@ -48,25 +54,48 @@ def without_stored_zeros(data: Array, indices: Array, indptr: Array) -> tuple[Ar
 
 
 def sparse_class_sums(
-    data: Array, indices: Array, indptr: Array, codes: Array, weight: Array | None, K: int, V: int
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    codes: Array,
+    weight: Array | None,
+    K: int,
+    V: int,
+    amounts: Array | None = None,
 ) -> Array:
     """Σ w x per class and column: (K, V), for large inputs the transpose of a C-ordered array.
 
-    Sums of unweighted integers are exact, in any order of the rows.
+    With `amounts`, entries are integers, and x is amounts[entry]. Sums of unweighted integers are exact, in any order
+    of the rows, and so must be those of amounts.
     """
     data, indices, indptr = checked_csr(data, indices, indptr, V)
     codes, weight = class_codes(codes, K), row_weights(weight)
-    if not compiled(indptr[-1] - indptr[0]):
-        return _sparse_class_sums(data, indices, indptr, codes, weight, K, V)
+    entries = indptr[-1] - indptr[0]
+    if not compiled(entries):
+        return _sparse_class_sums(data if amounts is None else amounts[data], indices, indptr, codes, weight, K, V)
+    exact = weight is None and not compiled(entries, IN_NUMPY)  # and then equal to the bit
+    if amounts is not None and exact and not at_hand("deciban.kernels.sparse_compiled", "add_class_sums"):
+        return np.asfortranarray(_sparse_class_sums(amounts[data], indices, indptr, codes, weight, K, V))
     from deciban.kernels.sparse_compiled import add_class_sums
 
     def total(rows: slice) -> tuple[Array]:
         sums = np.zeros((V, K))
-        limits = indptr[rows.start : rows.stop + 1]
-        add_class_sums(data, indices, limits, codes[rows], weights_or_empty(weight, rows), sums)
+        for some in [rows] if amounts is None else _parts(indptr, rows):
+            limits, entries = indptr[some.start : some.stop + 1], slice(indptr[some.start], indptr[some.stop])
+            if amounts is None:
+                x, words = data, indices
+            else:  # a part at a time: the amounts of all entries are not held
+                x, words, limits = amounts[data[entries]], indices[entries], limits - limits[0]
+            add_class_sums(x, words, limits, codes[some], weights_or_empty(weight, some), sums)
         return (sums,)
 
     return added(total, entry_chunks(indptr, ENTRY_WORK, V * K))[0].T
+
+
+def _parts(indptr: Array, rows: slice) -> list[slice]:
+    """Cut rows into parts of about `PART` entries."""
+    cuts = np.searchsorted(indptr, np.arange(indptr[rows.start] + PART, indptr[rows.stop], PART)).tolist()
+    return [slice(*ends) for ends in pairwise(sorted({rows.start, *cuts, rows.stop}))]
 
 
 def sparse_class_moments(
@@ -94,10 +123,10 @@ def sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bi
 
     A stored 0 adds 0 even where the weight is −inf; x > 0 there gives −inf.
     """
-    weights, bias = readable(weights, np.float64), readable(bias, np.float64)
     V, K = weights.shape
     data, indices, indptr = checked_csr(data, indices, indptr, V)
-    if not compiled((indptr[-1] - indptr[0]) * K):
+    weights, bias = readable_floats(weights, bias)
+    if not compiled((indptr[-1] - indptr[0]) * K, IN_NUMPY):
         return numpy_sparse_scores(data, indices, indptr, weights, bias)
     from deciban.kernels.sparse_compiled import sparse_scores as run
 
@@ -211,14 +240,12 @@ def _sparse_class_moments(
     return first, _sparse_class_sums(data * data, indices, indptr, codes, weight, K, V)
 
 
-@quiet
 def numpy_sparse_scores(data: Array, indices: Array, indptr: Array, weights: Array, bias: Array) -> Array:
     """`sparse_scores` for arrays that are checked."""
-    row = _row_of_entry(indptr)
-    data, indices = data[indptr[0] : indptr[-1]], indices[indptr[0] : indptr[-1]]
-    kept = data != 0  # 0 · −inf counts as 0
-    terms = data[kept, None] * weights[indices[kept]]
-    return bias + group_sums(terms, row[kept], len(indptr) - 1)
+    used = slice(indptr[0], indptr[-1])
+    data, indices, indptr = without_stored_zeros(data[used], indices[used], indptr - indptr[0])  # 0 · −inf counts as 0
+    limits = indptr.astype(indices.dtype, copy=False)  # scipy copies mixed widths
+    return bias + sp.csr_array((data, indices, limits), (len(indptr) - 1, len(weights))) @ weights
 
 
 @quiet
