@@ -34,3 +34,14 @@ def test_what_is_impossible_is_left_out():
     found = fit_shares([SCORES[1], impossible], CODES, PRIOR)
     assert np.isfinite(found).all()
     assert found[1] > found[0]
+
+
+def test_evidence_is_limited_where_all_rows_are_right():
+    """A score of thousands of nats is as right as one of 12: one wrong row among new ones would cost thousands."""
+    endless, enough = (nats * np.eye(K)[CODES] for nats in (5000.0, 12.0))
+    nothing = np.zeros((N, K))
+    alone, hedged = (
+        fit_shares([endless, enough, nothing], CODES, PRIOR, surprise) @ (5000, 12, 0) for surprise in (0, 0.02)
+    )
+    assert alone > 1000
+    assert hedged < 15

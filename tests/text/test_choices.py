@@ -85,7 +85,7 @@ class Judged:
 def by_own_losses(monkeypatch):
     asked = []
 
-    def losses(candidate, X, members, rule, most):
+    def losses(candidate, sample):
         asked.append(candidate)
         return candidate.losses
 

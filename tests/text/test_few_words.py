@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from deciban import GenerativeClassifier, Text
+from deciban.errors import NotLearntError
 from deciban.model.predictor import Predictor
 from deciban.statistics import changed_columns
 from deciban.statistics.changed_columns import ChangedColumns
@@ -92,6 +93,46 @@ def test_unlearning_restores_the_sums(noted):
     assert isinstance(table_of(clf), ChangedColumns)
     clf.unlearn(LESSONS[:3], LABELS[:3])
     assert clf.model_.stats.same(before.stats)
+
+
+def test_unlearning_known_words_does_not_copy_the_table(noted):
+    clf = fitted(TEXTS["log"]).learn(LESSONS[:2], LABELS[:2])
+    clf.unlearn(DOCUMENTS[2:4], LABELS[2:4])
+    assert isinstance(table_of(clf), ChangedColumns)
+    assert table_of(clf).made is None
+    whole = GenerativeClassifier(TEXTS["log"], calibrate=None, ledger=True)
+    whole.fit([*DOCUMENTS[:2], *DOCUMENTS[4:], *LESSONS[:2]], [*LABELS[:2], *LABELS[4:], *LABELS[:2]])
+    assert clf.model_.stats.same(whole.model_.stats)
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["since the older table", "of the older table"])
+def test_unlearning_removes_words_without_copying_the_table(noted, made):
+    clf = fitted(TEXTS["log"]).learn(LESSONS[:3], LABELS[:3])
+    if made:
+        clf.predictor_.complete()
+    clf.unlearn(LESSONS[1:2], LABELS[1:2]).learn(LESSONS[4:5], LABELS[4:5]).unlearn(LESSONS[:1], LABELS[:1])
+    assert isinstance(table_of(clf), ChangedColumns)
+    assert table_of(clf).made is None
+    whole = GenerativeClassifier(TEXTS["log"], calibrate=None, ledger=True)
+    whole.fit([*DOCUMENTS, LESSONS[2], LESSONS[4]], [*LABELS, LABELS[2], LABELS[4]])
+    np.testing.assert_array_equal(clf.predict_proba(ASKED), whole.predict_proba(ASKED))
+    assert clf.model_.stats.same(whole.model_.stats)
+
+
+def test_words_that_were_not_learnt_are_refused_with_their_name(noted, monkeypatch):
+    def refusal():
+        clf = GenerativeClassifier(TEXTS["log"], calibrate=None).fit(DOCUMENTS, LABELS)
+        clf.learn(LESSONS[:1], LABELS[:1])
+        before = clf.model_.stats
+        with pytest.raises(NotLearntError) as refused:
+            clf.unlearn([DOCUMENTS[0] + " unseen0 unseen0 unseen0"], LABELS[:1])
+        assert clf.model_.stats is before
+        return str(refused.value)
+
+    few = refusal()
+    assert "unseen0" in few
+    monkeypatch.setattr(text_stats, "LEAST_CELLS", 10**9)
+    assert refusal() == few
 
 
 def test_a_new_class_and_a_copy_have_all_counts(noted):

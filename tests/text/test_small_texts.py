@@ -37,3 +37,14 @@ def test_a_word_is_present_once_in_each_document_that_holds_it():
     once = [" ".join(dict.fromkeys(text.split())) for text in TEXTS]
     same = GenerativeClassifier(Text("multinomial", "counts", 1.0), calibrate=None).fit(once, LABELS)
     np.testing.assert_allclose(clf.log_likelihood(once), same.log_likelihood(once), rtol=1e-12)
+
+
+@pytest.mark.parametrize("texts", [["alpha beta", ""], ["alpha", "", ""]])
+def test_without_the_only_text_that_has_words_nothing_is_said(texts):
+    clf = GenerativeClassifier().fit(texts, [0, 1, 0][: len(texts)])  # its choices leave texts out, too; no warning
+    np.testing.assert_array_equal(clf.leave_one_out(texts, [0, 1, 0][: len(texts)], method="log_likelihood"), 0.0)
+
+
+def test_four_texts_are_judged_without_a_warning():
+    texts, labels = ["alpha beta", "gamma", "x y", "z"], [0, 1, 0, 1]
+    assert np.isfinite(GenerativeClassifier().fit(texts, labels).evaluate(texts, labels, learnt=True).log_loss)

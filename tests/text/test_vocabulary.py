@@ -6,11 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from deciban.kernels import forced
+from deciban.text import vocabulary
 from deciban.text.counting import count_classes, count_rows
 from deciban.text.kernels.characters import IN_PYTHON, LOWER, WORD, code_points
 from deciban.text.stats import once
@@ -38,6 +39,19 @@ def test_a_union_holds_both_and_knows_where(one, other):
     for part in (a, b):
         assert [list(both)[at] for at in both.positions(part)] == list(part)
     assert a.ids(other).tolist() == [sorted(one).index(name) if name in one else -1 for name in other]
+
+
+@pytest.mark.parametrize("body", ["numba", "numpy"])
+@given(words, words)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_many_new_words_are_merged_in_order(monkeypatch, body, one, other):
+    monkeypatch.setattr(vocabulary, "FEW_WORDS", 0)  # as many as are not inserted one by one
+    a, b = Vocabulary.of(one, "learnt"), Vocabulary.of(other, "learnt")
+    with forced(body):
+        both = a.union(b.take(np.arange(len(b) // 2, len(b))))
+        assert list(both) == sorted({*one, *sorted(other)[len(other) // 2 :]})
+        assert list(both.union(b)) == sorted({*one, *other})
+        both.names.validate(full=True)
 
 
 @given(words, words, st.booleans())

@@ -410,3 +410,35 @@ def test_a_pass_over_the_documents_bounds_the_distance_from_the_minimum(monkeypa
     assert above[0] < 0.1
     assert above[2] < 1e-3
     assert above[0] > above[2] > -1e-6
+
+
+def test_many_documents_leave_settled_ones_out_and_end_near_the_minimum(monkeypatch):
+    from deciban.text.kernels import word_fit_compiled
+
+    texts, labels = corpus(600, 4)
+    problem, visited = text_problem(texts, labels, 1.0), []
+    run = word_fit_compiled.ascend
+
+    def ascend(order, *given):
+        visited.append(len(order))
+        run(order, *given)
+
+    monkeypatch.setattr(word_fit_compiled, "ascend", ascend)
+    monkeypatch.setattr(word_fit, "MANY", 600)
+    with forced("numba"):
+        factors, offsets = problem.minimum(np.zeros(4))
+        monkeypatch.setattr(word_fit, "MANY", 601)
+        monkeypatch.setattr(word_fit, "GAP", 1e-5)
+        passes = len(visited)
+        least = problem.objective(*problem.minimum(np.zeros(4)))[0]
+    assert min(visited[:passes]) < 600 == max(visited[:passes])
+    assert set(visited[passes:]) == {600}
+    assert 0 < problem.objective(factors, offsets)[0] / least - 1 < 0.1
+
+
+def test_rows_to_calibrate_are_selected_only_if_there_are_many_more():
+    from deciban.model.fit import ROWS_OF_WORDS, rows_to_calibrate
+
+    assert len(rows_to_calibrate("features", ROWS_OF_WORDS * 5 // 4)) == ROWS_OF_WORDS * 5 // 4
+    assert len(rows_to_calibrate("features", ROWS_OF_WORDS * 5 // 4 + 1)) == ROWS_OF_WORDS
+    assert len(rows_to_calibrate("length", ROWS_OF_WORDS)) == 20_000

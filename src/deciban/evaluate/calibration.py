@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike
 
 from deciban.errors import InputError, PriorError
 from deciban.evaluate.checks import (
+    Codes,
     class_prior,
     class_scores,
     row_lengths,
@@ -41,10 +42,19 @@ from deciban.evaluate.checks import (
     two_class_scores,
 )
 from deciban.evaluate.part_fit import fit_weights
-from deciban.evaluate.scale_fit import MakePenalty, fit_scaled_softmax, informative_penalty, weak_penalty
+from deciban.evaluate.scale_fit import (
+    Fit,
+    MakePenalty,
+    fit_each_scaled_softmax,
+    fit_one_of_many,
+    fit_scaled_softmax,
+    informative_penalty,
+    weak_penalty,
+)
 from deciban.evaluate.two_class import Tally, pool_llr
 from deciban.evidence.explanation import count
 from deciban.evidence.scores import Array
+from deciban.kernels.choice import one_thread
 
 
 class Calibrator(ABC):
@@ -231,9 +241,40 @@ class Offsets(Calibrator):
         Offsets
             The calibrator of least penalised cross-entropy.
         """
-        table, numbers = class_scores(log_likelihood, codes)
-        fit = fit_scaled_softmax([table], numbers, class_prior(prior, table.shape[1]), penalty=penalty)
-        return cls(exp(fit.log_scales[0]), fit.offsets)
+        return cls.fit_each([log_likelihood], codes, prior, penalty)[0]
+
+    @classmethod
+    def fit_each(
+        cls,
+        log_likelihoods: Sequence[ArrayLike],
+        codes: ArrayLike,
+        prior: ArrayLike | None = None,
+        penalty: MakePenalty = weak_penalty,
+    ) -> list[Offsets]:
+        """Fit one calibrator for each of several scores of the same rows.
+
+        Parameters
+        ----------
+        log_likelihoods : sequence of array-like of shape (n, K)
+            Scores.
+        codes : array-like of int of shape (n,)
+            True class of each row.
+        prior : array-like of shape (K,), optional
+            Class prior at which the cross-entropy is minimised, equal for all classes if not given.
+        penalty : callable, default=weak_penalty
+            Penalty on the parameters (module scale_fit).
+
+        Returns
+        -------
+        list of Offsets
+            For each of the scores, the calibrator of least penalised cross-entropy.
+        """
+        checked = [class_scores(table, codes) for table in log_likelihoods]
+        if not checked:
+            return []
+        prior = class_prior(prior, checked[0][0].shape[1])
+        fits = fit_each_scaled_softmax([[table] for table, _ in checked], checked[0][1], prior, penalty=penalty)
+        return [cls(exp(fit.log_scales[0]), fit.offsets) for fit in fits]
 
     def apply(self, scores: ArrayLike, lengths: object = None) -> Array:
         return self.scale * _columns(scores, self.offsets) + self.offsets
@@ -309,10 +350,50 @@ class LengthAware(Calibrator):
         LengthAware
             The calibrator of least penalised cross-entropy.
         """
-        fit = Blockwise.fit([log_likelihood], codes, [lengths], prior, penalty)
-        numbers = fit.log_scales, fit.shrinkages, fit.reference_lengths, fit.shortest
-        log_scale, shrinkage, reference, least = (float(number[0]) for number in numbers)
-        return cls(log_scale, shrinkage, reference, fit.offsets, least)
+        table, numbers = class_scores(log_likelihood, codes)
+        n, K = table.shape
+        with one_thread(0):
+            return cls.fit_from(table, numbers, row_lengths(lengths, n), class_prior(prior, K), None, penalty)
+
+    @classmethod
+    def fit_from(
+        cls,
+        scores: Array,
+        codes: Codes,
+        lengths: Array,
+        prior: Array,
+        near: LengthAware | None = None,
+        penalty: MakePenalty = informative_penalty,
+    ) -> LengthAware:
+        """Do what `fit` does, with arrays that were checked and a prior; callers limit the threads of BLAS.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n, K)
+            Log-likelihoods.
+        codes : ndarray of shape (n,)
+            True class of each row.
+        lengths : ndarray of shape (n,)
+            Number of tokens of each row.
+        prior : ndarray of shape (K,)
+            Class prior.
+        near : LengthAware, optional
+            A fit of similar scores: near the minimum, fewer steps are needed.
+        penalty : callable, default=informative_penalty
+            Penalty on the parameters (module scale_fit).
+
+        Returns
+        -------
+        LengthAware
+            The calibrator of least penalised cross-entropy.
+        """
+        logs, mean, least = _centred_logs(lengths)
+        start = None
+        if near is not None:
+            log_scale = near.log_scale - near.shrinkage * (mean - log(near.reference_length))
+            start = Fit(np.array([log_scale]), np.array([near.shrinkage]), near.offsets)
+        fit = fit_one_of_many([scores], codes, prior, [logs], penalty, start)
+        return cls(float(fit.log_scales[0]), float(fit.shrinkages[0]), float(np.exp(mean)), fit.offsets, least)
 
     def scale(self, lengths: ArrayLike | None) -> Array:
         """Give the scale of rows of these lengths.
@@ -327,15 +408,27 @@ class LengthAware(Calibrator):
         ndarray of shape (n,)
             Scales.
         """
-        return self._scale(row_lengths(lengths, 0 if lengths is None else np.size(lengths)))
+        return self.scale_of(row_lengths(lengths, 0 if lengths is None else np.size(lengths)))
 
-    def _scale(self, lengths: Array) -> Array:
+    def scale_of(self, lengths: Array) -> Array:
+        """Do what `scale` does, for lengths ≥ 1 that were checked.
+
+        Parameters
+        ----------
+        lengths : ndarray of shape (n,)
+            Number of tokens of each row.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Scales.
+        """
         counted = np.maximum(lengths, self.shortest)
         return np.exp(self.log_scale - self.shrinkage * np.log(counted / self.reference_length))
 
     def apply(self, scores: ArrayLike, lengths: ArrayLike | None = None) -> Array:
         table = _columns(scores, self.offsets)
-        return self._scale(row_lengths(lengths, len(table)))[:, None] * table + self.offsets
+        return self.scale_of(row_lengths(lengths, len(table)))[:, None] * table + self.offsets
 
     def __repr__(self) -> str:
         law = f"scale={exp(self.log_scale):.3g}·(L/{self.reference_length:.3g})^{-self.shrinkage:z.2f}"
@@ -427,15 +520,30 @@ class Blockwise(Calibrator):
         n, K = checked[0][0].shape
         prior = class_prior(prior, K)
         counted = [None if long is None else row_lengths(long, n) for long in lengths or [None] * len(checked)]
-        # the 1 % quantile of the lengths: too few rows are shorter to determine their scale
-        low = [1.0 if long is None else np.quantile(long, 0.01, method="lower") for long in counted]
-        least = np.maximum(low, 1.0)
-        logs = [None if long is None else np.log(np.maximum(long, low)) for long, low in zip(counted, least)]
-        means = np.array([0.0 if log is None else log.mean() for log in logs])
-        centred = [None if log is None else log - mean for log, mean in zip(logs, means)]
-        scores = [table for table, _ in checked]
+        logs = [(None, 0.0, 1.0) if long is None else _centred_logs(long) for long in counted]
+        scores, (centred, means, least) = [table for table, _ in checked], zip(*logs)
         fit = fit_scaled_softmax(scores, checked[0][1], prior, centred, penalty)
-        return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, least)
+        return cls(fit.log_scales, fit.shrinkages, np.exp(means), fit.offsets, np.array(least))
+
+    @classmethod
+    def constant(cls, scale: float, B: int, offsets: Array) -> Blockwise:
+        """Make the calibrator of B blocks that has the same scale for all of them and all rows.
+
+        Parameters
+        ----------
+        scale : float
+            The scale.
+        B : int
+            Number of blocks.
+        offsets : ndarray of shape (K,)
+            Offsets in nats.
+
+        Returns
+        -------
+        Blockwise
+            The calibrator.
+        """
+        return cls(np.full(B, log(scale)), np.zeros(B), np.ones(B), offsets, np.ones(B))
 
     def with_experts(
         self,
@@ -622,6 +730,17 @@ def calibrator_from_dict(values: Mapping[str, Any]) -> Calibrator:
             f"calibrator kind {values.get('kind')!r} is unknown. It is one of {', '.join(map(repr, KINDS))}."
         )
     return KINDS[values["kind"]].from_dict(values)
+
+
+def _centred_logs(lengths: Array) -> tuple[Array, float, float]:
+    """Return log L − mean (n,), the mean, and the least length that counts, of lengths (n,).
+
+    This is the 1 % quantile of the lengths: too few rows are shorter to determine their scale.
+    """
+    low = np.quantile(lengths, 0.01, method="lower")
+    logs = np.log(np.maximum(lengths, low))
+    mean = logs.mean()
+    return logs - mean, mean, max(float(low), 1.0)
 
 
 def _check_scale(scale: float) -> None:

@@ -61,7 +61,7 @@ def fit_weights(
         of_class = part.T if usable.all() and len(kept) == len(prior) else part[usable][:, kept].T
         np.subtract(of_class[1:], of_class[:1], out=into)
     share = prior[kept] / prior[kept].sum()
-    path = _Path(given, every, possible, own, log_probability(share))
+    path = _Path(given, every, possible, own, np.log(share))
     found = []
     with np.errstate(all="ignore"), one_thread(0):
         for penalty in penalties:
@@ -74,10 +74,11 @@ def fit_weights(
     return found
 
 
-def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array) -> Array:
+def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array, surprise: float = 0.0) -> Array:
     """Fit shares ≥ 0 of several scores (n, K) of the same rows, by the log loss of their weighted sum.
 
-    The sum of the shares is held near 1, by a penalty of TOTAL_PENALTY nats for each squared unit.
+    The sum of the shares is held near 1, by a penalty of TOTAL_PENALTY nats for each squared unit. `surprise` is how
+    many wrong rows are expected beside these: where all rows are right, nothing else limits the evidence.
 
     >>> codes = np.array([0, 1] * 50)
     >>> truth, noise = 3.0 * np.eye(2)[codes], np.random.default_rng(0).normal(0, 3, (100, 2))
@@ -94,13 +95,23 @@ def fit_shares(scores: Sequence[Array], codes: Codes, prior: Array) -> Array:
     K = len(kept)
     precision = np.diag(np.r_[np.full(P, SHARE_PENALTY), np.full(K, HELD)])
     precision[:P, :P] += TOTAL_PENALTY
-    centre, least = np.r_[np.full(P, 1 / P), np.zeros(K)], np.r_[np.zeros(P), np.full(K, -np.inf)]
+    first, least = np.r_[np.full(P, 1 / P), np.zeros(K)], np.r_[np.zeros(P), np.full(K, -np.inf)]
     share = log_probability(prior[kept] / prior[kept].sum())
+    centre = first.copy()
+    if surprise and K > 1:  # a linear term moves the centre of a quadratic penalty
+        centre[:P] -= np.linalg.solve(precision[:P, :P], surprise * _mean_evidence(given, numbers, np.exp(share)))
     some = possible if possible.any() else None
     problem = WeightProblem(relative_scores(given), some, numbers, share, centre, precision, least)
     with np.errstate(all="ignore"), one_thread(0):
-        found = problem.minimise(centre)[:P]
+        found = problem.minimise(first)[:P]
     return np.asarray(found / max(1.0, found.sum()))
+
+
+def _mean_evidence(scores: Array, own: Codes, prior: Array) -> Array:
+    """Return the mean score of a row's own class less that of another class, drawn by the prior; (P,) of (P, K, n)."""
+    of_own, whole = scores[:, own, np.arange(len(own))], np.einsum("k,pkn->pn", prior, scores)
+    others = (whole - prior[own] * of_own) / (1.0 - prior[own])
+    return np.asarray((of_own - others).mean(axis=1))
 
 
 class _Path:

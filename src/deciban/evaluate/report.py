@@ -26,7 +26,7 @@ from deciban.evaluate.intervals import (
     standard_error,
 )
 from deciban.evaluate.multiclass import brier_of, calibration_error_of, multiclass_calibration_loss, multiclass_cllr
-from deciban.evaluate.two_class import cllr, dcf, eer, min_cllr, min_dcf
+from deciban.evaluate.two_class import cllr, dcf, eer, eer_of_checked, min_cllr, min_dcf
 from deciban.evidence.decisions import decide, resolve_cost, resolve_prior
 from deciban.evidence.explanation import count, decibans_text, plain
 from deciban.evidence.scores import Array, llr, log_posterior, log_probability
@@ -271,7 +271,7 @@ class Evaluation:
             raise InputError(f"interval({figure!r}): the figure must be one of {', '.join(WITH_INTERVALS)}.")
         if figure == "eer":
             if len(self) <= BOOTSTRAPPED:
-                found = bootstrap(eer, *self.scores(), **{"repeats": REPEATS, **options})
+                found = bootstrap(eer_of_checked, *self.scores(), **{"repeats": REPEATS, **options})
                 if found.low < found.high:
                     return found
             rows = np.bincount(self.codes, minlength=2).min()  # as a share of the smaller class, which is wider

@@ -33,7 +33,7 @@ import numpy as np
 
 from deciban.errors import ConvergenceWarning, InputError
 from deciban.evaluate.checks import Codes
-from deciban.evidence.scores import Array, log_probability
+from deciban.evidence.scores import Array
 from deciban.kernels.choice import one_thread
 
 LOG_SCALE_SD, SHARED_LOG_SCALE_SD, ABOVE_CENTRE_SD = 2.0, 3.0, 0.5
@@ -133,24 +133,54 @@ def fit_scaled_softmax(
     prior: Array,
     log_lengths: Sequence[Array | None] = (None,),
     penalty: MakePenalty = weak_penalty,
+    start: Fit | None = None,
 ) -> Fit:
-    """Fit scales and offsets to a table (n, K) of log-likelihoods for each block.
+    """Fit scales and offsets to a table (n, K) of log-likelihoods for each block, with one thread of BLAS.
 
     `log_lengths` holds log ρ (n,) of each block whose scale depends on the length. A row that is impossible under its
-    own class costs the same at all parameters, and is left out.
+    own class costs the same at all parameters, and is left out. The steps begin at `start`, such as the fit of similar
+    scores, or else at the centre of the penalty.
 
     >>> scores, codes = np.array([[0.0, 4.0], [4.0, 0.0]] * 300), np.array([1, 0, 1, 0, 0, 1] * 100)
     >>> fit = fit_scaled_softmax([scores], codes, np.array([.5, .5]))
     >>> round(float(np.exp(fit.log_scales[0]) * 4), 2)    # right two times of three: log 2
     0.69
     """
+    with one_thread(0):  # threads of BLAS cost more than they save here
+        return fit_one_of_many(tables, codes, prior, log_lengths, penalty, start)
+
+
+def fit_one_of_many(
+    tables: Sequence[Array],
+    codes: Codes,
+    prior: Array,
+    log_lengths: Sequence[Array | None],
+    penalty: MakePenalty,
+    start: Fit | None,
+) -> Fit:
+    """Do what `fit_scaled_softmax` does, for callers that limit the threads of BLAS themselves."""
     problem, kept = _problem(tables, codes, prior, log_lengths, penalty)
     J, B = len(problem.block), len(tables)
-    parameters = _minimise(problem)
+    first = problem.penalty.centre
+    if start is not None:
+        first = np.concatenate([start.log_scales, start.shrinkages[problem.block[B:]], start.offsets[kept]])
+    parameters = _minimise(problem, first)
     offsets, shrinkages = np.zeros(len(prior)), np.zeros(B)
     offsets[kept] = parameters[J:] - parameters[J:].mean()  # a constant common to all classes has no effect
     shrinkages[problem.block[B:]] = parameters[B:J]
     return Fit(parameters[:B], shrinkages, offsets)
+
+
+def fit_each_scaled_softmax(
+    each: Sequence[Sequence[Array]],
+    codes: Codes,
+    prior: Array,
+    log_lengths: Sequence[Array | None] = (None,),
+    penalty: MakePenalty = weak_penalty,
+) -> list[Fit]:
+    """Fit scales and offsets to the tables of each of several models of the same rows."""
+    with one_thread(0):
+        return [fit_one_of_many(tables, codes, prior, log_lengths, penalty, None) for tables in each]
 
 
 def _problem(
@@ -182,7 +212,7 @@ def _problem(
     block = np.r_[np.arange(len(tables)), np.array([b for b, _ in long], dtype=np.intp)]
     penalty = make_penalty(np.where(spread > 0, spread, 1.0), len(block), len(kept), len(own))
     relative = relative_scores(scores)
-    return Problem(relative, possible, own, weight, log_probability(share), slope, block, penalty), kept
+    return Problem(relative, possible, own, weight, np.log(share), slope, block, penalty), kept
 
 
 def objective(problem: Problem, parameters: Array) -> tuple[float, Array, Array]:
@@ -244,11 +274,9 @@ def _newton_step(problem: Problem, parameters: Array, gradient: Array, curvature
         return np.asarray(-directions @ ((directions.T @ gradient) / np.maximum(abs(bends), least)))
 
 
-def _minimise(problem: Problem) -> Array:
-    """Newton steps from the centre of the penalty, each of which lowers the objective."""
-    parameters = problem.penalty.centre
-    # a step that is too long overflows, and is then halved; threads of BLAS cost more than they save here
-    with np.errstate(all="ignore"), one_thread(0):
+def _minimise(problem: Problem, parameters: Array) -> Array:
+    """Newton steps from these parameters, each of which lowers the objective."""
+    with np.errstate(all="ignore"):  # a step that is too long overflows, and is then halved
         loss, gradient, curvature = objective(problem, parameters)
         least = problem.penalty.precision.diagonal().min()
         for _ in range(MAX_STEPS):
@@ -269,7 +297,7 @@ def _minimise(problem: Problem) -> Array:
     warnings.warn(
         f"the calibration had not settled after {MAX_STEPS} steps; its objective is {loss:.9g} nats a row.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return parameters
 

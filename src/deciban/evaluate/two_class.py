@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from deciban.errors import PriorError
-from deciban.evaluate.checks import Codes, number_or_array, two_class_scores
+from deciban.evaluate.checks import Codes, Flags, number_or_array, two_class_scores
 from deciban.evidence.decisions import threshold
 from deciban.evidence.scores import Array
 
@@ -57,7 +57,11 @@ class Tally:
     @classmethod
     def of(cls, llr: ArrayLike, is_h1: ArrayLike) -> Tally:
         """Sort and count scores."""
-        llr, is_h1 = two_class_scores(llr, is_h1)
+        return cls.counted(*two_class_scores(llr, is_h1))
+
+    @classmethod
+    def counted(cls, llr: Array, is_h1: Flags) -> Tally:
+        """Sort and count scores that were checked."""
         order = llr.argsort()
         ranked = llr[order]
         first = np.r_[True, ranked[1:] != ranked[:-1]]
@@ -336,7 +340,12 @@ def eer(llr: ArrayLike, is_h1: ArrayLike) -> float:
     >>> eer([2.0, 1.0, 0.5, -1.0], [True, False, True, False])
     0.25
     """
-    tally = Tally.of(llr, is_h1)
+    return eer_of_checked(*two_class_scores(llr, is_h1))
+
+
+def eer_of_checked(llr: Array, is_h1: Flags) -> float:
+    """Compute the equal error rate of scores that were checked."""
+    tally = Tally.counted(llr, is_h1)
     miss, alarm = error_rates(*tally.pooled(tally.pools()))
     after = int(np.argmax(miss >= alarm))  # the first corner at or beyond the crossing; corner 0 is miss 0, alarm 1
     rise, fall = miss[after] - miss[after - 1], alarm[after - 1] - alarm[after]

@@ -27,7 +27,8 @@ from deciban.evaluate.calibration import Blockwise, Calibrator, LengthAware, cal
 from deciban.evaluate.scale_fit import OFFSET_SD
 from deciban.evidence.scores import Array, log_probability
 from deciban.families.word_scores import rescaled_by, source_of
-from deciban.text.word_evidence import WordFactors
+from deciban.kernels.parallel import each
+from deciban.text.word_evidence import WordFactors, factors_of
 from deciban.text.word_fit import Problem
 
 PENALTY = 3.0  # λ
@@ -42,7 +43,7 @@ class WordScales(Calibrator):
     common : LengthAware or Blockwise
         Scales that all words of a block share, and the offsets.
     words : tuple of B WordFactors or None
-        Factors of the words of each block; None for blocks without words.
+        Factors of the words of each block; None for blocks without words. In folds, they may be `ColumnFactors`.
     """
 
     kind: ClassVar[str] = "features"
@@ -73,11 +74,12 @@ class WordScales(Calibrator):
         scales = np.broadcast_to(scales, (len(scores), len(codes)))
         problem = Problem.of(found, scales, scores, codes, log_probability(prior), 1.0, OFFSET_SD)
         limits = np.cumsum([0, *(0 if evidence is None else len(evidence.at) for evidence in found)])
+        threads = None if problem.is_large else 1
+        fits = each(lambda one: problem.penalised(one).minimum(common.offsets), penalties, threads=threads)
         made = []
-        for penalty in penalties:
-            factors, offsets = replace(problem, strengths=penalty * problem.strengths).minimum(common.offsets)
-            words = tuple(
-                None if evidence is None else WordFactors.kept(evidence.vocabulary, evidence.at, factors[start:end])
+        for factors, offsets in fits:
+            words: Any = tuple(
+                None if evidence is None else factors_of(evidence, factors[start:end])
                 for evidence, (start, end) in zip(found, pairwise(limits))
             )
             made.append(cls(replace(common, offsets=offsets), words))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deciban.errors import InputError
-from deciban.families.accumulators import SumAccumulator
+from deciban.families.parts import SumAccumulator
 from deciban.families.protocol import Rule
+from deciban.kernels.parallel import get_threads
 from deciban.read.tables import HEAD
 from deciban.statistics import Array, Members
 from deciban.text.counting import ClassCounter, TextRows
@@ -42,8 +43,12 @@ class CountAccumulator:
         self.tokens = np.zeros(0)
         weighted = members.weight is not None
         self.counter = ClassCounter(1, text.tokens, text.fixed_vocabulary, weighted, steps=text.terms.steps)
+        self.first: TextStats | None = None  # sums of the first rows, if these were counted in several threads
+        if get_threads() > 1 and not weighted and text.fixed_vocabulary is None:
+            self.first = text.collect(X, members)
         X.counts.clear()  # the rows of a stream are not read again
-        self.add(X, members)
+        if self.first is None:
+            self.add(X, members)
 
     def choose(self, X: TextRows, members: Members, rule: Rule) -> None:
         """Let the family make its open choices; it does not look at the sums."""
@@ -62,12 +67,16 @@ class CountAccumulator:
 
     def total(self) -> TextStats:
         """Return the sums: words sorted, classes in the order of their axis."""
+        if self.first is not None and not self.place:
+            return self.first
         found = self.counter.result()
         if not np.isfinite(found.counts.sum()):
             raise InputError("the weights are so large that their sums overflow. Rescale them.")
         places = [self.place.get(name, len(self.place)) for name in self.classes.names]
         counts, rows, tokens = (_rows_at(values, places) for values in (found.counts, found.rows, self.tokens))
         stats = text_stats(self.family, self.classes, found.vocabulary, counts, rows, tokens)
+        if self.first is not None:
+            return self.first + stats
         return stats if self.family.fixed_vocabulary is None else stats.pruned()
 
 

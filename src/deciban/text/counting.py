@@ -188,7 +188,7 @@ def count_lengths(documents: Documents, tokens: Tokens) -> Array:
 
 
 def _read(passed: DocumentPass, reader: Any, first: int, last: int) -> _Read:
-    pairs = [passed.read(reader, chunk) for chunk in passed.documents.chunks(first, last)]
+    pairs = [passed.read(reader, chunk) for chunk in passed.chunks(first, last)]
     return _Read(reader, [streams for streams, _ in pairs], [lengths for _, lengths in pairs])
 
 

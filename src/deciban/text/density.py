@@ -17,15 +17,14 @@ import scipy.sparse as sp
 
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.bernoulli import BernoulliDensity
-from deciban.families.counts import MultinomialDensity, PolyaDensity
-from deciban.families.dirichlet import log_rising
+from deciban.families.dirichlet import MultinomialDensity, PolyaDensity, log_rising
 from deciban.families.multinomial import CellProbabilities
 from deciban.families.protocol import Density
 from deciban.statistics import Array, Axis
 from deciban.statistics.changed_columns import ChangedColumns
 from deciban.text.character_parts import parts_by_word
 from deciban.text.counting import Steps, TextRows
-from deciban.text.documents import DocumentPass, Documents, make_reader, steps_to_base
+from deciban.text.documents import DocumentPass, Documents, is_large, make_reader, steps_to_base
 from deciban.text.kernels.streams import Amounts, Finish, Presence, Stream, add_scores, log_probabilities
 from deciban.text.stats import UNK, idf_of, vocabulary_along
 from deciban.text.tokens import WORDS, Tokens
@@ -120,7 +119,8 @@ class Scorer:
         """Return the scores of each text, (n, K), and the number of its features, in the vocabulary or not, (n,)."""
         documents = Documents.of(texts)
         passed, n = DocumentPass(documents, self.tokens, self.vocabulary, threads), len(documents)
-        if n <= FEW and isinstance(documents.texts, list) and not passed.fast:
+        many = passed.fast or is_large(documents)
+        if n <= FEW and isinstance(documents.texts, list) and not many:
             found = self._few(passed, documents.texts)
             if found is not None:
                 return found
@@ -130,23 +130,23 @@ class Scorer:
             reader = passed.reader(lambda: self.weights[: len(self.vocabulary)].max(axis=1))
             once = Presence(passed.fast)
             amounts = None if self.steps is None else Amounts(self.steps, passed.fast)
-            for chunk in documents.chunks(first, last):
+            for chunk in passed.chunks(first, last):
                 (stream,), own = passed.read(reader, chunk)
                 if self.binary:
                     stream = once(stream, self.vocabulary.columns)
                 here = slice(chunk.first, chunk.first + len(own))
                 lengths[here] = own
                 values = None if amounts is None else amounts(stream, self.vocabulary.columns)
-                stream, weights = self._read_weights(stream, passed.fast)
+                stream, weights = self._read_weights(stream, many)
                 add_scores(stream, weights, self.bias, out[here], passed.fast, values)
             passed.done(reader, arranged=True)
 
         passed.run(score)
         return out, lengths
 
-    def _read_weights(self, stream: Stream, fast: bool) -> tuple[Stream, Array]:
+    def _read_weights(self, stream: Stream, many: bool) -> tuple[Stream, Array]:
         """Return a stream and the weights that its ids stand for: all, or those of its words if there is no table."""
-        if fast or self.table.complete:
+        if many or self.table.complete:
             return stream, self.weights
         at, ids = np.unique(stream.ids, return_inverse=True)
         return stream._replace(ids=ids.astype(np.int32)), self.table.rows(at)

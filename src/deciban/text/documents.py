@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from deciban.errors import InputError
 from deciban.kernels.choice import SMALL_WORK, compiled
+from deciban.kernels.machine_code import at_hand
 from deciban.kernels.parallel import each, get_threads
 from deciban.read.typed import taken
 from deciban.statistics import Array
@@ -28,6 +29,7 @@ from deciban.text.kernels.streams import (
     relabelled,
     without_id,
 )
+from deciban.text.plain_reader import PlainReader
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Vocabulary, encoded, text_array
 from deciban.text.word_delta import DeltaNumbers, NewerBase
@@ -39,11 +41,14 @@ Result = TypeVar("Result")
 Reader: TypeAlias = "PlainReader | NgramReader"
 
 CHUNK_BYTES = 2**20  # of text read at a time: large beside the cost of a call, small enough for the cache
+PLAIN_CHUNK = 2**17  # likewise where plain Python reads: about two runs of characters for each byte, of eight bytes
 FIRST_DOCUMENTS = 256  # documents in the first chunk of a list, whose lengths are not known yet
+PLAIN_BYTES = 2**20  # of text that plain Python reads where nothing is compiled
 WORK_PER_BYTE = 10  # elementary operations per byte of text in plain Python
 BYTES_PER_RANGE = 2**24  # of documents that one thread reads; fewer are not worth a thread
 MOST_RANGES = 16  # each has a table of the words found, and the tables are merged in one thread
 ROUNDED_RANGES = 4  # as many where sums are rounded, and must not depend on the number of threads
+TEXTS_AT_A_TIME = 2**12  # of which the size is summed
 WORDS_AT_A_TIME = 2**12  # put into a dict in one step
 BYTES_PER_WORD = 2  # of text that plain Python reads while one word is put into the table of a compiled reader
 
@@ -103,21 +108,25 @@ class Documents:
         if not isinstance(self.texts, list):
             return sum(_size(part) for part in self.texts.chunks) >= size
         total = 0
-        for text in self.texts:
-            total += len(text) if isinstance(text, str) else 0
+        for start in range(0, len(self.texts), TEXTS_AT_A_TIME):
+            some = self.texts[start : start + TEXTS_AT_A_TIME]
+            try:
+                total += sum(map(len, some))
+            except TypeError:  # what is not a text is refused when it is read
+                total += sum(len(text) for text in some if isinstance(text, str))
             if total >= size:
                 return True
-        return False
+        return total >= size
 
-    def chunks(self, first: int = 0, last: int | None = None) -> Iterator[Chunk]:
-        """Yield documents `first` to `last`, about a megabyte at a time."""
-        last = len(self) if last is None else last
+    def chunks(self, first: int = 0, last: int | None = None, size: int | None = None) -> Iterator[Chunk]:
+        """Yield documents `first` to `last`, about `size` bytes at a time, by default `CHUNK_BYTES`."""
+        last, size = len(self) if last is None else last, CHUNK_BYTES if size is None else size
         if isinstance(self.texts, list):
-            yield from _converted(self.texts, first, last)
+            yield from _converted(self.texts, first, last, size)
         else:
             row = first
             for part in self.texts.slice(first, last - first).chunks:
-                yield from _cut(part, row)
+                yield from _cut(part, row, size)
                 row += len(part)
 
     def ranges(self, number: int) -> list[tuple[int, int]]:
@@ -191,18 +200,18 @@ def _size(part: pa.Array) -> int:
     return int(offsets[-1] - offsets[0])
 
 
-def _cut(part: pa.Array, row: int) -> Iterator[Chunk]:
+def _cut(part: pa.Array, row: int, size: int) -> Iterator[Chunk]:
     """Cut an Arrow array into chunks; its first document has the number `row`."""
     text, offsets = _buffers(part)
     begin = 0
     while begin < len(part):
-        end = int(np.searchsorted(offsets, offsets[begin] + CHUNK_BYTES, side="right")) - 1
+        end = int(np.searchsorted(offsets, offsets[begin] + size, side="right")) - 1
         end = min(max(end, begin + 1), len(part))
         yield Chunk(text, offsets[begin : end + 1], row + begin)
         begin = end
 
 
-def _converted(texts: list[Any], first: int, last: int) -> Iterator[Chunk]:
+def _converted(texts: list[Any], first: int, last: int, size: int) -> Iterator[Chunk]:
     """Encode a list chunk by chunk; the size of a chunk follows from the mean length in the one before."""
     begin, number = first, FIRST_DOCUMENTS
     while begin < last:
@@ -213,7 +222,7 @@ def _converted(texts: list[Any], first: int, last: int) -> Iterator[Chunk]:
             _refuse_first_bad(texts, begin, end)
             raise
         yield Chunk(text, offsets, begin)
-        number = int(np.clip(CHUNK_BYTES * (end - begin) // max(len(text), 1), 1, 2**16))
+        number = int(np.clip(size * (end - begin) // max(len(text), 1), 1, 2**16))
         begin = end
 
 
@@ -240,64 +249,20 @@ def is_large(documents: Documents, words: int = 0) -> bool:
     return compiled(SMALL_WORK if large else 0)
 
 
-# -- readers -----------------------------------------------------------------------------------------------------------
-class PlainReader:
-    r"""Reads documents into feature numbers in plain Python; features are numbered in the order of their arrival.
+def read_compiled(documents: Documents, tokens: Tokens) -> bool:
+    """Whether compiled kernels read the documents.
 
-    >>> reader = PlainReader(Tokens(pattern=r"\S+"))
-    >>> text = np.frombuffer(b"to be or not to be", np.uint8)
-    >>> reader.read(Chunk(text, np.array([0, 8, 18])))
-    [Stream(ids=array([0, 1, 2, 3, 0, 1], dtype=int32), lengths=array([3, 3]))]
+    Up to `PLAIN_BYTES` they do so only where their machine code is at hand: compiling takes longer than plain Python.
+    What they return is the same to the bit.
     """
-
-    in_order = True
-
-    def __init__(self, tokens: Tokens, known: dict[str, int] | DeltaNumbers | None = None) -> None:
-        """With `known` numbers, no others are given."""
-        self.tokens, self.grow, self.columns = tokens, known is None, None
-        self.number: Any = {} if known is None else known
-
-    @property
-    def sizes(self) -> list[int]:
-        """The number of features at each level, of which there is one."""
-        return [len(self.number)]
-
-    def read(self, chunk: Chunk) -> list[Stream]:
-        """Return the numbers of each document's features; without `grow`, new features have the number len(number)."""
-        texts, number, outside = _texts(chunk), self.number, len(self.number)
-
-        def numbers(names: list[str]) -> list[int]:
-            if self.grow:
-                return [number.setdefault(name, len(number)) for name in names]
-            return [number.get(name, outside) for name in names]
-
-        if self.tokens.unit == "char_wb" and self.tokens.analyser is None:
-            each = self._within_words(texts, numbers)
-        else:
-            each = [numbers(names) for names in self.tokens.analyse_all(texts)]
-        ids = np.fromiter(chain.from_iterable(each), np.int32)
-        return [Stream(ids, np.array([len(some) for some in each], np.int64))]
-
-    def _within_words(self, texts: list[str], numbers: Callable[[list[str]], list[int]]) -> list[list[int]]:
-        """Return the numbers of each text's runs of characters within words; a word's runs are found once."""
-        words, runs = self.tokens.words_with_runs(texts)
-        known = {word: numbers(some) for word, some in runs.items()}
-        return [[number for word in some for number in known[word]] for some in words]
+    if not is_large(documents):
+        return False
+    kernel = "read_words" if tokens.unit == "word" else "read_characters"
+    ready = documents.at_least(PLAIN_BYTES) or at_hand("deciban.text.kernels.scan", kernel)
+    return compiled(SMALL_WORK if ready else 0)
 
 
-def _texts(chunk: Chunk) -> list[str]:
-    """Decode the documents of a chunk."""
-    begin = int(chunk.offsets[0])
-    raw, ends = chunk.text[begin : chunk.offsets[-1]].tobytes(), (chunk.offsets - begin).tolist()
-    texts: list[str] = []
-    try:
-        for start, end in pairwise(ends):
-            texts.append(raw[start:end].decode())
-    except UnicodeDecodeError:
-        raise InvalidTextError(chunk.first + len(texts)) from None
-    return texts
-
-
+# -- readers -----------------------------------------------------------------------------------------------------------
 def make_reader(tokens: Tokens, vocabulary: Vocabulary | None, fast: bool) -> Reader:
     """Make a reader of new features, or of the features of a vocabulary; `fast` asks for a compiled one."""
     if not (fast and tokens.compiled):
@@ -393,11 +358,9 @@ def _found(readers: Sequence[Any]) -> tuple[pa.LargeStringArray, list[list[Array
     """Return the sorted names of all features found; and for each reader and level the position of each number."""
     if isinstance(readers[0], PlainReader):
         (reader,) = readers
-        words = list(reader.number)
-        order = sorted(range(len(words)), key=words.__getitem__)
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        return text_array([words[at] for at in order]), [[place]]
+        words = sorted(reader.number)
+        place = dict(zip(words, range(len(words))))
+        return text_array(words), [[np.fromiter(map(place.__getitem__, reader.number), np.int32, len(words))]]
     from deciban.text.kernels.sorting import merged
 
     text, offsets, places = merged(readers)
@@ -421,9 +384,15 @@ class DocumentPass:
         fast: bool = False,
         rounded: bool = False,
     ) -> None:
-        """`rounded` sums depend on the ranges of documents: these are then the same for any number of threads."""
+        """`rounded` sums depend on the ranges of documents: these are then the same for any number of threads.
+
+        They also depend on the version of the code, which is then chosen by the size of the documents alone.
+        """
         self.documents, self.tokens, self.vocabulary, self.threads = documents, tokens, vocabulary, threads
-        self.fast = compiled(SMALL_WORK) if fast else is_large(documents)
+        if fast:
+            self.fast = compiled(SMALL_WORK)
+        else:
+            self.fast = is_large(documents) if rounded else read_compiled(documents, tokens)
         self.ranges = documents.ranges(self._number(rounded))
 
     def _number(self, rounded: bool) -> int:
@@ -436,6 +405,10 @@ class DocumentPass:
         while number > 1 and not self.documents.at_least(number * BYTES_PER_RANGE):
             number -= 1
         return number
+
+    def chunks(self, first: int, last: int) -> Iterator[Chunk]:
+        """Yield documents `first` to `last` in chunks for which the cache has room."""
+        return self.documents.chunks(first, last, CHUNK_BYTES if self.fast else PLAIN_CHUNK)
 
     def run(self, act: Callable[[int, int], Result]) -> list[Result]:
         """Return act(first, last) for each range of documents, in threads."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -50,6 +50,9 @@ from deciban.text.stats import (
 from deciban.text.tokens import Tokens
 from deciban.text.vocabulary import Limits, Vocabulary
 from deciban.text.word_evidence import LeftOutWords, by_word
+
+if TYPE_CHECKING:
+    from deciban.text.folds import FoldedWords
 
 READINGS = ("multinomial", "bernoulli", "polya")
 BASES = ("flat", "pooled", "auto")
@@ -243,7 +246,11 @@ class Text(Family[TextStats]):
         else:
             done = X.count(self.tokens) if known is None else X.count_by(known, self.tokens)
             vocabulary, lengths = done.vocabulary, done.lengths
-            counts = members.total(self.terms.rows(done.matrix, idf_of(self, done.vocabulary)))
+            if self.terms.unit:
+                counts = members.total(self.terms.rows(done.matrix, idf_of(self, done.vocabulary)))
+            else:
+                amounts = self.terms.amounts(int(done.matrix.data.max(initial=0)))
+                counts = members.total(done.matrix, amounts)
             if self._sums_documents:
                 documents = members.total(Terms("binary").rows(done.matrix, None))
         tokens = members.total(lengths[:, None].astype(float))[:, 0]
@@ -352,6 +359,33 @@ class Text(Family[TextStats]):
             The source; None where scores are not sums over words with a probability each.
         """
         return LeftOutWords(self.resolve(stats), stats, X, members, rule) if by_word(self, rule) else None
+
+    def folded_words(self, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> FoldedWords | None:
+        """Return the source of scores of documents in folds, by sums without the fold.
+
+        Parameters
+        ----------
+        stats : TextStats or None
+            The sums of a model; None for those of these documents.
+        X : TextRows
+            Encoded documents that were learnt.
+        members : Members
+            Their classes.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the posterior.
+
+        Returns
+        -------
+        FoldedWords or None
+            The source; None where scores are not sums over words with a probability each, or words or their amounts
+            were fixed.
+        """
+        fixed = self.kind != "learnt" or self.fixed_vocabulary is not None or isinstance(self.pseudo_count, str)
+        if fixed or self.terms.idf or self.terms.unit or members.codes is None or not by_word(self, rule):
+            return None
+        from deciban.text.folds import FoldedWords  # a fit without calibration needs none
+
+        return FoldedWords.of(self, stats, X, members, rule)
 
     # -- choices -------------------------------------------------------------------------------------------------------
     @property

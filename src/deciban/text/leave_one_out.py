@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from deciban import kernels
 from deciban.families.bernoulli import Bernoulli, BernoulliDensity
-from deciban.families.counts import PolyaDensity
 from deciban.families.dirichlet import (
     ROUNDING,
+    PolyaDensity,
     left_over,
     log_in_place,
     log_rising,
@@ -38,15 +38,18 @@ from deciban.kernels.choice import compiled, weights_or_empty
 from deciban.kernels.parallel import each, entry_chunks
 from deciban.statistics import Array, Members
 from deciban.text.counting import TextRows
+from deciban.text.kernels.streams import MOST_IN_INT32
 from deciban.text.stats import TextStats, count_family, pseudo_counts, rule_of, word_sums
 from deciban.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from deciban.text.family import Text
 
+Prior: TypeAlias = tuple[Array, float]  # the pseudo-count of each word, (V,), and the sum of those of all words
 GROUPS = 16  # words that occur so often or more take a logarithm each
 LARGE_MODEL = 2**22  # counts of a model above which documents are scored in parts
 PART = 4_096  # documents in a part, in which few of the words occur
+LEFT_OUT_IN_NUMPY = 4.0  # times the usual work that numpy takes: most of it are calls that do little for each entry
 ENTRY_WORK = 40  # elementary operations of a word of a document, and one for each class
 
 
@@ -54,26 +57,47 @@ ENTRY_WORK = 40  # elementary operations of a word of a document, and one for ea
 class LearntWords:
     """What a model has learnt of its words; candidates that differ in the prior alone share it."""
 
-    sums: TextStats  # `unk` last, multiplied by the idf
+    counts: Array  # (K, V) `unk` last, multiplied by the idf
     totals: Array  # (V,) of each word, over the classes
     whole: Array  # (K,) of each class, over the words
     prunable: Array  # (V,) whether a word leaves the vocabulary when nothing is counted under it
-    idf: Array | None  # (V,)
-    vocabulary: Vocabulary
+    idf: Array | None = None  # (V,)
+    vocabulary: Vocabulary | None = None
+    sums: TextStats | None = None  # whose counts these are
+    every: Array | None = None  # totals of all words, where the V words are some of them
+    at: Array | None = None  # (V,) positions of these words among all
 
     @classmethod
     def of(cls, text: Text, stats: TextStats) -> LearntWords:
         """Read the sums of a model."""
         axis, sums, vocabulary, idf = word_sums(text, stats)
-        free = np.arange(sums.counts.shape[1]) >= axis.declared
+        counts = sums.counts
+        free = np.arange(counts.shape[1]) >= axis.declared
         return cls(
-            sums,
-            np.ones(len(sums.counts)) @ sums.counts,  # faster than a sum
-            sums.counts @ np.ones(len(free)),
+            counts,
+            np.ones(len(counts)) @ counts,  # faster than a sum
+            counts @ np.ones(len(free)),
             np.roll(free, -1) if text.kind == "growing" else free,
             idf,
             vocabulary,
+            sums,
         )
+
+    @classmethod
+    def among(cls, counts: Array, whole: Array, every: Array, at: Array) -> LearntWords:
+        """Return some of the words that a model has learnt, given the totals of all, none of which is declared."""
+        return cls(counts, every[at], whole, np.ones(len(at), bool), every=every, at=at)
+
+    def prior(self, text: Text) -> Prior:
+        """Return the pseudo-count of each word, (V,), and the sum of the pseudo-counts of all words."""
+        every = self.totals if self.every is None else self.every
+        alpha, alpha0 = word_prior(pseudo_counts(text, every), None, len(every))
+        return (alpha if self.at is None else alpha[self.at]), alpha0
+
+    @property
+    def words(self) -> int:
+        """Number of all words."""
+        return len(self.totals if self.every is None else self.every)
 
 
 class LeaveOneOut:
@@ -86,6 +110,7 @@ class LeaveOneOut:
     def __init__(self, text: Text, stats: TextStats, X: TextRows, members: Members, rule: Rule) -> None:
         self.text, self.stats, self.X, self.members, self.rule = text, stats, X, members, rule
         self.learnt = LearntWords.of(text, stats)
+        self.vocabulary: Any = self.learnt.vocabulary
         self._last: tuple[Array | None, PlainRemoval | CompiledRemoval, Array | None] | None = None
 
     @property
@@ -117,9 +142,9 @@ class LeaveOneOut:
         """
         removal, here = self._removal(None)
         if here is not None:  # a missing document is an empty row
-            counted = self.X.count_by(self.learnt.vocabulary, self.text.tokens).matrix
-            removal = removal_of(self.text, self.learnt, self.stats, self.X, counted, self.members, self.rule)
-        return self.learnt.vocabulary, removal.entries(candidate, dtype)
+            counted = self.X.count_by(self.vocabulary, self.text.tokens).matrix
+            removal = removal_of(self.text, self.learnt, counted, self.members, self.rule, (self.stats, self.X))
+        return self.vocabulary, removal.entries(candidate, dtype)
 
     def _removal(self, rows: Array | None) -> tuple[PlainRemoval | CompiledRemoval, Array | None]:
         """Return the removal of the documents that are not missing, and their positions; the last one is kept."""
@@ -127,8 +152,9 @@ class LeaveOneOut:
             X, members = (self.X, self.members) if rows is None else (self.X[rows], self.members.take(rows))
             X, here = X.without_missing()
             members = members if here is None else members.take(here)
-            counted = X.count_by(self.learnt.vocabulary, self.text.tokens).matrix
-            self._last = rows, removal_of(self.text, self.learnt, self.stats, X, counted, members, self.rule), here
+            counted = X.count_by(self.vocabulary, self.text.tokens).matrix
+            given = counted, members, self.rule, (self.stats, X)
+            self._last = rows, removal_of(self.text, self.learnt, *given), here
         return self._last[1:]
 
 
@@ -137,17 +163,28 @@ def _same(one: Array | None, two: Array | None) -> bool:
 
 
 def removal_of(
-    text: Text, learnt: LearntWords, stats: TextStats, X: TextRows, counted: sp.csr_array, members: Members, rule: Rule
+    text: Text,
+    learnt: LearntWords,
+    counted: sp.csr_array,
+    members: Members,
+    rule: Rule,
+    given: tuple[TextStats, TextRows] | None = None,
 ) -> PlainRemoval | CompiledRemoval:
-    """Return what leaves the counts with each document, in the form in which the reading and the rule need it."""
+    """Return what leaves the counts with each document, in the form in which the reading and the rule need it.
+
+    `given` are the sums and the documents; words with a probability each do not need them.
+    """
     own, K = members.own_codes(), len(learnt.whole)
     predictive = rule_of(text, rule) == "predictive"
     one_probability = text.reading != "bernoulli" and not predictive
     # the kernel drops words that leave, and needs terms that do not depend on a document's other words
-    if one_probability and text.kind != "growing" and not text.terms.unit and compiled(counted.nnz * K):
+    suited = one_probability and text.kind != "growing" and not text.terms.unit
+    if suited and compiled(counted.nnz * K, LEFT_OUT_IN_NUMPY):
         return CompiledRemoval(text, learnt, counted, members, rule)
     left = LeftOut.of(text, learnt, counted, own, members.row_weights())
-    return PlainRemoval(stats, X, members, learnt, left, rule, predictive)
+    counts = np.zeros(0) if predictive else left.own_counts(learnt.counts)
+    length = np.bincount(left.row, left.rows.data, len(own))
+    return PlainRemoval(members, learnt, left, counts, length, rule, predictive, given)
 
 
 # -- numpy -------------------------------------------------------------------------------------------------------------
@@ -169,23 +206,32 @@ class LeftOut:
         n, V = counted.shape
         terms = text.terms.weighted_rows(counted, learnt.idf)
         row, word = np.repeat(np.arange(n), np.diff(terms.indptr)), terms.indices
-        removed = terms.data * weight[row]
+        removed = terms.data if (weight == 1.0).all() else terms.data * weight[row]
         lost = np.bincount(row, removed, n)
-        gone = learnt.prunable[word] & (left_over(learnt.totals[word], removed) == 0)
+        rare = learnt.prunable & (learnt.totals * (1 - 2 * ROUNDING) <= removed.max(initial=0.0))
+        gone = rare[word]
+        near = np.flatnonzero(gone)
+        gone[near] = left_over(learnt.totals[word[near]], removed[near]) == 0
         if not gone.any():
             return cls(terms, row, removed, lost, sp.csr_array((n, V)), codes, weight)
         absent = sp.csr_array((np.ones(int(gone.sum())), (row[gone], word[gone])), (n, V))
         if text.kind == "learnt":
-            starts = np.r_[0, np.cumsum(np.bincount(row[~gone], minlength=n))]
-            kept = sp.csr_array((counted.data[~gone], word[~gone], starts), (n, V))
-            terms = text.terms.weighted_rows(kept, learnt.idf)
-            return cls(terms, row[~gone], removed[~gone], lost, absent, codes, weight)
+            starts = np.concatenate([[0], np.cumsum(np.bincount(row[~gone], minlength=n))])
+            stays = ~gone
+            data = counted.data if text.terms.unit else terms.data  # a row of unit length is longer without a word
+            kept = sp.csr_array((data[stays], word[stays], starts), (n, V))
+            terms = text.terms.weighted_rows(kept, learnt.idf) if text.terms.unit else kept
+            return cls(terms, row[stays], removed[stays], lost, absent, codes, weight)
         place = np.where(gone, V - 1, word)  # unk is last
         kept = sp.coo_array((counted.data, (row, place)), (n, V)).tocsr()
         own = sp.coo_array((np.where(gone, 0.0, removed), (row, place)), (n, V)).tocsr()
         terms = text.terms.weighted_rows(kept, learnt.idf)
         row = np.repeat(np.arange(n), np.diff(terms.indptr))
         return cls(terms, row, own.data, lost, absent, codes, weight)
+
+    def own_counts(self, counts: Array) -> Array:
+        """Return what the own class of each entry counts of the word without the document; `counts` is (K, V)."""
+        return left_over(counts[self.codes[self.row], self.rows.indices], self.removed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,44 +250,53 @@ class LeftOutEntries:
 class PlainRemoval:
     """Counts without each of n documents: every reading, term and kind of vocabulary, in numpy."""
 
-    stats: TextStats
-    X: TextRows
     members: Members
     learnt: LearntWords
     left: LeftOut
+    own: Array  # of each entry: what its own class counts of the word without the document; empty if `predictive`
+    length: Array  # (n,)  Σ x of the words that stay
     rule: Rule
     predictive: bool  # whether the words of a document are scored together, as drawn from an urn
+    given: tuple[TextStats, TextRows] | None  # the sums and the documents
 
-    def scores(self, candidate: Text) -> Array:
-        """Return the log densities of the documents by a candidate, shape (n, K)."""
-        V = len(self.learnt.totals)
-        if candidate.reading == "bernoulli":
+    def scores(self, candidate: Text, prior: Prior | None = None) -> Array:
+        """Return the log densities of the documents by a candidate, shape (n, K); its prior may be known."""
+        V, sums = self.learnt.words, self.learnt.sums
+        if candidate.reading == "bernoulli" and sums is not None and self.given is not None:
             if self.rule in ("ml", "map") and self.left.gone.nnz:  # an absence may be impossible
-                return Family.leave_one_out(candidate, self.stats, self.X, self.members, self.rule)
-            family: Bernoulli = count_family(candidate, self.learnt.sums)  # type: ignore[assignment]
-            return _bernoulli(family, self.learnt.sums, self.left, self.rule)
-        alpha, alpha0 = word_prior(pseudo_counts(candidate, self.learnt.totals), None, V)
-        if self.predictive:
-            scores = _polya(alpha, alpha0, self.learnt.sums, self.left)
+                return Family.leave_one_out(candidate, *self.given, self.members, self.rule)
+            family: Bernoulli = count_family(candidate, sums)  # type: ignore[assignment]
+            return _bernoulli(family, sums, self.left, self.rule)
+        alpha, alpha0 = prior or self.learnt.prior(candidate)
+        if self.predictive and sums is not None:
+            scores = _polya(alpha, alpha0, sums, self.left)
         else:
-            words = _word_scores(alpha, self.learnt.sums, self.left, self.rule)
+            words = self._word_scores(alpha)
             scores = _normalised(words, self.learnt, self.left.codes, prior_total(alpha0, V, self.rule))
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
 
-    def entries(self, candidate: Text, dtype: Any = np.float64) -> LeftOutEntries:
+    def _word_scores(self, alpha: Array) -> WordScores:
+        left, word, x = self.left, self.left.rows.indices, self.left.rows.data
+        table = np.ascontiguousarray(self.learnt.counts.T)
+        logs = log_in_place(numerator(table, alpha[:, None], self.rule) + 0.0)
+        scores = kernels.sparse_scores(x, word, left.rows.indptr, logs, np.zeros(logs.shape[1]))
+        each = log_in_place(numerator(self.own, alpha[word], self.rule) + 0.0)
+        scores[np.arange(len(left.codes)), left.codes] = np.bincount(left.row, x * each, len(left.codes))
+        return WordScores(scores, self.length, left.lost, left.gone @ shift_of(alpha, self.rule))
+
+    def entries(self, candidate: Text, dtype: Any = np.float64, prior: Prior | None = None) -> LeftOutEntries:
         """Return the words that stay when each document is left out, by a candidate."""
         learnt, left, V = self.learnt, self.left, len(self.learnt.totals)
-        counts, terms, codes = learnt.sums.counts, left.rows, left.codes
-        alpha, alpha0 = word_prior(pseudo_counts(candidate, learnt.totals), None, V)
-        used = np.unique(terms.indices)
-        word, place = terms.indices, np.zeros(V, np.int32)
-        place[used] = np.arange(len(used), dtype=np.int32)
+        counts, terms, codes = learnt.counts, left.rows, left.codes
+        alpha, alpha0 = prior or learnt.prior(candidate)
+        word, occurs = terms.indices, np.zeros(V, bool)
+        occurs[word] = True
+        used, place = np.flatnonzero(occurs), np.cumsum(occurs, dtype=np.int32) - np.int32(1)
         table = log_in_place(numerator(np.ascontiguousarray(counts.T[used]), alpha[used, None], self.rule) + 0.0)
-        own = left_over(counts[codes[left.row], word], left.removed)
-        own = log_in_place(numerator(own, alpha[word], self.rule) + 0.0) - table[place[word], codes[left.row]]
+        own = log_in_place(numerator(self.own, alpha[word], self.rule) + 0.0) - table[place[word], codes[left.row]]
         gone = left.gone @ shift_of(alpha, self.rule)
-        whole = left_totals(learnt, codes, left.lost, gone, prior_total(alpha0, V, self.rule))
+        whole = left_totals(learnt, codes, left.lost, gone, prior_total(alpha0, learnt.words, self.rule))
         rows = sp.csr_array((terms.data, place[word], terms.indptr), (len(codes), len(used)))
         return LeftOutEntries(used, rows, terms.data * own, table, whole, codes)
 
@@ -254,17 +309,6 @@ class WordScores:
     length: Array  # (n,)  Σ x of the words that stay
     lost: Array  # (n,)  what the own class loses in all
     gone: Array  # (n,)  what the prior adds to the counts of words that leave
-
-
-def _word_scores(alpha: Array, sums: TextStats, left: LeftOut, rule: Rule) -> WordScores:
-    """NumPy version, general case."""
-    n, word, x = len(left.codes), left.rows.indices, left.rows.data
-    logs = log_in_place(numerator(np.ascontiguousarray(sums.counts.T), alpha[:, None], rule) + 0.0)
-    scores = kernels.sparse_scores(x, word, left.rows.indptr, logs, np.zeros(logs.shape[1]))
-    own = left_over(sums.counts[left.codes[left.row], word], left.removed)
-    own_scores = np.bincount(left.row, x * log_in_place(numerator(own, alpha[word], rule)), n)
-    scores[np.arange(n), left.codes] = own_scores
-    return WordScores(scores, np.bincount(left.row, x, n), left.lost, left.gone @ shift_of(alpha, rule))
 
 
 def shift_of(alpha: Array, rule: Rule) -> Array:
@@ -290,7 +334,9 @@ def _normalised(words: WordScores, learnt: LearntWords, codes: Array, prior: flo
     """Divide by the total counts without each document: (n, K) log densities."""
     whole = left_totals(learnt, codes, words.lost, words.gone, prior)
     empty = whole <= 0
-    whole[empty] = 1.0
+    if prior > 0:
+        empty[words.length == 0] = False  # no word is left without the document, so that it has no word to score
+    whole[whole <= 0] = 1.0
     with np.errstate(invalid="ignore"):
         scores = words.scores - words.length[:, None] * np.log(whole, out=whole)
     scores[empty] = -np.inf
@@ -305,7 +351,7 @@ def _polya(alpha: Array, alpha0: float, sums: TextStats, left: LeftOut) -> Array
     totals = np.broadcast_to(sums.counts.sum(axis=1), (len(length), len(sums.rows))).copy()
     urn = PolyaDensity(np.ascontiguousarray(sums.counts.T) + alpha[:, None], totals[0] + 1.0, sums.rows)
     words = urn.log_density(left.rows) + log_rising(urn.total, length)  # cancels the urn's total
-    counts = left_over(sums.counts[left.codes[row], word], left.removed)
+    counts = left.own_counts(sums.counts)
     words[own] = np.bincount(row, log_rising_counts(counts + alpha[word], x), len(left.codes))
     totals[own] = left_over(totals[own], left.lost)
     return words - log_rising(totals + without[:, None], length)
@@ -352,23 +398,26 @@ class CompiledRemoval:
         # (U,) removing this much of a word deletes it from the vocabulary; inf for words that stay
         self.limits = np.where(learnt.prunable[self.used], learnt.totals[self.used] * (1 - ROUNDING), np.inf)
         self.table = np.empty((len(self.used), len(learnt.whole)))
+        self.kept: tuple[Array, Array] | None = None  # starts of the words of each row that stay, and which words do
+        self.made: tuple[Text, tuple[float, tuple[Any, ...], Array, tuple[Any, ...]]] | None = (
+            None  # the last candidate, and its sums
+        )
 
-    def scores(self, candidate: Text) -> Array:
-        """Return the log densities of the documents by a candidate, shape (n, K)."""
-        V = len(self.learnt.totals)
-        alpha, alpha0 = word_prior(pseudo_counts(candidate, self.learnt.totals), None, V)
-        codes = self.members.own_codes()
-        scores = _normalised(self._word_scores(alpha), self.learnt, codes, prior_total(alpha0, V, self.rule))
+    def scores(self, candidate: Text, prior: Prior | None = None) -> Array:
+        """Return the log densities of the documents by a candidate, shape (n, K); its prior may be known."""
+        alpha0, counts, logs, limits = self._sums(candidate, prior)
+        added = prior_total(alpha0, self.learnt.words, self.rule)
+        scores = _normalised(self._word_scores(counts, logs, limits), self.learnt, self.members.own_codes(), added)
         scores[np.isnan(scores)] = -np.inf  # the class is empty without the document
         return scores
 
-    def _word_scores(self, alpha: Array) -> WordScores:
+    def _word_scores(self, counts: tuple[Any, ...], logs: Array, prior: tuple[Any, ...]) -> WordScores:
         from deciban.text.kernels.leave_one_out_compiled import leave_one_out_scores
 
         n, K = len(self.members.own_codes()), len(self.learnt.whole)
         rows, room = self.counted, np.diff(self.counted.indptr).max(initial=0) + 1
         found = WordScores(np.empty((n, K)), np.empty(n), np.empty(n), np.empty(n))
-        documents, (counts, logs, prior) = self._documents(), self._sums(alpha)
+        documents = self._documents()
 
         def score(some: slice) -> None:
             leave_one_out_scores(
@@ -381,27 +430,29 @@ class CompiledRemoval:
         each(score, entry_chunks(rows.indptr, ENTRY_WORK + K))
         return found
 
-    def entries(self, candidate: Text, dtype: Any = np.float64) -> LeftOutEntries:
+    def entries(self, candidate: Text, dtype: Any = np.float64, prior: Prior | None = None) -> LeftOutEntries:
         """Return the words that stay when each document is left out, by a candidate."""
         from deciban.text.kernels.leave_one_out_compiled import count_left_out, left_out_entries
 
-        V, n, codes = len(self.learnt.totals), len(self.members.own_codes()), self.members.own_codes()
-        alpha, alpha0 = word_prior(pseudo_counts(candidate, self.learnt.totals), None, V)
-        documents, (counts, logs, prior) = self._documents(), self._sums(alpha)
-        kept, stays, lost, gone = np.empty(n, np.int64), np.zeros(len(self.used), bool), np.empty(n), np.empty(n)
+        n, codes = len(self.members.own_codes()), self.members.own_codes()
+        documents, (alpha0, counts, logs, limits) = self._documents(), self._sums(candidate, prior)
         chunks = entry_chunks(self.counted.indptr, ENTRY_WORK)
-        each(lambda some: count_left_out(*documents(some), self.limits, kept[some], stays), chunks)
-        starts = np.concatenate([[0], np.cumsum(kept)])
+        if self.kept is None:
+            kept, stays = np.empty(n, np.int64), np.zeros(len(self.used), bool)
+            each(lambda some: count_left_out(*documents(some), self.limits, kept[some], stays), chunks)
+            self.kept = np.concatenate([[0], np.cumsum(kept)]), stays
+        (starts, stays), lost, gone = self.kept, np.empty(n), np.empty(n)
         number = np.cumsum(stays, dtype=np.int32) - np.int32(1)  # words that leave with their only document have none
         words, terms, own = (np.empty(starts[-1], kind) for kind in (np.int32, dtype, dtype))
 
         def find(some: slice) -> None:
             out = starts[some], number, words, terms, own, lost[some], gone[some]
-            left_out_entries(*documents(some), *counts, *prior, *out)
+            left_out_entries(*documents(some), *counts, *limits, *out)
 
         each(find, chunks)
-        rows = sp.csr_array((terms, words, starts), (n, int(stays.sum())))
-        whole = left_totals(self.learnt, codes, lost, gone, prior_total(alpha0, V, self.rule))
+        limits_of_rows = starts.astype(np.int32) if starts[-1] <= MOST_IN_INT32 else starts  # scipy copies mixed widths
+        rows = sp.csr_array((terms, words, limits_of_rows), (n, int(stays.sum())))
+        whole = left_totals(self.learnt, codes, lost, gone, prior_total(alpha0, self.learnt.words, self.rule))
         return LeftOutEntries(self.used[stays], rows, own, logs[stays], whole, codes)
 
     def _documents(self) -> Callable[[slice], tuple[Array, ...]]:
@@ -417,13 +468,18 @@ class CompiledRemoval:
 
         return of
 
-    def _sums(self, alpha: Array) -> tuple[tuple[Any, ...], Array, tuple[Any, ...]]:
-        """Return the counts and their strides, the logarithms of counts and prior (U, K), and limits and prior."""
+    def _sums(self, candidate: Text, known: Prior | None) -> tuple[float, tuple[Any, ...], Array, tuple[Any, ...]]:
+        """Return the sum of the prior, counts and strides, logarithms of counts and prior (U, K), limits and prior."""
         from deciban.text.kernels.leave_one_out_compiled import shifted_counts
 
-        counts, shift = self.learnt.sums.counts, shift_of(alpha[self.used], self.rule)
+        if self.made is not None and self.made[0] is candidate:
+            return self.made[1]
+        alpha, alpha0 = known or self.learnt.prior(candidate)
+        counts, shift = self.learnt.counts, shift_of(alpha[self.used], self.rule)
         turned = counts.flags.f_contiguous
         steps = (1, len(counts)) if turned else (counts.shape[1], 1)
         flat = np.ascontiguousarray(counts.T if turned else counts).reshape(-1)
         shifted_counts(flat, *steps, self.place, shift, self.table)
-        return (flat, *steps), log_in_place(self.table), (self.limits, shift, ROUNDING)
+        found = alpha0, (flat, *steps), log_in_place(self.table), (self.limits, shift, ROUNDING)
+        self.made = candidate, found
+        return found

@@ -30,13 +30,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 import numpy as np
 import scipy.sparse as sp
 
-from deciban.errors import HyperparameterError, InputError
+from deciban.errors import DecibanError, HyperparameterError, InputError
 from deciban.families.bernoulli import Bernoulli
 from deciban.families.dirichlet import left_over
 from deciban.families.multinomial import Multinomial
 from deciban.families.protocol import Rule
 from deciban.statistics import Array, Axis, Labels, LazyNames, Stats, summed
-from deciban.statistics.changed_columns import LEAST_CELLS, MOST_CHANGED, ChangedColumns, changed_columns
+from deciban.statistics.base import subtract_to_zero
+from deciban.statistics.changed_columns import LEAST_CELLS, MOST_CHANGED, NONE, ChangedColumns, changed_columns
 from deciban.text.vocabulary import Vocabulary, text_array
 
 if TYPE_CHECKING:
@@ -212,7 +213,14 @@ class TextStats(Stats):
     def pruned(self) -> Self:
         """Return the statistics without undeclared words that have no counts, if there are any."""
         empty = word_totals(self) == 0
-        return super().pruned() if empty.any() and (empty & self.labels["word"].undeclared).any() else self
+        gone = np.flatnonzero(empty & self.labels["word"].undeclared) if empty.any() else NONE
+        if not len(gone):
+            return self
+        table = self.table
+        if type(self) is not TextStats or not isinstance(table, ChangedColumns) or len(gone) > MOST_CHANGED:
+            return super().pruned()
+        words = cast(Axis, self.labels["word"]).take(np.delete(np.arange(len(empty)), gone))
+        return type(self)({**self.labels, "word": words}, table.narrowed(gone), self.rows, self.tokens)  # type: ignore[arg-type]
 
     # -- few words of a large vocabulary -------------------------------------------------------------------------------
     def relabelled(self, labels: Mapping[str, Labels]) -> Self:
@@ -245,12 +253,26 @@ class TextStats(Stats):
         return None if table is None else type(self)({"class": classes, "word": words}, table, rows, tokens)  # type: ignore[arg-type]
 
     def _combine(self, other: Self, act: Callable[[Array, Array], Array]) -> Self:
-        if act is np.add and isinstance(self.table, ChangedColumns) and isinstance(other.table, ChangedColumns):
+        sign = 1 if act is np.add else -1 if act is subtract_to_zero else 0
+        if sign and isinstance(self.table, ChangedColumns) and isinstance(other.table, ChangedColumns):
             both = changed_columns(self.table)
-            table = None if both is None else both.plus(other.table)
+            table = None if both is None else both.plus(other.table, sign)
             if table is not None:
-                return type(self)(self.labels, table, self.rows + other.rows, self.tokens + other.tokens)  # type: ignore[arg-type]
+                rows, tokens = act(self.rows, other.rows), act(self.tokens, other.tokens)
+                return type(self)(self.labels, table, rows, tokens)  # type: ignore[arg-type]
         return super()._combine(other, act)
+
+    def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
+        table = other.table
+        if isinstance(self.table, ChangedColumns) and isinstance(table, ChangedColumns) and table.older is None:
+            self._of_columns(table.at)._refuse_negative(other._of_columns(table.at), error)
+        else:
+            super()._refuse_negative(other, error)
+
+    def _of_columns(self, at: Array) -> Self:
+        """Return the sums of some words of a table of which columns were changed."""
+        axis = Axis(tuple(cast(Axis, self.labels["word"]).take(at).names))
+        return type(self)({**self.labels, "word": axis}, self.table.take(at), self.rows, self.tokens)
 
 
 class _Counts:

@@ -21,6 +21,7 @@ from deciban.text.kernels.scripts import separated, words_pattern
 Unit = Literal["word", "char", "char_wb"]
 TWO_OR_MORE = r"(?u)\b\w\w+\b"
 LONGEST_RUN = 1000  # words or characters
+_RUNS = re.compile(r"\w\w+")  # finds the same words as TWO_OR_MORE
 _SPACES = re.compile(r"\s\s+")
 
 
@@ -96,40 +97,56 @@ class Tokens:
         """Return the features of each text."""
         if self.analyser is not None:
             return [list(self.analyser(text)) for text in texts]
-        prepared = map(self.prepare, texts)
         low, high = self.ngrams
         if self.unit == "word":
-            pattern = words_pattern() if self.pattern is None else re.compile(self.pattern)
-            each = map(pattern.findall, prepared)
-            if self.stop_words is not None or self.stem is not None:
-                each = ([word for word in self.labels(words) if word is not None] for words in each)  # type: ignore[assignment]
-            return list(each) if high == 1 else [_runs_of_words(words, low, high) for words in each]
+            each = self.words_of(texts)
+            return each if high == 1 else [_runs_of_words(words, low, high) for words in each]
         if self.unit == "char":
-            spaced = (_SPACES.sub(" ", text) for text in prepared)
+            spaced = (_SPACES.sub(" ", text) for text in self._prepared(texts))
             return [
                 [text[i : i + n] for n in range(low, high + 1) for i in range(len(text) - n + 1)] for text in spaced
             ]
         words, runs = self.words_with_runs(texts)
         return [[run for word in some for run in runs[word]] for some in words]
 
+    def words_of(self, texts: Iterable[str]) -> list[list[str]]:
+        """Return the words of each text, or their stems, without stop words."""
+        if self.pattern is None:
+            spelt, plain = words_pattern().findall, _RUNS.findall  # the same words of ASCII, in half the time
+            each = (plain(text) if text.isascii() else spelt(text) for text in self._prepared(texts))
+        else:
+            pattern = _RUNS if self.pattern == TWO_OR_MORE else re.compile(self.pattern)
+            each = map(pattern.findall, self._prepared(texts))  # type: ignore[assignment]
+        if self.stop_words is None and self.stem is None:
+            return list(each)
+        return [[word for word in self.labels(words) if word is not None] for words in each]
+
+    def spaced_words(self, texts: Iterable[str]) -> list[list[str]]:
+        """Return the words of each text, up to spaces."""
+        return list(map(str.split, self._prepared(texts)))
+
     def words_with_runs(self, texts: Iterable[str]) -> tuple[list[list[str]], dict[str, list[str]]]:
         """Return the words of each text, up to spaces, and the runs of characters within each different word.
 
         Words are in the order of their first occurrence.
         """
-        words = [_SPACES.sub(" ", self.prepare(text)).split() for text in texts]
+        words = self.spaced_words(texts)
         return words, {word: self._runs_within(word) for word in dict.fromkeys(chain.from_iterable(words))}
 
     def _runs_within(self, word: str) -> list[str]:
         """Return the runs of characters within a word and the spaces around it."""
         window, (low, high) = f" {word} ", self.ngrams
-        runs: list[str] = []
-        for n in range(low, high + 1):
-            runs.append(window[:n])
-            runs += [window[i : i + n] for i in range(1, len(window) - n + 1)]
-            if len(window) <= n:
-                break
-        return runs
+        size = len(window)
+        if size <= low:
+            return [window]
+        return [window[i : i + n] for n in range(low, min(high, size) + 1) for i in range(size - n + 1)]
+
+    def _prepared(self, texts: Iterable[str]) -> Iterable[str]:
+        """Return each text as `prepare` does."""
+        if self.strip_accents is not None:
+            return map(self.prepare, texts)
+        lowered = map(str.lower, texts) if self.lowercase else texts
+        return (text if text.isascii() else separated(text) for text in lowered) if self.by_script else lowered
 
     def prepare(self, text: str) -> str:
         """Return a text in lower case, without accents and with separated scripts, as asked for."""

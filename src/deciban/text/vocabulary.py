@@ -163,8 +163,7 @@ class Vocabulary:
             return self
         if len(new) <= FEW_WORDS:
             return Vocabulary(_inserted(self.names, new), self.kind, self._delta(added=new.to_pylist()))
-        both = pa.concat_arrays([self.names, new])
-        return Vocabulary(taken(both, in_order(both)), self.kind)
+        return Vocabulary(_merged(self.names, new), self.kind)
 
     def columns_added_to(self, older: Vocabulary) -> Array:
         """Return the columns, sorted, of the words that an older vocabulary, of words that are all here, does not have.
@@ -326,6 +325,20 @@ def _merged_positions(names: pa.LargeStringArray, wanted: pa.LargeStringArray) -
     places = np.empty(len(wanted), np.intp)
     find_in_order(*map(readable, (*_buffers(names), *_buffers(wanted))), places)
     return places
+
+
+def _merged(names: pa.LargeStringArray, new: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Return the names of two sorted lists, sorted; no name is in both."""
+    if not compiled(WORK_PER_WORD * (len(names) + len(new))):
+        both = pa.concat_arrays([names, new])
+        return taken(both, in_order(both))
+    from deciban.text.kernels.sorting import merge_in_order
+
+    given = [*map(readable, (*_buffers(names), *_buffers(new)))]
+    offsets = np.empty(len(names) + len(new) + 1, np.int64)
+    text = np.empty(sum(int(each[-1] - each[0]) for each in given[1::2]), np.uint8)
+    merge_in_order(*given, text, offsets)
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

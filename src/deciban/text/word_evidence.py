@@ -20,11 +20,12 @@ import scipy.sparse as sp
 from deciban.errors import InputError, NotAvailableError
 from deciban.families.dirichlet import log_in_place
 from deciban.families.protocol import Rule
+from deciban.read.typed import taken
 from deciban.statistics import Array, LazyNames, Members
 from deciban.text.counting import TextRows
-from deciban.text.leave_one_out import LeaveOneOut
+from deciban.text.leave_one_out import LeaveOneOut, LeftOutEntries
 from deciban.text.stats import UNK, TextStats
-from deciban.text.vocabulary import Vocabulary, text_array
+from deciban.text.vocabulary import Vocabulary, in_order, text_array
 from deciban.text.word_fit import WordEvidence
 
 if TYPE_CHECKING:
@@ -60,11 +61,12 @@ class WordFactors:
         outside = at == len(vocabulary)
         unk = float(factors[outside][0]) if outside.any() else 1.0
         changed = np.flatnonzero((np.abs(factors - 1.0) >= NEAR_ONE) & ~outside)
-        names = Vocabulary.of(vocabulary.take(at[changed]).names, "learnt")
-        order = names.ids(vocabulary.take(at[changed]).names)
-        values = np.empty(len(changed))
-        values[order] = factors[changed]
-        return cls(LazyNames(names), values, unk)  # type: ignore[arg-type]
+        changed = changed[np.argsort(at[changed])]
+        names = vocabulary.take(at[changed]).names
+        if vocabulary.kind == "given":  # in any order; others are sorted
+            order = in_order(names)
+            names, changed = taken(names, order), changed[order]
+        return cls(LazyNames(Vocabulary(names, "learnt")), factors[changed], unk)  # type: ignore[arg-type]
 
     def of(self, vocabulary: Vocabulary) -> Array:
         """Return the factor of each column of a vocabulary, that of `unk` included."""
@@ -90,6 +92,47 @@ class WordFactors:
         return same and np.array_equal(self.factors, other.factors)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFactors:
+    """A factor ≥ 0 for the evidence of each word, by the number of the word: for sums that are not kept.
+
+    >>> ColumnFactors(np.array([1, 3]), np.array([0.5, 2.0])).of_columns(np.array([0, 1, 3]))
+    array([1. , 0.5, 2. ])
+    """
+
+    at: Array  # (P,) ascending numbers of words
+    factors: Array  # of these words; 1 for all others
+
+    def of_columns(self, used: Array) -> Array:
+        """Return the factors of words, by their numbers."""
+        each = np.ones(max(self.at.max(initial=0), used.max(initial=0)) + 1)
+        each[self.at] = self.factors
+        return each[used]
+
+
+def factors_of(evidence: WordEvidence, factors: Array) -> WordFactors | ColumnFactors:
+    """Return the factors that differ from 1 of the words of evidence, by name if they have names."""
+    if evidence.vocabulary is not None:
+        return WordFactors.kept(evidence.vocabulary, evidence.at, factors)
+    changed = np.flatnonzero(np.abs(factors - 1.0) >= NEAR_ONE)
+    return ColumnFactors(evidence.at[changed], factors[changed])
+
+
+def between_classes(vocabulary: Vocabulary | None, found: LeftOutEntries) -> WordEvidence:
+    """Return evidence of left-out documents for a fit; without terms that all classes share."""
+    return _left_out_evidence(vocabulary, found).between_classes()
+
+
+def _left_out_evidence(vocabulary: Vocabulary | None, found: LeftOutEntries) -> WordEvidence:
+    totals = log_in_place(np.where(found.totals > 0, found.totals, 1.0))
+    if not (np.isfinite(found.table.sum()) and np.isfinite(found.own.sum())):
+        raise NotAvailableError(
+            "a word has probability zero in a class, so its evidence is infinite and has no scale. Use rule 'mean'."
+        )
+    own = sp.csr_array((found.own, found.rows.indices, found.rows.indptr), found.rows.shape)
+    return WordEvidence(vocabulary, found.used, found.rows, found.table, totals, own, found.codes)
 
 
 def evidence_of(vocabulary: Vocabulary, terms: sp.csr_array, logs: Array, totals: Array) -> WordEvidence:
@@ -129,13 +172,7 @@ class LeftOutWords:
     def _words(self, dtype: Any) -> WordEvidence:
         vocabulary, found = self._left.entries(self.text, dtype)
         self.__dict__.pop("_left", None)  # frees memory
-        totals = log_in_place(np.where(found.totals > 0, found.totals, 1.0))
-        if not (np.isfinite(found.table.sum()) and np.isfinite(found.own.sum())):
-            raise NotAvailableError(
-                "a word has probability zero in a class, so its evidence is infinite and has no scale. Use rule 'mean'."
-            )
-        own = sp.csr_array((found.own, found.rows.indices, found.rows.indptr), found.rows.shape)
-        return WordEvidence(vocabulary, found.used, found.rows, found.table, totals, own, found.codes)
+        return _left_out_evidence(vocabulary, found)
 
     @cached_property
     def _evidence(self) -> WordEvidence:
@@ -152,7 +189,8 @@ class LeftOutWords:
     def rescaled(self, factors: WordFactors) -> Array:
         """Return leave-one-out scores with the evidence of each word multiplied by its factor, shape (n, K)."""
         found = self._evidence
-        return found.scores(factors.of(found.vocabulary)[found.at])
+        vocabulary: Any = found.vocabulary
+        return found.scores(factors.of(vocabulary)[found.at])
 
 
 @dataclass(frozen=True, eq=False)

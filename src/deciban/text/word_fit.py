@@ -31,8 +31,10 @@ SHORTEST_STEP = 1e-6
 MAX_PASSES = 30  # of dual coordinate ascent
 GAP = 1e-2  # duality gap over cross-entropy, in the last pass
 MANY = 20_000  # documents from which a larger gap is as good: what is lost is below the noise of new documents
-GAP_OF_MANY = 5e-2
+GAP_OF_MANY = 2e-1  # with the parts of documents that are left out as they were at their last visit
 NEGLIGIBLE = 0.2  # share of the wanted gap of a document below which it takes no step
+NEGLIGIBLE_OF_MANY = 0.1  # likewise for many documents; below it, the next pass leaves the document out
+LARGE = 2**20  # entries of documents times classes from which a fit is worth a thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class WordEvidence:
     score[i, c] = Σ_w u_w·x_iw·(t_wc − d_ic) + [c is the class of i]·Σ_w u_w·e_iw
     """
 
-    vocabulary: Vocabulary
+    vocabulary: Vocabulary | None  # None where words have numbers alone
     at: Array  # (U,) columns of the words in the vocabulary
     rows: sp.csr_array  # (n, U) x
     table: Array  # (U, K) t
@@ -146,6 +148,10 @@ class Problem:
         strengths = np.array([penalty * np.mean(scale**2) for _, scale in evidence])
         return cls(evidence, rest, codes, usable.astype(float), strengths, offset_sd)
 
+    def penalised(self, penalty: float) -> Problem:
+        """Return the problem under a penalty that is so many times as strong."""
+        return replace(self, strengths=penalty * self.strengths)
+
     @property
     def strength(self) -> Array:
         """Return λ_w of each word, shape (U,)."""
@@ -179,6 +185,11 @@ class Problem:
         spread = self.weight[:, None] * p * (1 - p)
         by_factor = [found.curvature((scale**2)[:, None] * spread) for found, scale in self.evidence]
         return np.concatenate(by_factor) + self.strength, spread.sum(axis=0) + 1 / self.offset_sd**2
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a fit is worth a thread."""
+        return sum(found.rows.nnz for found, _ in self.evidence) * self.rest.shape[1] >= LARGE
 
     def minimum(self, offsets: Array) -> tuple[Array, Array]:
         """Return the factors (U,) and offsets (K,) of the minimum; offsets of classes without rows stay."""
@@ -217,15 +228,21 @@ class Problem:
         inverse, factors, offsets, dual = 1 / self.strengths, np.ones(len(table)), np.zeros(K), np.zeros((n, K))
         buffers = np.zeros((1, columns), np.float32), np.zeros(columns, np.float32), np.zeros(lengths.max(), np.float32)
         used, rng, negligible = np.flatnonzero(self.weight), np.random.default_rng(0), 0.0
-        wanted = GAP if len(used) < MANY else GAP_OF_MANY
+        gaps, losses = np.zeros((2, n))
+        many = len(used) >= MANY
+        wanted, share, taken = (GAP_OF_MANY, NEGLIGIBLE_OF_MANY, used) if many else (GAP, NEGLIGIBLE, used)
         data = *entries, self.rest, self.codes, inverse, self.offset_sd**2
         for _ in range(MAX_PASSES):
-            order = rng.permutation(used)
-            gap, loss = ascend(order, *data, negligible, factors, offsets, dual, *buffers)
+            sums, order = np.zeros(K), rng.permutation(taken)
+            ascend(order, *data, negligible, factors, offsets, sums, dual, gaps, losses, *buffers)
+            gap, loss = gaps.sum(), losses.sum()
             if gap <= wanted * loss:
                 break
-            negligible = NEGLIGIBLE * wanted * loss / len(used)
-        return factors, offsets
+            negligible = share * wanted * loss / len(used)
+            if many:  # those that took no step, or hardly one, are not visited
+                taken = used[gaps[used] > negligible]
+        # offsets move with each document: at a large gap, their mean over a pass is nearer to the minimum than the last
+        return factors, sums / len(order) if many else offsets
 
     def _stacked(self) -> tuple[Array, ...]:
         """Return the evidence of all blocks as one, as `ascend` reads it.

@@ -86,7 +86,7 @@ def ranked(keys: Array, bits: int) -> tuple[Array, Array]:
     return ranks, distinct[: _rank(packed, positions, ranks, distinct)]
 
 
-# -- search in a sorted list of words ----------------------------------------------------------------------------------
+# -- sorted lists of words ----------------------------------------------------------------------------------
 @inline
 def _compare(a: Array, begin_a: int, end_a: int, b: Array, begin_b: int, end_b: int) -> int:
     """Compare two words: < 0, 0 or > 0."""
@@ -113,6 +113,33 @@ def find_in_order(words: Array, starts: Array, wanted: Array, wanted_starts: Arr
                 break
             i += 1
         places[j] = i if i < n and order == 0 else -1
+
+
+@inline
+def _copy(source: Array, begin: int, end: int, target: Array, to: int) -> int:
+    """Copy the bytes of a word; return where it ends."""
+    for at in range(end - begin):
+        target[np.uint64(to + at)] = source[np.uint64(begin + at)]
+    return to + end - begin
+
+
+@kernel
+def merge_in_order(
+    words: Array, starts: Array, others: Array, other_starts: Array, text: Array, offsets: Array
+) -> None:
+    """Write the words of two sorted lists, sorted. Word i is words[starts[i] : starts[i + 1]]; no word is in both."""
+    n, m, i, j, to = starts.size - 1, other_starts.size - 1, 0, 0, 0
+    offsets[0] = 0
+    for at in range(n + m):
+        if j == m or (
+            i < n and _compare(words, starts[i], starts[i + 1], others, other_starts[j], other_starts[j + 1]) < 0
+        ):
+            to = _copy(words, starts[i], starts[i + 1], text, to)
+            i += 1
+        else:
+            to = _copy(others, other_starts[j], other_starts[j + 1], text, to)
+            j += 1
+        offsets[at + 1] = to
 
 
 # -- vocabulary of several readers -------------------------------------------------------------------------------------

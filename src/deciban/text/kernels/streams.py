@@ -7,17 +7,23 @@ Every computation has a compiled version, in `streams_compiled`, and one in nump
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from ctypes import memmove
+from itertools import accumulate
 from math import exp, log
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from deciban.kernels.choice import Array, readable, weights_or_empty
+from deciban.kernels.parallel import each
+from deciban.kernels.rows import group_sums
 
 Result = TypeVar("Result")
 
 MOST_IN_INT32 = 2**31 - 1
 FIRST_WIDTH = 2**12  # features that counts have room for at first
+ROWS_AT_A_TIME = 64  # rows of weights that are prefetched at a time, and then added
 FIRST_STEPS = 256  # occurrences of a word that amounts are known for at first
 
 
@@ -236,7 +242,6 @@ def log_probabilities(scores: Array, length: int, finish: Finish) -> Array:
 
 
 # -- sparse rows -------------------------------------------------------------------------------------------------------
-# In one thread: memory traffic, not arithmetic, takes the time.
 class Part(NamedTuple):
     """What one reader read: the streams of each chunk, and the column of each id of each stream, −1 for none."""
 
@@ -255,21 +260,36 @@ class Part(NamedTuple):
 def sparse_rows(parts: Sequence[Part], V: int, binary: bool, use_kernel: bool) -> tuple[Array, Array, Array]:
     """Return data, indices and indptr of the counts of all documents; indices are sorted within rows."""
     if not use_kernel:
-        return _sparse_rows(parts, binary)
+        return _sparse_rows(parts, V, binary)
     total = sum(part.tokens for part in parts)
     indices, data = np.empty(total, np.int32), np.empty(total, np.int64)
-    ends = [np.zeros(1, np.int64)]
-    for part in parts:
-        if part.rows:
-            ends.append(_write_rows(part, V, binary, indices, data, int(ends[-1][-1])))
-    written = int(ends[-1][-1])
-    indices.resize(written, refcheck=False)
-    data.resize(written, refcheck=False)
-    return data, indices, np.concatenate(ends)
+    parts = [part for part in parts if part.rows]
+    starts = np.cumsum([0, *(part.tokens for part in parts)]).tolist()
+
+    def write(at: int) -> Array:
+        room = slice(starts[at], starts[at + 1])
+        return _write_rows(parts[at], V, binary, indices[room], data[room])
+
+    ends = each(write, range(len(parts)))
+    numbers = [int(own[-1]) for own in ends]
+    limits = [own + before for own, before in zip(ends, accumulate([0, *numbers]))]
+    data, indices = (_closed_up(whole, starts, numbers) for whole in (data, indices))
+    return data, indices, np.concatenate([np.zeros(1, np.int64), *limits])
 
 
-def _write_rows(part: Part, V: int, binary: bool, indices: Array, data: Array, written: int) -> Array:
-    """Write the rows of a part from entry `written` on; the end of each row."""
+def _closed_up(values: Array, starts: Sequence[int], numbers: Sequence[int]) -> Array:
+    """Return the first `numbers` values of each part, which begins at one of `starts`; the array is changed."""
+    written, start = 0, values.ctypes.data
+    for begin, number in zip(starts, numbers):
+        if begin > written:  # numpy would make a copy, because the two places overlap
+            memmove(start + written * values.itemsize, start + begin * values.itemsize, number * values.itemsize)
+        written += number
+    values.resize(written, refcheck=False)
+    return values
+
+
+def _write_rows(part: Part, V: int, binary: bool, indices: Array, data: Array) -> Array:
+    """Write the rows of a part; the end of each row."""
     from deciban.text.kernels.streams_compiled import DIGIT, WIDTH, sorted_rows
 
     ends = np.empty(part.rows, np.int64)
@@ -278,7 +298,8 @@ def _write_rows(part: Part, V: int, binary: bool, indices: Array, data: Array, w
     histogram = np.empty(1 << -(-bits // digits), np.int32)
     flat = np.concatenate(part.columns).astype(np.int32, copy=False)
     sizes = np.array([len(level) for level in part.columns])
-    row, longest = 0, max(np.sum([stream.lengths for stream in streams], axis=0).max() for streams in part.read)
+    row, written = 0, 0
+    longest = max(np.sum([stream.lengths for stream in streams], axis=0).max() for streams in part.read)
     buffers = digits, *np.empty((2, max(longest + 1, 2 * WIDTH)), np.int32), histogram
     for streams in part.read:
         m = len(streams[0].lengths)
@@ -295,29 +316,54 @@ def _write_rows(part: Part, V: int, binary: bool, indices: Array, data: Array, w
 
 
 # -- numpy versions ----------------------------------------------------------------------------------------------------
-def _document_of_token(stream: Stream) -> Array:
+def document_of_token(stream: Stream) -> Array:
+    """Return the position of the document of each id."""
     return np.repeat(np.arange(len(stream.lengths)), stream.lengths)
 
 
+def _kept(stream: Stream, kept: Array) -> Stream:
+    """Return some of the tokens, (tokens,) of bool."""
+    before = np.concatenate([[0], np.cumsum(kept)])
+    ends = np.cumsum(stream.lengths)
+    return Stream(stream.ids[kept], before[ends] - before[ends - stream.lengths])
+
+
 def _relabelled(stream: Stream, labels: Array) -> Stream:
-    new = labels[stream.ids]
-    kept = _document_of_token(stream)[new >= 0]
-    return Stream(new[new >= 0], np.bincount(kept, minlength=len(stream.lengths)))
+    new = Stream(labels[stream.ids], stream.lengths)
+    return _kept(new, new.ids >= 0)
 
 
 def _distinct(stream: Stream) -> Stream:
-    pairs = np.unique(np.stack([_document_of_token(stream), stream.ids]), axis=1)
-    return Stream(pairs[1], np.bincount(pairs[0], minlength=len(stream.lengths)))
+    order, new = _sorted_tokens(stream)
+    kept = np.zeros(len(order), bool)
+    kept[order[new]] = True  # of equal ids of a document, the first one
+    return _kept(stream, kept)
+
+
+def _sorted_tokens(stream: Stream) -> tuple[Array, Array]:
+    """Return the tokens in the order of their ids, then documents, then places; and which are of a new id or document.
+
+    scipy turns sparse rows into columns in one pass, without comparisons.
+    """
+    tokens, n = len(stream.ids), len(stream.lengths)
+    width = int(stream.ids.max(initial=-1)) + 1
+    limits = np.concatenate([[0], np.cumsum(stream.lengths)])
+    columns = sp.csr_array((np.arange(tokens), stream.ids, limits), (n, width)).tocsc()
+    new = np.empty(tokens, bool)
+    np.not_equal(columns.indices[1:], columns.indices[:-1], out=new[1:])
+    starts = columns.indptr[:-1]
+    new[starts[starts < tokens]] = True
+    return columns.data, new
 
 
 def _amounts(stream: Stream, steps: Array) -> Array:
     """steps[t] for each token that is the t-th of its id in its document."""
-    ids, row = stream.ids, _document_of_token(stream)
-    order = np.lexsort((ids, row))
-    new = np.append(True, (np.diff(ids[order]) != 0) | (np.diff(row[order]) != 0))[: len(ids)]
-    first = np.maximum.accumulate(np.where(new, np.arange(len(ids)), 0))
-    values = np.empty(len(ids))
-    values[order] = steps[np.minimum(np.arange(len(ids)) - first + 1, len(steps) - 1)]
+    order, new = _sorted_tokens(stream)
+    values = np.full(len(order), steps[1])
+    again = np.flatnonzero(~new)
+    if len(again):
+        first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+        values[order[again]] = steps[np.minimum(again - first[again] + 1, len(steps) - 1)]
     return values
 
 
@@ -332,25 +378,41 @@ def _class_counts(
 
 
 def _scores(stream: Stream, weights: Array, bias: Array, values: Array | None) -> Array:
-    ends = np.cumsum(stream.lengths)
-    rows = weights[stream.ids] if values is None else weights[stream.ids] * values[:, None]
-    sums = np.array([rows[end - n : end].sum(axis=0) for n, end in zip(stream.lengths, ends)])
-    return bias + sums.reshape(len(stream.lengths), len(bias))
+    """Return the scores in the order of the additions of the kernels, so that they are equal to the bit.
+
+    Tokens at even places of a block are added to the scores so far, those at odd places to a sum of their own. A block
+    is a document, or without values 64 of its tokens.
+    """
+    n, row = len(stream.lengths), document_of_token(stream)
+    place = np.arange(len(row)) - (np.cumsum(stream.lengths) - stream.lengths)[row]
+    block = np.zeros(1, np.intp) if values is not None else place // ROWS_AT_A_TIME
+    scores = np.tile(bias, (n, 1))
+    for number in range(int(block.max(initial=0)) + 1):
+        some = np.flatnonzero(block == number) if len(block) == len(row) and block.max(initial=0) else slice(None)
+        terms = weights[stream.ids[some]]
+        if values is not None:
+            terms *= values[some, None]
+        group = 2 * row[some] + (place[some] & 1)
+        before = np.zeros((n, 2, len(bias)))
+        before[:, 0] = scores
+        codes = np.concatenate([np.arange(2 * n), group])
+        sums = group_sums(np.concatenate([before.reshape(2 * n, -1), terms]), codes, 2 * n).reshape(before.shape)
+        scores = sums[:, 0] + sums[:, 1]
+    return scores
 
 
-def _sparse_rows(parts: Sequence[Part], binary: bool) -> tuple[Array, Array, Array]:
-    rows, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    n = 0
+def _sparse_rows(parts: Sequence[Part], V: int, binary: bool) -> tuple[Array, Array, Array]:
+    made = [sp.csr_array((0, V), dtype=np.int32)]
     for part in parts:
         for streams in part.read:
-            m = len(streams[0].lengths)
-            for stream, columns in zip(streams, part.columns):
-                rows.append(n + _document_of_token(stream))
-                places.append(columns[stream.ids].astype(np.int64))
-            n += m
-    row, column = np.concatenate(rows), np.concatenate(places)
-    row, column = row[column >= 0], column[column >= 0]
-    width = int(column.max(initial=0)) + 1
-    cells, counts = np.unique(row * width + column, return_counts=True)
-    ends = np.searchsorted(cells, np.arange(n + 1) * width)
-    return np.minimum(counts, 1) if binary else counts, (cells % width).astype(np.int32), ends
+            labels = [_relabelled(stream, columns) for stream, columns in zip(streams, part.columns)]
+            ids, lengths = interleaved(labels)
+            limits = np.concatenate([[0], np.cumsum(lengths)])
+            rows = sp.csr_array((np.ones(len(ids), np.int32), ids, limits.astype(np.int32)), (len(lengths), V))
+            rows = rows.tocsc().tocsr()  # each sorts in one pass, which is faster than a comparison of columns
+            rows.has_sorted_indices = True
+            rows.sum_duplicates()
+            made.append(rows)
+    whole = made[-1] if len(made) == 2 else sp.vstack(made, "csr")
+    counts = whole.data.astype(np.int64)
+    return np.minimum(counts, 1) if binary else counts, whole.indices.astype(np.int32, copy=False), whole.indptr

@@ -14,9 +14,9 @@ from deciban.kernels.intrinsics import CACHE_LINE, prefetch, sum_rows
 from deciban.kernels.jit import inline, kernel
 from deciban.text.kernels.characters import WIDTH, below_and_equal, set_bits
 from deciban.text.kernels.sorting import sort_by_digit
+from deciban.text.kernels.streams import ROWS_AT_A_TIME
 
 DISTANCE = 24  # ids between prefetch and use
-PREFETCHED_ROWS = 64  # rows of weights that are prefetched at a time
 
 
 # -- stream to stream --------------------------------------------------------------------------------------------------
@@ -115,13 +115,13 @@ def add_scores(ids: Array, lengths: Array, weights: Array, bias: Array, out: Arr
     """Set out[i] to bias + Σ weights[id] over each document's ids; rows are prefetched a block in advance."""
     sums = np.empty((2, weights.shape[1]))
     begin = 0
-    prefetch_rows(weights, ids, 0, min(PREFETCHED_ROWS, ids.size))
+    prefetch_rows(weights, ids, 0, min(ROWS_AT_A_TIME, ids.size))
     for i in range(lengths.size):
         end, now = begin + lengths[i], 0
         sums[0] = bias
         while begin < end:
-            stop = min(begin + PREFETCHED_ROWS, end)
-            prefetch_rows(weights, ids, begin + PREFETCHED_ROWS, min(stop + PREFETCHED_ROWS, ids.size))
+            stop = min(begin + ROWS_AT_A_TIME, end)
+            prefetch_rows(weights, ids, begin + ROWS_AT_A_TIME, min(stop + ROWS_AT_A_TIME, ids.size))
             block = ids[begin:stop]
             sum_rows(weights, block, None, sums[now], sums, 0, block.size, 0, 1 - now)
             begin, now = stop, 1 - now

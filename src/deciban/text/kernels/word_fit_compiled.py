@@ -62,12 +62,15 @@ def ascend(
     negligible: float,
     factors: Array,
     offsets: Array,
+    offset_sums: Array,
     dual: Array,
+    gaps: Array,
+    losses: Array,
     scores: Array,
     away: Array,
     moved: Array,
-) -> tuple[float, float]:
-    """Take one step for each of the documents in `order`; the duality gap and the cross-entropy, summed on the way.
+) -> None:
+    """Take one step for each of the documents in `order`; write its part of the duality gap and of the cross-entropy.
 
     The entries of document i in block b are those of row b·n + i: word, term x and own e. For the class c, a word w of
     the table (U, C) has the evidence scales[b·n + i]·x·(table[w, c] − totals[b·n + i, c]), plus scales[b·n + i]·e in
@@ -76,10 +79,11 @@ def ascend(
     below `negligible` takes no step.
 
     Changed in place: factors before the limit at 0, (U,), offsets (K,), and dual (n, K), which holds [c is the class of
-    i] − q_ic. Buffers: scores (1, C), away (C,), and moved, as long as the longest document.
+    i] − q_ic. The offsets by which each document was scored are added to `offset_sums`, (K,). Written: gaps and losses,
+    (n,). Buffers: scores (1, C), away (C,), and moved, as long as the longest document.
     """
     n, K = rest.shape
-    gap, loss, log_p, posterior = 0.0, 0.0, np.empty(K), np.empty(K)
+    log_p, posterior = np.empty(K), np.empty(K)
     for position in range(order.size):
         i, y, mine, at = order[position], codes[order[position]], 0.0, 0
         if position + 1 < order.size:
@@ -104,6 +108,7 @@ def ascend(
         top, total = -np.inf, 0.0
         for c in range(K):
             log_p[c] = scores[0, c] + rest[i, c] + offsets[c]
+            offset_sums[c] += offsets[c]
             top = max(top, log_p[c])
         for c in range(K):
             posterior[c] = exp(log_p[c] - top)
@@ -118,8 +123,7 @@ def ascend(
                 divergence += q * (np.log(q) - log_p[c])
             away[c] = q - posterior[c] / total
             distance += away[c] * away[c]
-        loss -= log_p[y]
-        gap += divergence
+        losses[i], gaps[i] = -log_p[y], divergence
         if not divergence > negligible:
             continue
         curvature = variance * distance
@@ -144,4 +148,3 @@ def ascend(
         for c in range(K):
             dual[i, c] += step * away[c]
             offsets[c] += variance * step * away[c]
-    return gap, loss

@@ -1,0 +1,180 @@
+"""Folds of documents: scores of each fold, and leave-one-out scores of the other documents, by sums without the fold.
+
+The sums of a fold are subtracted from those of all documents as arrays, under one numbering of the words that occur in
+the documents. Candidates that differ in the prior alone share these sums, and what each document removes from them.
+Words that no other document has leave the vocabulary, and with them their share of the prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from deciban import kernels
+from deciban.errors import InputError
+from deciban.families.dirichlet import left_over, log_in_place
+from deciban.families.protocol import Rule
+from deciban.families.word_scores import WordScores
+from deciban.statistics import Array, Members
+from deciban.text.counting import TextRows
+from deciban.text.leave_one_out import CompiledRemoval, LearntWords, PlainRemoval, Prior, removal_of
+from deciban.text.stats import TextStats, word_sums, word_totals
+from deciban.text.word_evidence import ColumnFactors, between_classes
+from deciban.text.word_fit import WordEvidence
+
+if TYPE_CHECKING:
+    from deciban.text.family import Text
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSums:
+    """The sums without a fold, and the documents under the numbers of the words that are left."""
+
+    learnt: LearntWords
+    removal: PlainRemoval | CompiledRemoval  # of each of the other documents
+    terms: sp.csr_array  # (t, U) of the documents of the fold
+    used: Array  # (W,) numbers of the words that occur in the fold
+
+
+@dataclass(eq=False)
+class FoldedWords:
+    """Scores of n documents in folds, by candidates with the same sums; mutable: it keeps the sums of the folds."""
+
+    text: Text
+    rows: sp.csr_array  # (n, U) counts of the words that occur in these documents
+    terms: sp.csr_array  # (n, U) what is summed of them
+    counts: Array  # (K, U) sums of all documents of the model
+    at: Array  # (U,) positions of these words in `totals`
+    totals: Array  # (V,) of each word of the model, over the classes
+    whole: Array  # (K,) of each class, over the words of the model
+    members: Members
+    rule: Rule
+    folds: dict[int, FoldSums] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: Text, stats: TextStats | None, X: TextRows, members: Members, rule: Rule) -> FoldedWords:
+        """Number the words of documents that a model has learnt; without sums, it has learnt these alone."""
+        if stats is None:
+            counted = X.count(text.tokens).matrix
+            rows, _ = _renumbered(counted, np.unique(counted.indices))
+            terms = text.terms.rows(rows, None)
+            counts = members.total(terms)
+            totals, at = np.ones(len(counts)) @ counts, np.arange(rows.shape[1])
+            return cls(text, rows, terms, counts, at, totals, counts.sum(axis=1), members, rule)
+        _, sums, vocabulary, _ = word_sums(text, stats)
+        counted = X.count_by(vocabulary, text.tokens).matrix
+        rows, at = _renumbered(counted, np.unique(counted.indices))
+        every, totals = sums.counts, word_totals(sums)
+        return cls(text, rows, text.terms.rows(rows, None), every[:, at], at, totals, every.sum(axis=1), members, rule)
+
+    def __call__(self, candidate: Text, number: int, train: Array, test: Array) -> tuple[Array, Array]:
+        """Return the leave-one-out scores of `train` and the scores of `test`, the fold of this number."""
+        fold = self.folds.get(number)
+        if fold is None:
+            fold = self.folds[number] = self._without(train, test)
+        prior = fold.learnt.prior(candidate)
+        left_out = LeftOutOfFold(fold, candidate, prior)
+        return WordScores.of(fold.removal.scores(candidate, prior), left_out), _scored(fold, *prior)
+
+    def _without(self, train: Array, test: Array) -> FoldSums:
+        """Return the sums without the documents `test`."""
+        terms, totals = self.terms[test], self.totals.copy()
+        removed = self.members.take(test).total(terms)
+        counts = left_over(self.counts, removed)
+        totals[self.at] = np.ones(len(counts)) @ counts
+        known = totals > 0
+        stays = np.flatnonzero(known[self.at])
+        learnt = LearntWords.among(
+            np.ascontiguousarray(counts[:, stays]),
+            left_over(self.whole, removed.sum(axis=1)),
+            totals[known],
+            (np.cumsum(known) - 1)[self.at[stays]],
+        )
+        rows, members = _renumbered(self.rows[train], stays)[0], self.members.take(train)
+        removal = removal_of(self.text, learnt, rows, members, self.rule)
+        inside, _ = _renumbered(terms, stays)
+        inside, used = _renumbered(inside, np.unique(inside.indices))
+        return FoldSums(learnt, removal, inside, used)
+
+
+def _renumbered(rows: sp.csr_array, kept: Array) -> tuple[sp.csr_array, Array]:
+    """Return rows with the columns `kept` alone, and these columns."""
+    place = np.full(rows.shape[1], -1, np.int32)
+    place[kept] = np.arange(len(kept), dtype=np.int32)
+    indices, data, indptr = place[rows.indices], rows.data, rows.indptr
+    if indices.min(initial=0) < 0:
+        inside = indices >= 0
+        starts = np.concatenate([[0], np.cumsum(inside)])
+        indices, data, indptr = indices[inside], data[inside], starts[indptr]
+    made = sp.csr_array((data, indices, indptr), (rows.shape[0], len(kept)))
+    made.has_sorted_indices, made.has_canonical_format = rows.has_sorted_indices, rows.has_canonical_format
+    return made, kept
+
+
+def _scored(fold: FoldSums, alpha: Array, alpha0: float) -> Array:
+    """Return the scores of the documents of a fold under a prior, with their source."""
+    table = np.ascontiguousarray(fold.learnt.counts[:, fold.used].T)
+    table += alpha[fold.used, None]
+    with np.errstate(divide="ignore"):  # the total is 0 if the other folds have no words; then no word is scored
+        table = log_in_place(table) - np.log(fold.learnt.whole + alpha0)
+    source = DocumentsOfFold(fold.terms, table, fold.used)
+    return WordScores.of(source.scores(source.terms.data), source)
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class DocumentsOfFold:
+    """Documents of a fold, scored by the sums of the others."""
+
+    terms: sp.csr_array  # (t, W)
+    table: Array  # (W, K) log probabilities
+    used: Array  # (W,) numbers of the words
+
+    def take(self, rows: Any) -> DocumentsOfFold:
+        """Return some of the documents."""
+        return replace(self, terms=self.terms[rows])
+
+    def scores(self, data: Array) -> Array:
+        """Return the scores of the documents, with `data` in the place of the terms, shape (t, K)."""
+        return kernels.sparse_scores(
+            data, self.terms.indices, self.terms.indptr, self.table, np.zeros(self.table.shape[1])
+        )
+
+    def rescaled(self, factors: ColumnFactors) -> Array:
+        """Return the scores with the evidence of each word multiplied by its factor, shape (t, K)."""
+        each = factors.of_columns(self.used)
+        return self.scores(self.terms.data * each[self.terms.indices])
+
+    def evidence(self) -> WordEvidence:
+        """Return the evidence of each word in each document, without terms that all classes share."""
+        totals = np.zeros((self.terms.shape[0], self.table.shape[1]))
+        return WordEvidence(None, self.used, self.terms, self.table, totals).between_classes()
+
+
+@dataclass(eq=False)
+class LeftOutOfFold:
+    """Documents outside of a fold, each scored by the sums of the others without it; mutable: it keeps the evidence."""
+
+    fold: FoldSums
+    candidate: Text
+    prior: Prior  # of the candidate
+
+    def take(self, rows: Any) -> LeftOutOfFold:
+        """Refuse: each of the documents is needed."""
+        raise InputError("the documents outside of a fold are scored together.")
+
+    @cached_property
+    def _evidence(self) -> WordEvidence:
+        return between_classes(None, self.fold.removal.entries(self.candidate, np.float32, self.prior))
+
+    def evidence(self) -> WordEvidence:
+        """Return the evidence of each word in each document, without terms that all classes share."""
+        return self._evidence
+
+    def rescaled(self, factors: ColumnFactors) -> Array:
+        """Return leave-one-out scores with the evidence of each word multiplied by its factor, shape (n, K)."""
+        return self._evidence.scores(factors.of_columns(self._evidence.at))
