@@ -62,7 +62,7 @@ def test_the_frequencies_are_the_same_on_every_machine():
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
-def test_a_row_left_out_scores_as_if_never_learnt(weight):
+def test_left_out_parts_are_those_of_sums_without_the_row(weight):
     members = Members.hard(CODES, K, weight)
     stats = FAMILY.collect(ROWS, members)
     (left_out,) = FAMILY.left_out_parts(stats, ROWS, members, "mean")
@@ -134,3 +134,30 @@ def test_numbers_beyond_the_limit_have_no_score():
     numbers = Table.of(np.array([[0.0], [2.0], [99999999.0]]))
     ramp = Ramp((0.0, 2.0), (-1.0, 1.0), limit=4096.0)
     np.testing.assert_array_equal(ramp.apply(numbers, 0, "x")[:, 0], [-1.0, 1.0, np.nan])
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("rule", ["mean", "predictive"])
+def test_folds_are_scored_by_the_sums_of_the_others(weight, rule):
+    rows, members, fold = ROWS.copy(), Members.hard(CODES, K, weight), np.arange(N) % 4
+    rows[[5, 17]] = np.nan  # rows without any value have no evidence
+    stats = FAMILY.collect(rows, members)
+    for f, (scores,) in enumerate(FAMILY.fold_scores(stats, rows, members, fold, rule)):
+        inside, others = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
+        left = stats - FAMILY.collect(rows[inside], members.take(inside))
+        (left_out,) = FAMILY.left_out_parts(left, rows[others], members.take(others), rule)
+        (outside,) = FAMILY.part_scores(FAMILY.estimate(left, rule), rows[inside])
+        outside[np.isnan(rows[inside, 0])] = 0.0
+        np.testing.assert_allclose(scores[others], left_out, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(scores[inside], outside, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("rule", ["mean", "map", "predictive"])
+def test_strengths_of_one_basis_score_as_each_by_itself(weight, rule):
+    members, strengths = Members.hard(CODES, K, weight), (300.0, 4.0, 0.1)
+    stats = FAMILY.collect(ROWS, members)
+    together = FAMILY._posterior(stats, rule).left_out_of_strengths(strengths, ROWS, members, rule)
+    for strength, scores in zip(strengths, together, strict=True):
+        alone = replace(FAMILY, strength=strength).leave_one_out(stats, ROWS, members, rule)
+        np.testing.assert_allclose(scores, alone, rtol=1e-8, atol=1e-8)

@@ -144,3 +144,17 @@ def test_gaps_count_what_is_missing():
 def test_names_of_levels_that_cannot_be_looked_up_are_refused():
     with pytest.raises(HyperparameterError, match="hashable"):
         Cut(names=("a", {}))
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_folds_are_scored_by_the_sums_of_the_others(weight):
+    every, fold = members(weight), np.arange(N) % 4
+    stats = FAMILY.collect(ROWS, every)
+    for f, parts in enumerate(FAMILY.fold_scores(stats, ROWS, every, fold, "mean")):
+        inside, others = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
+        left = stats - FAMILY.collect(ROWS[inside], every.take(inside))
+        left_out = FAMILY.left_out_parts(left, ROWS[others], every.take(others), "mean")
+        outside = FAMILY.part_scores(FAMILY.estimate(left, "mean"), ROWS[inside])
+        for scores, one, other in zip(parts, left_out, outside, strict=True):
+            np.testing.assert_allclose(scores[others], one, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(scores[inside], other, rtol=1e-9, atol=1e-12)

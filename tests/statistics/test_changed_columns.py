@@ -37,7 +37,7 @@ def assert_same(table, cells):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_course_of_additions_gives_the_table_of_copies(seed):
+def test_a_course_of_additions_and_removals_gives_the_table_of_copies(seed):
     rng = np.random.default_rng(seed)
     cells = rng.integers(0, 9, (K, rng.integers(2, 12))) / 4.0
     first, held = cells.copy(), cells
@@ -51,6 +51,8 @@ def test_a_course_of_additions_gives_the_table_of_copies(seed):
         values = rng.integers(0, 5, (K, len(at))) / 4.0
         table = table.plus(ChangedColumns(None, cells.shape[1], at[:0], at, values))
         cells[:, at] += values
+        removed = np.flatnonzero(rng.random(cells.shape[1]) < 0.2)
+        cells, table = np.delete(cells, removed, axis=1), table.narrowed(removed)
         if step == 2:
             assert_same(copy_of(table), cells)
             table = changed_columns(folded(table)) if seed % 2 else table
@@ -58,8 +60,28 @@ def test_a_course_of_additions_gives_the_table_of_copies(seed):
     np.testing.assert_array_equal(held, first)  # the older table is not changed
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_without_the_columns_that_are_unlike_two_tables_are_equal(seed):
+    rng = np.random.default_rng(seed)
+    common = changed_columns(rng.integers(0, 9, (K, 12)) / 4.0)
+    tables = []
+    for _ in range(2):
+        table = common.widened(np.flatnonzero(rng.random(12) < 0.15))
+        table = table.narrowed(np.flatnonzero(rng.random(table.width) < 0.15))
+        at = np.flatnonzero(rng.random(table.width) < 0.2)
+        tables.append(table.plus(ChangedColumns(None, table.width, at[:0], at, np.ones((K, len(at))))))
+    one, other = tables
+    if seed % 3 == 0:
+        one.cells()
+        other = changed_columns(one).widened(np.array([3])).narrowed(np.array([0, 5]))
+    found = one.unlike(other)
+    left = [np.delete(copy_of(table).cells(), at, axis=1) for table, at in zip((one, other), found)]
+    np.testing.assert_array_equal(*left)
+    assert one.unlike(changed_columns(one.cells() + 1)) is None
+
+
 def copy_of(table):
-    return ChangedColumns(table.older, table.width, table.new, table.at, table.values)
+    return ChangedColumns(table.older, table.width, table.new, table.at, table.values, table.gone)
 
 
 def folded(table):

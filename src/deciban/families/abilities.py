@@ -11,7 +11,7 @@ fit, not for every row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -20,7 +20,7 @@ from deciban.statistics import Array, Members, Stats
 if TYPE_CHECKING:
     import numpy as np
 
-    from deciban.families.passes import Passes
+    from deciban.families.parts import Passes
     from deciban.families.posterior import Posterior
     from deciban.families.protocol import Density, Rows, Rule
 
@@ -521,6 +521,47 @@ class HasLeftOutFeatures(Protocol):
         -------
         ndarray of shape (n, K, D)
             Scores whose sum over the features is `leave_one_out`.
+        """
+
+    def separate(self, stats: Any) -> bool:
+        """Tell whether the scores of each feature depend on the sums of that feature alone.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums of the rows of each class.
+
+        Returns
+        -------
+        bool
+            False where features share a parameter, or a prior that is derived from the sums of all.
+        """
+
+
+@runtime_checkable
+class HasFoldScores(Protocol):
+    """Families that share work between the folds of cross-validation."""
+
+    def fold_scores(self, stats: Any, X: Rows, members: Members, fold: Array, rule: Rule) -> Iterator[list[Array]]:
+        """Score each row by the sums without each fold, and rows of other folds also without the row.
+
+        Parameters
+        ----------
+        stats : Stats
+            Sums that contain the rows.
+        X : rows
+            What the family's `encode` returned.
+        members : Members
+            The class and the weight of each row.
+        fold : ndarray of shape (n,)
+            The fold of each row, from 0.
+        rule : {"ml", "map", "mean", "predictive"}
+            How parameters are obtained from the sums.
+
+        Yields
+        ------
+        list of ndarray of shape (n, K)
+            For each fold, the evidence of each part, in the order of `part_columns`.
         """
 
 

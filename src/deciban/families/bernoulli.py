@@ -21,10 +21,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from deciban.errors import Argument, HyperparameterError, Remedy
-from deciban.families.abilities import HasDraws, HasEvidence, HasLogPrior, HasPosterior
-from deciban.families.counts import linear_scores, log_gamma
-from deciban.families.dirichlet import left_over, log_prior, log_rising, log_theta, marginals, require_modes
+from deciban.errors import Argument, HyperparameterError, NotAvailableError, Remedy
+from deciban.families.abilities import HasDraws, HasEvidence, HasLeftOutFeatures, HasLogPrior, HasPosterior
+from deciban.families.dirichlet import (
+    left_over,
+    linear_scores,
+    log_gamma,
+    log_prior,
+    log_rising,
+    log_theta,
+    marginals,
+    require_modes,
+)
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rule, classes_of, require_rows
 from deciban.read.numbers import Matrix, entries, is_sparse, plain_numbers, refuse
@@ -72,7 +80,7 @@ AnyBernoulliStats: TypeAlias = BernoulliStats | SparseBernoulliStats
 
 
 @dataclass(frozen=True, eq=False)
-class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior):
+class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, HasLogPrior, HasLeftOutFeatures):
     """Features that are 0 or 1, independent given the class.
 
     Rows are dense, with NaN for missing values, or a sparse matrix.
@@ -202,8 +210,20 @@ class Bernoulli(Family[AnyBernoulliStats], HasEvidence, HasPosterior, HasDraws, 
         own = np.empty(len(X))
         for rows in blocks(*X.shape):
             on, off = self.without_row(stats, codes[rows], weight[rows], rule)
-            own[rows] = np.where(np.isnan(X[rows]), 0.0, np.where(X[rows] == 1, on, off)).sum(axis=1)
+            own[rows] = _of_values(X[rows], on, off).sum(axis=1)
         return own
+
+    def left_out_features(self, stats: AnyBernoulliStats, X: Matrix, members: Members, rule: Rule) -> Array:
+        if not isinstance(X, np.ndarray):
+            raise NotAvailableError("the features of a sparse table are scored together. Give a dense one.")
+        codes = members.own_codes()
+        scores = self.estimate(stats, rule).parts(X)
+        on, off = self.without_row(stats, codes, members.row_weights(), rule)
+        scores[np.arange(len(codes)), codes] = _of_values(X, on, off)
+        return np.asarray(scores)
+
+    def separate(self, stats: AnyBernoulliStats) -> bool:
+        return isinstance(stats, BernoulliStats)
 
     def _own_sparse(self, stats: AnyBernoulliStats, X: sp.csr_array, codes: Array, weight: Array, rule: Rule) -> Array:
         own = np.empty(len(codes))
@@ -280,7 +300,7 @@ class BernoulliDensity(Density):
     def parts(self, X: Matrix) -> Array:
         """Log probability of each value, shape (n, K, D); 0 where it is missing."""
         x = (X.toarray() if is_sparse(X) else X)[:, None, :]
-        return np.where(np.isnan(x), 0.0, np.where(x == 1, self.log_on, self.log_off))
+        return _of_values(x, self.log_on, self.log_off)
 
     def log_density(self, X: Matrix) -> Array:
         """Return the score of a row of zeros plus the log odds of each one, shape (n, K)."""
@@ -310,6 +330,11 @@ def _binary(x: Array) -> bool:
     """Whether all values are 0 or 1; NaN is neither."""
     with np.errstate(over="ignore"):
         return not np.any(x * (x - 1))
+
+
+def _of_values(x: Array, on: Array, off: Array) -> Array:
+    """Return `on` where a value is 1, `off` where it is 0, and 0 where it is missing."""
+    return np.where(np.isnan(x), 0.0, np.where(x == 1, on, off))
 
 
 def _or_impossible(log_p: Array) -> Array:

@@ -33,11 +33,12 @@ from deciban.families.abilities import (
     HasPosterior,
     SharesParameters,
 )
-from deciban.families.counts import draw, log_gamma
 from deciban.families.dirichlet import (
     best_strength,
     check_strength,
+    draw,
     left_over,
+    log_gamma,
     log_prior,
     log_rising,
     log_theta,
@@ -283,6 +284,9 @@ class Categorical(
         own = np.where(np.isnan(own), -np.inf, own)  # NaN: its class has no other rows
         scores[rows[learnt], codes[learnt]] = own[learnt]
         return scores
+
+    def separate(self, stats: AnyCategoricalStats) -> bool:
+        return not self.joint and not isinstance(self.pseudo_count, str)
 
     def left_out_features(self, stats: AnyCategoricalStats, X: Codes, members: Members, rule: Rule) -> Array:
         if self.joint:

@@ -16,16 +16,17 @@ discriminant analysis with kernels, NNSP 1999.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from deciban import kernels
-from deciban.errors import DecibanError, HyperparameterError, InputError
+from deciban.errors import HyperparameterError, InputError
 from deciban.families import limits
-from deciban.families.abilities import SeveralParts
+from deciban.families.abilities import HasFoldScores, SeveralParts
 from deciban.families.gaussian import Gaussian
 from deciban.families.gaussian.structure import AnyGaussianStats
 from deciban.families.protocol import Density, Input, Rule
@@ -74,7 +75,7 @@ class Ramp:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CosineFeatures(Gaussian, SeveralParts):
+class CosineFeatures(Gaussian, SeveralParts, HasFoldScores):
     """Linear discriminant of random cosine features of several columns, for calibrated scores.
 
     Parameters
@@ -142,15 +143,12 @@ class CosineFeatures(Gaussian, SeveralParts):
     @property
     def phases(self) -> Array:
         """The phases β, shape (M,)."""
-        return 2 * np.pi * _uniform(self.features, 1)
+        return _phases(self.features)
 
     @property
     def frequencies(self) -> Array:
         """The frequencies ω, shape (width of all columns, M)."""
-        from scipy.special import ndtri
-
-        width = sum(ramp.width for ramp in self.ramps)
-        normal = ndtri(_uniform(width * self.features, 2)).reshape(width, self.features)
+        normal = _normal(sum(ramp.width for ramp in self.ramps), self.features)
         return np.asarray(normal * np.sqrt(self.bandwidth / len(self.ramps)))
 
     # -- leave-one-out: a row without values has no evidence -------------------------------------------------------
@@ -182,14 +180,18 @@ class CosineFeatures(Gaussian, SeveralParts):
         given, own = X[some], members.take(some)
         with np.errstate(divide="ignore"):
             log_prior = np.log(whole / whole.sum())
-        for share in STRENGTHS:
-            one = replace(frozen, strength=share * float(whole.sum()))
-            try:
-                loss = _least_loss(one.leave_one_out(stats, given, own, rule), own, log_prior)
-            except DecibanError:
-                continue
+        seen = ~np.isnan(given[:, 0])
+        strengths = [share * float(whole.sum()) for share in STRENGTHS]
+        posterior: Any = replace(frozen, strength=strengths[0])._posterior(stats, rule)
+        learnt = own if seen.all() else own.take(seen)
+        for strength, left_out in zip(
+            strengths, posterior.left_out_of_strengths(strengths, given[seen], learnt, rule), strict=True
+        ):
+            scores = np.zeros((len(some), members.K))
+            scores[seen] = left_out
+            loss = _least_loss(scores, own, log_prior)
             if loss < least - GAIN / len(some):
-                best, least = one, loss
+                best, least = replace(frozen, strength=strength), loss
         return best
 
     def select(self, features: Array) -> CosineFeatures:
@@ -209,6 +211,22 @@ class CosineFeatures(Gaussian, SeveralParts):
     ) -> list[Array]:
         return [self.leave_one_out(stats, X, members, rule, density)]
 
+    def fold_scores(self, stats: Any, X: Array, members: Members, fold: Array, rule: Rule) -> Iterator[list[Array]]:
+        seen, F = np.flatnonzero(~np.isnan(X[:, 0])), int(fold.max()) + 1
+        rows, fold, n = X[seen], fold[seen], len(X)
+        members = members if len(seen) == n else members.take(seen)
+        codes, weight, K = members.own_codes(), members.row_weights(), members.K
+        of_fold = Members.hard(fold * K + codes, F * K, weight).scatter(rows, stats.origin)
+        weights, first, second = (each.reshape(F, K, *each.shape[1:]) for each in of_fold)
+        for f in range(F):
+            left = replace(
+                stats, weight=stats.weight - weights[f], first=stats.first - first[f], second=stats.second - second[f]
+            )
+            others = Members.hard(codes, members.classes, np.where(fold == f, 0.0, weight))  # of weight 0: as it is
+            scores = np.zeros((n, K))
+            scores[seen] = self._posterior(left, rule).leave_one_out(rows, others, rule)
+            yield [scores]
+
     def restricted(self, stats: Any, features: Array) -> tuple[CosineFeatures, Any] | None:
         same = np.array_equal(features, np.arange(len(self.ramps)))
         return (self, stats) if same else None  # a feature has all columns
@@ -225,6 +243,23 @@ def _least_loss(scores: Array, members: Members, log_prior: Array) -> float:
         losses = np.log(np.exp(joint).sum(axis=0)) - joint[own]
         least = min(least, float(np.average(losses, weights=weight)))
     return least
+
+
+@lru_cache(32)  # answers to one row at a time need them again and again
+def _phases(count: int) -> Array:
+    phases = 2 * np.pi * _uniform(count, 1)
+    phases.flags.writeable = False
+    return phases
+
+
+@lru_cache(32)
+def _normal(width: int, count: int) -> Array:
+    """Return normal numbers, the same on every machine, shape (width, count)."""
+    from scipy.special import ndtri
+
+    normal = np.asarray(ndtri(_uniform(width * count, 2)).reshape(width, count))
+    normal.flags.writeable = False
+    return normal
 
 
 def _uniform(count: int, stream: int) -> Array:

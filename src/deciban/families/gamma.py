@@ -49,9 +49,9 @@ class GammaStats(Stats):
     log_total: Array = summed("class", "feature")  # Σ w·log x
     peak: Array | None = peak("total", "class", "feature")  # the largest value of `total`
 
-    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+    def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         left = self.weight - other.weight
-        self._refuse_lost_digits("total", other, np.where(left > TOLERANCE * self.weight, left, 0.0), error)
+        self.refuse_lost_digits("total", other, np.where(left > TOLERANCE * self.weight, left, 0.0), error)
 
     def tidy(self) -> Self:
         """Set the sums of classes without rows to zero."""

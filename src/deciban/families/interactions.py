@@ -20,7 +20,7 @@ Reference: Webb, Boughton & Wang, Not so naive Bayes: aggregating one-dependence
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -29,7 +29,7 @@ import numpy as np
 
 from deciban.errors import HyperparameterError, InputError, NotAvailableError
 from deciban.families import limits
-from deciban.families.abilities import SeveralParts
+from deciban.families.abilities import HasFoldScores, SeveralParts
 from deciban.families.dirichlet import left_over
 from deciban.families.protocol import Density, Family, Input, Rule
 from deciban.read.categories import MISSING, encode_categories
@@ -77,7 +77,7 @@ class InteractionStats(Stats):
 
 
 @dataclass(frozen=True, eq=False)
-class Interactions(Family[InteractionStats], SeveralParts):
+class Interactions(Family[InteractionStats], SeveralParts, HasFoldScores):
     """Pairs of columns, for calibrated scores; an expert beside the families of the columns.
 
     Parameters
@@ -142,29 +142,30 @@ class Interactions(Family[InteractionStats], SeveralParts):
 
     def collect(self, X: Array, members: Members) -> InteractionStats:
         layout = self.layout
-        counts = np.zeros((members.K, layout.cells))
-        gaps = (X < 0).any()
-        for pair, start, size in zip(layout.pairs, layout.starts, layout.sizes):
-            cells = layout.pair_codes(X, pair)
-            seen = cells >= 0 if gaps else slice(None)
-            counts[:, start : start + size] = _counted(cells[seen], members, seen, int(size))
-        return InteractionStats({"class": members.classes, "cell": layout.axis}, counts)
+        return InteractionStats({"class": members.classes, "cell": layout.axis}, layout.counts(X, members))
 
     def estimate(self, stats: InteractionStats, rule: Rule) -> InteractionDensity:
         # the same under every rule: experts enter calibrated scores only
-        layout = self.layout
-        table = layout.interactions(stats.counts.T, self.strength, self.pseudo_count)
-        return InteractionDensity(layout.levels, layout.pairs, table)
+        return InteractionDensity(self.layout.levels, self.layout.pairs, self._table(stats.counts.T))
 
     def leave_one_out(
         self, stats: InteractionStats, X: Array, members: Members, rule: Rule, density: Density | None = None
     ) -> Array:
-        return self.layout.one_dependence(self._left_out(stats, X, members, density))
+        return self.layout.one_dependence(self._left_out(stats.counts, self.layout.positions(X), members, density))
 
     def left_out_parts(
         self, stats: InteractionStats, X: Array, members: Members, rule: Rule, density: Density | None = None
     ) -> list[Array]:
-        return self._parts(self._left_out(stats, X, members, density))
+        return self._parts(self._left_out(stats.counts, self.layout.positions(X), members, density))
+
+    def fold_scores(
+        self, stats: InteractionStats, X: Array, members: Members, fold: Array, rule: Rule
+    ) -> Iterator[list[Array]]:
+        layout, K, F = self.layout, members.K, int(fold.max()) + 1
+        of_fold = layout.counts(X, Members.hard(members.own_codes() * F + fold, K * F, members.weight))
+        others, cells = stats.counts[:, None] - of_fold.reshape(K, F, -1), layout.positions(X)
+        for f in range(F):
+            yield self._parts(self._left_out(others[:, f], cells, members, None, np.flatnonzero(fold != f)))
 
     def part_scores(self, density: InteractionDensity, X: Array) -> list[Array]:
         return self._parts(density.pair_scores(X))
@@ -209,22 +210,33 @@ class Interactions(Family[InteractionStats], SeveralParts):
         """Return scores of pairs (P, n, K) and of averaged one-dependence estimators, shape (n, K) each."""
         return [*pairs, self.layout.one_dependence(pairs)] if self.averaged else list(pairs)
 
-    def _left_out(self, stats: InteractionStats, X: Array, members: Members, density: Density | None) -> Array:
-        """Return the interactions of each row by the sums without it, shape (P, n, K): its own class differs."""
-        layout, codes, rows = self.layout, members.own_codes(), np.arange(len(X))
-        known = density if isinstance(density, InteractionDensity) else self.estimate(stats, "mean")
-        counts, cells = stats.counts.T, layout.positions(X)
-        scores = known.pair_scores(X, cells)
+    def _left_out(
+        self, sums: Array, cells: Array, members: Members, density: Density | None, learnt: Array | None = None
+    ) -> Array:
+        """Return the interactions of each row by the sums without it, shape (P, n, K): its own class differs.
+
+        `sums` (K, M) hold the rows `learnt`, by default all; the scores of the others are those by the sums as they
+        are. `cells` (P, n) are the positions of the rows' cells.
+        """
+        layout, counts = self.layout, sums.T
+        table = density.table if isinstance(density, InteractionDensity) else self._table(counts)
+        scores = _of_cells(table, cells)
+        rows = np.arange(len(members)) if learnt is None else learnt
+        codes, at = members.own_codes()[rows], cells[:, rows]
         if members.weight is None:  # the same change for all rows of one class and cell
             less = layout.interactions(counts, self.strength, self.pseudo_count, 1.0)
-            own = np.concatenate([less, np.zeros((1, members.K))])[cells, codes]
+            own = np.concatenate([less, np.zeros((1, members.K))])[at, codes]
         else:
             tables = counts, *layout.marginals(counts)
-            left = [left_over(table[cells, codes], members.weight) for table in tables]
-            each = _interaction(left, [share[cells] for share in layout.shares], self.strength, self.pseudo_count)
-            own = np.where(cells >= 0, each, 0.0)
+            left = [left_over(table[at, codes], members.weight[rows]) for table in tables]
+            each = _interaction(left, [share[at] for share in layout.shares], self.strength, self.pseudo_count)
+            own = np.where(at >= 0, each, 0.0)
         scores[:, rows, codes] = own
         return scores
+
+    def _table(self, counts: Array) -> Array:
+        """Return I of each cell, shape (M, K), from counts of this shape."""
+        return self.layout.interactions(counts, self.strength, self.pseudo_count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,16 +256,9 @@ class InteractionDensity(Density):
         """Where the cells of each pair stand."""
         return Layout(self.levels, self.pairs)
 
-    def pair_scores(self, X: Array, cells: Array | None = None) -> Array:
-        """Return the interaction of each pair, shape (P, n, K); 0 where a value is missing.
-
-        `cells` are the positions of the rows' cells, for callers that have them.
-        """
-        cells = self.layout.positions(X) if cells is None else cells
-        if cells.min(initial=0) >= 0:
-            return self.table.take(cells, axis=0)
-        padded = np.concatenate([self.table, np.zeros((1, self.K))])  # position −1 is the last
-        return padded.take(cells, axis=0)
+    def pair_scores(self, X: Array) -> Array:
+        """Return the interaction of each pair, shape (P, n, K); 0 where a value is missing."""
+        return _of_cells(self.table, self.layout.positions(X))
 
     def log_density(self, X: Array) -> Array:
         """Return the evidence of averaged one-dependence estimators beyond that of the columns; not a density."""
@@ -304,6 +309,16 @@ class Layout:
         a, b = X[:, pair[0]].astype(np.intp), X[:, pair[1]]
         return np.where(b < 0, MISSING, a * self.levels[pair[1]] + b)
 
+    def counts(self, X: Array, members: Members) -> Array:
+        """Return Σ w per class and cell, shape (K, M)."""
+        counts = np.zeros((members.K, self.cells))
+        gaps = (X < 0).any()
+        for pair, start, size in zip(self.pairs, self.starts, self.sizes):
+            cells = self.pair_codes(X, pair)
+            seen = cells >= 0 if gaps else slice(None)
+            counts[:, start : start + size] = _counted(cells[seen], members, seen, int(size))
+        return counts
+
     def positions(self, X: Array) -> Array:
         """Return the position of each row's cell on the axis, shape (P, n); −1 where a value is missing."""
         found = np.empty((len(self.pairs), len(X)), dtype=np.intp)
@@ -345,6 +360,13 @@ class Layout:
             of_parent[two] += scores
         most = of_parent.max(axis=0)
         return np.asarray(np.log(np.mean(np.exp(of_parent - most), axis=0)) + most)
+
+
+def _of_cells(table: Array, cells: Array) -> Array:
+    """Return the values (…, K) of cells, by their positions in a table (M, K); 0 for position −1."""
+    if cells.min(initial=0) < 0:
+        table = np.concatenate([table, np.zeros((1, table.shape[1]))])  # position −1 is the last
+    return table.take(cells, axis=0)
 
 
 def _interaction(counts: Sequence[Array], shares: Sequence[Array], strength: float, alpha: float) -> Array:

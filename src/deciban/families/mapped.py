@@ -217,6 +217,10 @@ class MappedFamily(Family[MappedStats], HasLogPrior, HasPosterior, HasDraws, Has
         inner: HasLeftOutFeatures = self.inside(stats.map)  # type: ignore[assignment]  # see `supports`
         return inner.left_out_features(stats.inner, self.mapped(X, stats.map), members, rule)
 
+    def separate(self, stats: MappedStats) -> bool:
+        inner: HasLeftOutFeatures = self.inside(stats.map)  # type: ignore[assignment]  # see `supports`
+        return inner.separate(stats.inner)
+
     def log_prior(self, density: MappedDensity) -> float:
         inner: HasLogPrior = self.inside(density.map)  # type: ignore[assignment]  # see `supports`
         return inner.log_prior(density.inner)

@@ -26,13 +26,16 @@ from deciban import kernels
 from deciban.errors import Argument, DecibanError, HyperparameterError, Remedy
 from deciban.families import limits
 from deciban.families.abilities import Counts, HasDraws, HasEvidence, HasFootprint, HasLogPrior, HasPosterior
-from deciban.families.counts import MultinomialDensity, PolyaDensity, class_counts, log_gamma
 from deciban.families.dirichlet import (
     ROUNDING,
+    MultinomialDensity,
+    PolyaDensity,
     best_strength,
     check_strength,
+    class_counts,
     denominator,
     left_over,
+    log_gamma,
     log_in_place,
     log_prior,
     log_rising,
@@ -63,8 +66,8 @@ class MultinomialStats(Stats):
         "counts", "class", "word", weight="rows"
     )  # the largest value of `counts`, where it was rounded
 
-    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
-        self._refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)
+    def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        self.refuse_lost_digits("counts", other, (self.rows - other.rows)[:, None], error, least=1.0)
 
 
 WORDS_AT_A_TIME = 2**13  # of a table that is computed in steps: a millisecond or two with 20 classes

@@ -53,8 +53,8 @@ class PoissonStats(Stats):
         "total", "class", "feature", weight="weight"
     )  # the largest value of `total`, where it was rounded
 
-    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
-        self._refuse_lost_digits("total", other, self.weight - other.weight, error, least=1.0)
+    def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        self.refuse_lost_digits("total", other, self.weight - other.weight, error, least=1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +164,9 @@ class Poisson(Family[PoissonStats], HasEvidence, HasPosterior, HasDraws, HasLogP
         own = members.own_codes()
         scores[np.arange(len(own)), own] = self._left_out_own(stats, X, members, rule).sum(axis=1)
         return scores
+
+    def separate(self, stats: PoissonStats) -> bool:
+        return True
 
     def left_out_features(self, stats: PoissonStats, X: Array, members: Members, rule: Rule) -> Array:
         X = limits.masked(X, self.limit)

@@ -86,7 +86,7 @@ class Marginal:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Marginals of the parameters of a family by name; arrays have shape (K, D) unless the family says otherwise."""
+    """Marginals of the parameters of a family by name; shape (K, D) unless the family documents another one."""
 
     marginals: Mapping[str, Marginal]
 

@@ -42,8 +42,7 @@ from deciban.families.abilities import (
     parts_support,
     with_frame,
 )
-from deciban.families.accumulators import accumulator
-from deciban.families.passes import BlockOfPart, Passes
+from deciban.families.parts import BlockOfPart, Passes, accumulator
 from deciban.families.posterior import Posterior
 from deciban.families.protocol import Density, Family, Input, Rows, Rule, replaced
 from deciban.read.tables import Columns, Table
@@ -508,7 +507,7 @@ class _BlockAccumulator:
 
     @property
     def known(self) -> ProductStats:
-        """Each block's known names."""
+        """Statistics of the blocks, which hold the names that later rows are encoded by."""
         return self._stats(block.known for block in self.blocks)
 
     def choose(self, X: BlockRows, members: Members, rule: Rule) -> None:

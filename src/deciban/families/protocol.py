@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deciban.errors import DecibanError, EmptyClassError, HyperparameterError
+from deciban.families.parameters import HasParameters
 from deciban.read.numbers import refuse_infinite
 from deciban.read.tables import Columns, dense_numbers
 from deciban.statistics import Array, Axis, Labels, Members, Stats
@@ -70,7 +71,7 @@ class Density(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Family(ABC, Generic[S]):
+class Family(HasParameters, ABC, Generic[S]):
     """Distribution of the rows of a class; holds hyper-parameters only, and is frozen."""
 
     # hyper-parameter that may be an array → its axes and the kind of its numbers, as for densities: "D | 1 positive"
@@ -253,25 +254,16 @@ class Family(ABC, Generic[S]):
         """Kinds of input beyond complete rows of numbers ≥ 0: "gaps" (missing values), "negative", "sparse", "text"."""
         return frozenset({"gaps", "negative"})
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the hyper-parameters, as scikit-learn's estimators do.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include those of families inside this one, named ``inner__structure``.
-
-        Returns
-        -------
-        dict of {str: object}
-            Hyper-parameters by name. A family is frozen: the estimator that holds it sets them, by replacing it.
-        """
-        from deciban.families.parameters import parameters
-
-        return parameters(self, deep)
-
     def __sklearn_clone__(self) -> Self:
         return self  # a value
+
+    def __dir__(self) -> list[str]:
+        """Names for completion: hyper-parameters, the contract and constructors, but no methods of abilities."""
+        contract = [name for cls in (Family, HasParameters) for name in vars(cls)]
+        made = (classmethod, staticmethod)
+        makers = [name for cls in type(self).__mro__ for name, value in vars(cls).items() if isinstance(value, made)]
+        private = [name for name in super().__dir__() if name.startswith("_")]
+        return sorted({*contract, *makers, *self.get_params(deep=False), *private})
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, cast, runtime_checkable
 import numpy as np
 
 from deciban.errors import InputError, NotAvailableError
+from deciban.families.abilities import ability
 from deciban.statistics import Array, Members
 
 
@@ -118,6 +119,21 @@ class HasLeftOutWords(Protocol):
         """Return the source of the leave-one-out scores of learnt documents; None where they are no such sums."""
 
 
+class FoldedSource(Protocol):
+    """Scores of documents in folds, by candidates with the same sums."""
+
+    def __call__(self, candidate: Any, number: int, train: Array, test: Array) -> tuple[Array, Array]:
+        """Return leave-one-out scores of `train` and the scores of `test`, the fold of this number, with sources."""
+
+
+@runtime_checkable
+class HasFoldedWords(Protocol):
+    """Families whose sums of words are subtracted fold by fold without making statistics of them."""
+
+    def folded_words(self, stats: Any, X: Any, members: Members, rule: Any) -> FoldedSource | None:
+        """Return the scores of documents in folds; None where the general way is needed. No sums: of these alone."""
+
+
 @runtime_checkable
 class HasWords(Protocol):
     """Densities whose logarithm is a sum over words."""
@@ -139,4 +155,5 @@ class HasTable(Protocol):
 
 def rescaled(density: Any, X: Any, factors: Any) -> Array:
     """Return the scores of documents by a density, (n, K), with the evidence of each word multiplied by its factor."""
-    return rescaled_by(density.word_source(X) if isinstance(density, HasWords) else None, factors)
+    words = ability(density, HasWords)
+    return rescaled_by(None if words is None else words.word_source(X), factors)

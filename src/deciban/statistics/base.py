@@ -25,7 +25,6 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, cast
 import numpy as np
 
 from deciban.errors import DecibanError, InputError, MergeError, UnlearnError
-from deciban.statistics.additive import Additive
 from deciban.statistics.axes import Array, Axis, Labels, Ragged
 
 TOLERANCE = 1e-9  # relative; a sum this little below zero is rounding of fractional weights
@@ -36,6 +35,13 @@ KINDS = ("sum", "fixed", "nested", "peak")
 StatsField: TypeAlias = Field[Any]
 T = TypeVar("T", bound="Stats")
 T_co = TypeVar("T_co", bound="Stats", covariant=True)
+
+
+class Additive:
+    """Base of values that define `+`; 0 is the neutral element, so that Python's `sum` works."""
+
+    def __radd__(self, other: int) -> Self:
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 def summed(*axes: str, floor: bool = False) -> Any:
@@ -133,8 +139,8 @@ class Stats(Additive):
         """
         a, b = align(self, other)
         a._refuse_negative(b, error)
-        a._refuse_lost(b, error)
-        return a._combine(b, _subtract_to_zero).tidy().pruned()
+        a.refuse_lost(b, error)
+        return a._combine(b, subtract_to_zero).tidy().pruned()
 
     def require(self, other: Self, error: type[DecibanError] = UnlearnError) -> None:
         """Check that rows could be removed, as `without` does.
@@ -352,7 +358,7 @@ class Stats(Additive):
         Stats
             Statistics with the new values.
         """
-        new = {f.name: act(values, f) for f, values in self.items() if f.metadata["kind"] in kinds}
+        new = {f.name: act(getattr(self, f.name), f) for f in self.stats_fields() if f.metadata["kind"] in kinds}
         return replace(self, **new) if new else self
 
     def _combine(self, other: Self, act: Callable[[Array, Array], Array]) -> Self:
@@ -390,18 +396,38 @@ class Stats(Additive):
                         "this model. Nothing was changed: unlearn only rows that were learnt, with their labels."
                     )
 
-    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
-        """Refuse rows whose rounding would falsify what stays; by default only nested statistics can have such rows."""
-        for f, values in self.items():
-            if f.metadata["kind"] == "nested":
-                _zip_parts(values, getattr(other, f.name), lambda a, b: a._refuse_lost(b, error))
+    def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+        """Refuse to remove rows if too few digits of the rest would be right; by default, ask nested statistics.
 
-    def _refuse_lost_digits(
+        Parameters
+        ----------
+        other : Stats
+            Sums of the rows to remove.
+        error : type of DecibanError
+            Class of the error that is raised.
+        """
+        for f, values in self.items("nested"):
+            _zip_parts(values, getattr(other, f.name), lambda a, b: a.refuse_lost(b, error))
+
+    def refuse_lost_digits(
         self, name: str, other: Self, rows: Array, error: type[DecibanError], least: float = 0.0
     ) -> None:
         """Refuse to remove so much from a sum of values that fewer than nine digits of the rest are right.
 
-        `rows` is the weight that stays; a rest below `least` counts as `least`. Sums of integers below 2⁵³ are exact.
+        Sums of integers below 2⁵³ are exact.
+
+        Parameters
+        ----------
+        name : str
+            Name of the sum.
+        other : Stats
+            Sums of the rows to remove.
+        rows : ndarray
+            Weight that stays, for each number of the sum.
+        error : type of DecibanError
+            Class of the error that is raised.
+        least : float, default=0.0
+            A smaller rest counts as this.
         """
         was, taken = getattr(self, name), getattr(other, name)
         held = next(f for f in self.stats_fields() if f.metadata.get("of") == name)
@@ -537,7 +563,7 @@ def _highest(each: Sequence[Array | None]) -> Array | None:
     return np.maximum.reduce(some) if some else None
 
 
-def _subtract_to_zero(a: Array, b: Array) -> Array:
+def subtract_to_zero(a: Array, b: Array) -> Array:
     """A − b, where a remainder of pure rounding is exactly zero."""
     left = np.asarray(a - b)
     return np.where(np.abs(left) <= 4 * np.finfo(float).eps * np.abs(a), 0.0, left)

@@ -170,7 +170,7 @@ class ExactSums(Stats):
         return replace(self, group=group, place=place, digits=digits, rounded=rounded)
 
     def _refuse_negative(self, other: Self, error: type[DecibanError]) -> None:
-        """Leave the check to the owner of the sums, who knows which of them cannot be negative."""
+        """Do nothing: the statistics that hold these sums check those which cannot be negative."""
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:

@@ -225,13 +225,15 @@ class Members:
                 rows = np.flatnonzero(self.codes == k)
                 yield k, rows, np.ones(len(rows)) if self.weight is None else self.weight[rows]
 
-    def total(self, X: Any) -> Array:
+    def total(self, X: Any, amounts: Array | None = None) -> Array:
         """Sum rows per group: Σ_i w_ik · x_i.
 
         Parameters
         ----------
         X : ndarray or csr_array of shape (n, D)
             Rows.
+        amounts : ndarray, optional
+            If given, the entries of a sparse X are integers t that stand for amounts[t].
 
         Returns
         -------
@@ -240,8 +242,10 @@ class Members:
         """
         if sp.issparse(X):
             if self.shares is not None:
+                X = X if amounts is None else sp.csr_array((amounts[X.data], X.indices, X.indptr), X.shape)
                 return np.asarray((X.T @ self.shares).T)
-            return kernels.sparse_class_sums(X.data, X.indices, X.indptr, self.codes, self.weight, self.K, X.shape[1])
+            arrays = X.data, X.indices, X.indptr
+            return kernels.sparse_class_sums(*arrays, self.codes, self.weight, self.K, X.shape[1], amounts)
         return np.asarray(self.matrix().T @ X)
 
     def moments(self, X: Array, origin: Array) -> tuple[Array, Array, Array]:

@@ -368,6 +368,11 @@ class AxisDensity(Density):
         linear = kernels.sparse_scores(X.data, X.indices, X.indptr, -2 * (half * mean).T, (half * mean**2).sum(axis=1))
         return linear + kernels.sparse_scores(X.data**2, X.indices, X.indptr, half.T, np.zeros(self.K))
 
+    def _draw(self, codes: Array, rng: np.random.Generator, dof: Array | None = None) -> Array:
+        """Draw rows about the means; with degrees of freedom, the variances are drawn too."""
+        noise = rng.standard_normal((len(codes), len(self.origin))) * np.sqrt(self.variance[codes])
+        return self.origin + (self.shift[codes] + (noise if dof is None else noise * stretch(dof, codes, rng)))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiagonalNormal(AxisDensity):
@@ -435,8 +440,7 @@ class DiagonalNormal(AxisDensity):
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw normal rows."""
-        noise = rng.standard_normal((len(codes), len(self.origin)))
-        return self.origin + (self.shift[codes] + noise * np.sqrt(self.variance[codes]))
+        return self._draw(codes, rng)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -479,8 +483,7 @@ class DiagonalStudent(AxisDensity):
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw rows, with another variance for every value."""
-        noise = rng.standard_normal((len(codes), len(self.origin)))
-        return self.origin + (self.shift[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
+        return self._draw(codes, rng, self.dof)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -499,8 +502,7 @@ class SphericalStudent(AxisDensity):
 
     def sample(self, codes: Array, rng: np.random.Generator) -> Array:
         """Draw rows, with another variance for every row."""
-        noise = rng.standard_normal((len(codes), len(self.origin)))
-        return self.origin + (self.shift[codes] + noise * np.sqrt(self.variance[codes]) * stretch(self.dof, codes, rng))
+        return self._draw(codes, rng, self.dof)
 
 
 def known_density(mean: ArrayLike, covariance: ArrayLike) -> Density:

@@ -188,13 +188,6 @@ class Gaussian(
         """Whether only rows without missing values can be learnt."""
         return self._matrix or self.keep == "full"
 
-    @property
-    def _frame(self) -> Frame | None:
-        """Origin and reach, if they were chosen or given."""
-        if self.origin is None:
-            return None
-        return Frame.without_limit(self.origin) if self.reach is None else Frame(self.origin, self.reach)
-
     # -- rows ------------------------------------------------------------------------------------------------------
     def encode(self, X: Input, columns: Sequence[str], stats: AnyGaussianStats | None = None) -> Matrix:
         if self._complete:
@@ -223,12 +216,12 @@ class Gaussian(
 
     def collect(self, X: Matrix, members: Members) -> AnyGaussianStats:
         if self._complete:
-            return collect_full(X, members, self._frame, self.limit)
+            return collect_full(X, members, Frame.given(self.origin, self.reach), self.limit)
         if self.structure == "auto" and not sp.issparse(X) and X.shape[1] <= AUTO_FEATURES:
-            sums = collect_full(X, members, self._frame, self.limit)
+            sums = collect_full(X, members, Frame.given(self.origin, self.reach), self.limit)
             if not np.isnan(sums.first).any():  # with missing values, only diagonal structures are candidates
                 return sums
-        return collect_diagonal(X, members, self._frame, self.limit)
+        return collect_diagonal(X, members, Frame.given(self.origin, self.reach), self.limit)
 
     def choose(
         self, stats: AnyGaussianStats, rows: tuple[Matrix, Members] | None = None, rule: Rule = "mean"
@@ -296,10 +289,11 @@ class Gaussian(
             target = scale if scale.ndim == 2 else np.broadcast_to(scale, D)
             prior = Prior(self.kappa, self.strength, np.broadcast_to(mean - stats.origin, D), target, self.dof)
         if not matrix:
-            return CellPosterior.of(stats, prior, tied, "spherical" in self.structure)
+            cells = stats.diagonal()
+            return CellPosterior.of(cells, cells.scatter(), prior, tied, "spherical" in self.structure)
         if isinstance(stats, DiagonalStats):
             raise NotAvailableError(_NO_PRODUCTS.format(self.structure))
-        return MatrixPosterior.of(stats, prior, tied)
+        return MatrixPosterior.of(stats, stats.scatter(), prior, tied)
 
     def estimate(self, stats: AnyGaussianStats, rule: Rule) -> Density:
         posterior = self._posterior(stats, rule)
@@ -358,6 +352,10 @@ class Gaussian(
             return limits.masked(X, self.limit), members
         return limits.taken(X, members, limits.rows_within(X, self.limit))
 
+    def separate(self, stats: AnyGaussianStats) -> bool:
+        apart = self.structure == "diagonal" and self.target == "diagonal" and isinstance(stats, DiagonalStats)
+        return apart and stats.placed and stats.all_near
+
     def left_out_features(self, stats: AnyGaussianStats, X: Matrix, members: Members, rule: Rule) -> Array:
         if self.structure != "diagonal" or sp.issparse(X):
             raise NotAvailableError("features are independent of each other under structure='diagonal' only.")
@@ -366,7 +364,10 @@ class Gaussian(
         posterior = self._posterior(whole, rule)
         scores = posterior.density(rule).parts(X)  # type: ignore[attr-defined]
         scores[np.arange(len(own)), own] = posterior.left_out_own(X, members, rule)  # type: ignore[union-attr]
-        far, prior = far_rows(X, stats.frame), self.resolve(whole)
+        far = far_rows(X, stats.frame)
+        if not len(far):
+            return np.asarray(scores)
+        prior = self.resolve(whole)
         without = sums_without_each(self, stats, X[far], members.take(far))
         for at, left in zip(far, without):  # the digits of the other rows would be lost
             try:

@@ -11,6 +11,7 @@ Reference: Murphy, Conjugate Bayesian analysis of the Gaussian distribution (200
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -33,15 +34,13 @@ from deciban.families.gaussian.densities import (
     elliptical,
     is_far,
 )
-from deciban.families.gaussian.sums import DiagonalStats, GaussianStats, OriginSums
+from deciban.families.gaussian.sums import DiagonalStats, GaussianStats
 from deciban.families.posterior import Marginal
 from deciban.families.protocol import Density, Rule, classes_of, require_rows
+from deciban.kernels.choice import one_thread
 from deciban.linalg import (
     EPS,
     Whitened,
-    determinant_without,
-    distance_without,
-    own_distance_without,
     singular_columns,
     singular_reasons,
     whiten,
@@ -118,10 +117,12 @@ class MatrixPosterior:
     psi: Array  # (K, D, D) or (1, D, D)
 
     @classmethod
-    def of(cls, stats: GaussianStats, prior: Prior | None, tied: bool) -> MatrixPosterior:
-        """Update the prior by the sums: Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ."""
-        n = stats.weight
-        mean, psi = stats.scatter()
+    def of(cls, stats: GaussianStats, scatter: tuple[Array, Array], prior: Prior | None, tied: bool) -> MatrixPosterior:
+        """Update the prior by the sums: Ψ = Ψ0 + Σ(x−x̄)(x−x̄)ᵀ + κ0n/(κ0+n)·(x̄−m0)(x̄−m0)ᵀ.
+
+        `scatter` is `stats.scatter()`.
+        """
+        n, (mean, psi) = stats.weight, scatter
         if prior is None:
             require_rows(n, classes_of(stats.labels), "Gaussian")
             return cls(stats, None, tied, n, mean, _pooled(n, tied), _pooled(psi, tied))
@@ -184,40 +185,61 @@ class MatrixPosterior:
 
     def leave_one_out(self, X: Array, members: Members, rule: Rule) -> Array:
         """Return the scores, shape (n, K), from squared distances: removing a row is a rank-one update of Ψ."""
-        own, w = members.own_codes(), members.row_weights()
-        each = np.arange(len(own))
-        root, D = self.root, X.shape[1]
+        root, mean = self.root, self.mean
         far = is_far(self.stats.origin, root.whitener, float(np.sqrt(np.max(self.nu))))
-        q = distances(X, self.stats.origin, self.mean, root.whitener, far)
-        divisor, dof = self.read(rule, self.kappa, self.nu)
-        scores = elliptical(q * divisor, root.log_det - D * np.log(divisor), dof, D)
+        q = distances(X, self.stats.origin, mean, root.whitener, far)
+        between = distances(mean, np.zeros(mean.shape[1]), mean, root.whitener, far=False) if self.tied else None
+        return self._left_out(q, between, root.log_det, root.pivot, members, rule)
+
+    def left_out_of_strengths(
+        self, strengths: Sequence[float], X: Array, members: Members, rule: Rule
+    ) -> Iterator[Array]:
+        """Yield the scores of `leave_one_out` for several strengths of a tied posterior with a spherical target.
+
+        Their Ψ differ by multiples of the identity, so that they have the same eigenvectors. Sums are about zero.
+        """
+        prior, D = _given(self.prior), X.shape[1]
+        with one_thread(D):
+            values, vectors = np.linalg.eigh(self.psi[0] - prior.strength * prior.matrix)
+        rows, means, size = X @ vectors, self.mean @ vectors, float(prior.variances[0])
+        for strength in strengths:
+            variance = np.maximum(values, 0.0) + strength * size
+            one = replace(self, prior=replace(prior, strength=strength), nu=self.nu + strength - prior.strength)
+            q, between = (_squared_distances(each, means, 1 / variance) for each in (rows, means))
+            log_det, pivot = np.log(variance).sum(keepdims=True), np.ones(1)
+            yield one._left_out(q, between, log_det, pivot, members, rule)
+
+    def _left_out(
+        self, q: Array, between: Array | None, log_det: Array, pivot: Array, members: Members, rule: Rule
+    ) -> Array:
+        """Return leave-one-out scores from distances q (n, K) of rows, and, if tied, those between the means (K, K)."""
+        own, w = members.own_codes(), members.row_weights()
+        each, D = np.arange(len(own)), self.mean.shape[1]
         kappa = self.kappa[own] - w
         alone = kappa <= 1e-12 * self.kappa[own]  # no other row in the class
         step = self.kappa[own] / np.where(alone, 1.0, kappa)
         a = np.where(alone, 0.0, w * step)
         share = np.zeros(len(own), dtype=np.intp) if self.tied else own
         shrink = determinant_without(q[each, own], a)
-        singular = shrink <= (1e-12 + 64 * EPS / root.pivot[share] if self.prior is None else 0.0)
+        singular = shrink <= (1e-12 + 64 * EPS / pivot[share] if self.prior is None else 0.0)
         shrink = np.where(singular, 1.0 if self.prior is None else EPS, shrink)
-        nu, log_det = self.nu[share] - w, root.log_det[share] + np.log(shrink)
-        if self.tied:
-            moved = self._others(q, own, a, shrink)
-            for j in range(len(self.mean)):
-                divisor, dof = self.read(rule, np.full(len(own), self.kappa[j]), nu)
-                others = elliptical(moved[:, j] * divisor, log_det - D * np.log(divisor), dof, D)
-                scores[:, j] = np.where(singular, scores[:, j], others)
-        divisor, dof = self.read(rule, np.where(alone, 1.0, kappa), nu)
+        nu, left = self.nu[share] - w, log_det[share] + np.log(shrink)
         mine = own_distance_without(q[each, own], step, shrink)
-        scores[each, own] = elliptical(mine * divisor, log_det - D * np.log(divisor), dof, D)
+        divisor, dof = self.read(rule, self.kappa, self.nu)
+        divisor_own, dof_own = self.read(rule, np.where(alone, 1.0, kappa), nu)
+        if between is not None:  # the distances to all means under the shared Ψ without the row
+            cross = (q + q[each, own][:, None] - between[own]) / 2  # v·u = (v² + u² − (v−u)²)/2
+            moved = distance_without(q, cross, a[:, None], shrink[:, None])
+            rest, dof_rest = self.read(rule, self.kappa, nu[:, None])  # (n, K)
+        if between is None or singular.any():
+            scores = elliptical(q * divisor, log_det - D * np.log(divisor), dof, D)
+        if between is not None:
+            others = elliptical(moved * rest, left[:, None] - D * np.log(rest), dof_rest, D)
+            scores = np.where(singular[:, None], scores, others) if singular.any() else others
+        scores[each, own] = elliptical(mine * divisor_own, left - D * np.log(divisor_own), dof_own, D)
         if self.prior is None:
             scores[each[alone | singular], own[alone | singular]] = -np.inf
         return scores
-
-    def _others(self, q: Array, own: Array, a: Array, shrink: Array) -> Array:
-        """Return the distances to all means under the shared Ψ without the row."""
-        between = distances(self.mean, np.zeros(self.mean.shape[1]), self.mean, self.root.whitener, far=False)
-        cross = (q + q[np.arange(len(own)), own][:, None] - between[own]) / 2  # v·u = (v² + u² − (v−u)²)/2
-        return distance_without(q, cross, a[:, None], shrink[:, None])
 
     def draw(self, rng: np.random.Generator, times: int = 1) -> NormalDensity:
         """Draw Σ from the inverse Wishart by Bartlett's decomposition, then μ given Σ; all draws at once.
@@ -307,6 +329,29 @@ class MatrixPosterior:
         return out
 
 
+def _squared_distances(rows: Array, means: Array, precision: Array) -> Array:
+    """Return Σ_d p_d·(x_d − m_d)² of rows (n, D) and means (K, D), shape (n, K)."""
+    scaled = means * precision
+    found = (rows * rows @ precision)[:, None] - 2 * rows @ scaled.T + np.einsum("kd,kd->k", means, scaled)
+    return np.asarray(np.maximum(found, 0.0))
+
+
+# -- one row removed: Ψ' = Ψ − a·uuᵀ, u = x − m, a = wκ/(κ−w) ----------------------------------------------------------
+def determinant_without(distance: Array, a: Array) -> Array:
+    """|Ψ'|/|Ψ| = 1 − a·uᵀΨ⁻¹u (determinant lemma)."""
+    return 1 - a * distance
+
+
+def distance_without(distance: Array, cross: Array, a: Array, shrink: Array) -> Array:
+    """vᵀΨ'⁻¹v from vᵀΨ⁻¹v and the cross product vᵀΨ⁻¹u (Sherman–Morrison)."""
+    return np.asarray(distance + a * cross**2 / shrink)
+
+
+def own_distance_without(distance: Array, step: Array, shrink: Array) -> Array:
+    """(x−m')ᵀΨ'⁻¹(x−m') with the mean m' of the other rows: x − m' = step·u, step = κ/(κ−w)."""
+    return step**2 * distance / shrink
+
+
 def _strictly_lower(numbers: Array, D: int) -> Array:
     """Return matrices (…, D, D) with these numbers (…, D(D − 1)/2) below the diagonal, row by row, and 0 elsewhere."""
     below = np.tri(D, k=-1)
@@ -356,11 +401,14 @@ class CellPosterior:
     psi: Array  # (K or 1, D or 1)
 
     @classmethod
-    def of(cls, sums: OriginSums, prior: Prior | None, tied: bool, pooled: bool) -> CellPosterior:
-        """Update the prior by the sums: ψ = ψ0 + Σ(x−x̄)² + κ0n/(κ0+n)·(x̄−m0)², pooled."""
-        stats, axes = sums.diagonal(), (0,) * tied + (1,) * pooled
-        n = stats.weight
-        mean, psi = stats.scatter()
+    def of(
+        cls, stats: DiagonalStats, scatter: tuple[Array, Array], prior: Prior | None, tied: bool, pooled: bool
+    ) -> CellPosterior:
+        """Update the prior by the sums: ψ = ψ0 + Σ(x−x̄)² + κ0n/(κ0+n)·(x̄−m0)², pooled.
+
+        `scatter` is `stats.scatter()`.
+        """
+        n, axes, (mean, psi) = stats.weight, (0,) * tied + (1,) * pooled, scatter
         nu = n.sum(axis=axes, keepdims=True)
         complete = bool((n == n[:, :1]).all()) and n.shape[1] > 0
         if prior is None:

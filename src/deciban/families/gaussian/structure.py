@@ -27,6 +27,7 @@ AUTO_FEATURES = 200  # with more features, only diagonal structures are candidat
 MOST_WORK = 3e8  # multiplications per candidate; with more rows, an even selection of them is left out
 MOST_KEPT = 2**22  # numbers in the sums without each far row that are kept for all candidates
 ROWS_PER_FEATURE = 2  # of every class, without which a class has no covariance of its own that is not shrunk
+ROWS_OF_TARGET = 8  # for each feature, beyond one of each class; with fewer, the tied covariance is no target
 GAIN = 1.0  # nats, over all rows: the least gain for which a structure with more parameters is preferred
 
 
@@ -37,6 +38,9 @@ def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Ga
     of all rows. Shrinkage to the tied covariance lies between a quadratic and a linear discriminant; shrinkage to the
     spherical one helps where columns hardly vary. A scale that was given is the only target. The covariance of a class
     is a candidate without shrinkage only if every class has twice as many rows as it has columns.
+
+    Leave-one-out holds the prior of all rows. The tied covariance contains each row in the direction of its own class:
+    with few rows for each column, the own class is then told from the others although fresh rows are not.
     """
     own_scale = family.scale is not None
     K, full = stats.weight.shape[0], not isinstance(stats, DiagonalStats)
@@ -48,7 +52,8 @@ def candidates(family: Gaussian, stats: AnyGaussianStats, rule: Rule) -> list[Ga
     shrinkage += [("tied diagonal", [], []), ("diagonal", [some, many], targets)]
     if full:
         shrinkage += [("tied", [rows / 100, rows / 10], targets)]
-        shrinkage += [("full", [some, many], targets), ("full", [some, many, 4 * many], [] if own_scale else ["tied"])]
+        pooled = not own_scale and rows - K >= ROWS_OF_TARGET * len(stats.origin)
+        shrinkage += [("full", [some, many], targets), ("full", [some, many, 4 * many], ["tied"] if pooled else [])]
     found: list[Gaussian] = []
     for structure, strengths, aims in shrinkage:
         tied = structure.startswith("tied")

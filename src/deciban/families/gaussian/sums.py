@@ -54,6 +54,13 @@ class Frame(NamedTuple):
         return Frame(self.origin, np.clip(limit - np.abs(self.origin), 0.0, self.reach))
 
     @classmethod
+    def given(cls, origin: Array | None, reach: Array | None) -> Frame | None:
+        """Return the frame of a family, if its origin was chosen or given."""
+        if origin is None:
+            return None
+        return cls.without_limit(origin) if reach is None else cls(origin, reach)
+
+    @classmethod
     def without_limit(cls, origin: Array) -> Frame:
         """Return a frame in which no row is far."""
         return cls(origin, np.full(len(origin), LARGEST))
@@ -137,7 +144,7 @@ class OriginSums(Stats):
         large = np.abs(np.where(np.isnan(rows), 0.0, rows)) > LARGEST
         factors = cls._factors(rows)
         bad = large.any(axis=1) | ~np.isfinite(factors).all(axis=1)
-        if bad.any():  # the caller finds out which value it was
+        if bad.any():  # the caller then raises the error that names the value
             sums[1][members.codes[far[bad]]] = np.nan
             return stats
         exact = ExactSums.of_products(factors, weight, members.codes[far], cls._cells(D), members.classes)
@@ -274,7 +281,7 @@ class OriginSums(Stats):
             what = "sums without any rows" if gone[k, d] else f"a negative variance ({scatter[k, d]:.6g} in all)"
             self._never_learnt(f"class {self._class(k)!r}, feature {d} would have {what}", error)
 
-    def _refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
+    def refuse_lost(self, other: Self, error: type[DecibanError]) -> None:
         """Refuse near rows whose rounding would falsify the variance of the rows that stay.
 
         A class far from the origin has lost such digits anyway, also in a fit without the rows.

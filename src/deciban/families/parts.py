@@ -1,9 +1,13 @@
-"""Sums of a stream: batches are added after the first rows have made the family's open choices."""
+"""Rows that come in parts: sums of a stream, and parts that stay where they are, such as on the workers of a cluster.
+
+A stream adds batches after the first rows have made the family's open choices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from deciban.families.abilities import RunningSums, Streams, ability
 from deciban.families.protocol import Family, Rows, Rule
@@ -11,6 +15,7 @@ from deciban.statistics import Members
 from deciban.statistics.members import collect_checked
 
 
+# -- sums of a stream --------------------------------------------------------------------------------------------------
 class SumAccumulator:
     """A family and the sums of all batches so far; every batch makes new sums.
 
@@ -50,3 +55,37 @@ def accumulator(family: Family[Any], X: Rows, members: Members, columns: Sequenc
     if streams is None:
         return SumAccumulator(family, X, members, columns)
     return streams.accumulator(X, members, columns)
+
+
+# -- parts that stay where they are ------------------------------------------------------------------------------------
+class Passes(Protocol):
+    """Parts of rows that stay where they are, such as on the workers of a cluster."""
+
+    def kept(self, work: Callable[[Any], Any]) -> Passes:
+        """Return the parts as `work` makes them of these; they stay where they are."""
+
+    def total(self, work: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """Return the sums of `work(part)` over all parts; None adds nothing."""
+
+    def each(self, work: Callable[[Any], Any]) -> list[Any]:
+        """Return `work(part)` of all parts in order."""
+
+    def names(self) -> list[str]:
+        """Return the names of the parts, for messages."""
+
+
+class LabelledPart(NamedTuple):
+    """Encoded rows of one part, with their classes."""
+
+    rows: Any  # what the family's `encode` returned; None if the part has no rows
+    members: Members | None
+
+
+@dataclass(frozen=True)
+class BlockOfPart:
+    """Takes the rows of one block from those of a product."""
+
+    at: int  # position of the block
+
+    def __call__(self, part: LabelledPart) -> LabelledPart:
+        return part if part.rows is None else part._replace(rows=part.rows.parts[self.at])
